@@ -1,0 +1,98 @@
+"""The commands; each does little more than read its flags and call the rest."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from health_assets import __version__
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HourRange, parse_hour
+from health_assets.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+console = Console()
+errors = Console(stderr=True)
+
+RawOption = Annotated[Path | None, typer.Option("--raw", help="Folder of the raw logs (HEALTH_RAW).")]
+TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
+WarehouseOption = Annotated[str | None, typer.Option("--warehouse", help="DuckDB file or URL (HEALTH_WAREHOUSE).")]
+
+
+@app.callback(invoke_without_command=True)
+def _main(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    """Health Assets: the health of every AI agent, every hour, from its logs."""
+    if version:
+        console.print(f"health-assets {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def materialize(
+    start: Annotated[str, typer.Option("--from", help="First hour, like 2026-06-07T00, in UTC.")],
+    end: Annotated[str, typer.Option("--to", help="Hour to stop before, like 2026-06-08T00.")],
+    raw: RawOption = None,
+    targets: TargetsOption = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Materialise all assets for a range of hours, as one Dagster run."""
+    with _readable_errors():
+        settings = _settings(raw, targets, warehouse)
+        first, last = parse_hour(start), parse_hour(end)
+        if last <= first:
+            raise HealthAssetsError(f"--to ({end}) must be after --from ({start})")
+        _materialize(settings, HourRange(first, last))
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
+) -> None:
+    """Make sample logs of a small fleet, materialise them, and show the fleet's health."""
+    from health_assets.samples import write_samples
+
+    with _readable_errors():
+        sample = write_samples(folder)
+        console.print(f"sample logs of a fleet are in {sample.raw}, its targets in {sample.targets}")
+        settings = _settings(sample.raw, sample.targets, str(folder / "health.duckdb"))
+        _materialize(settings, sample.hours)
+
+
+def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
+    given = {"raw": raw, "targets": targets, "warehouse": warehouse}
+    return Settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def _materialize(settings: Settings, hours: HourRange) -> None:
+    with console.status("loading Dagster and Great Expectations"):
+        from health_assets.defs.pipeline import Pipeline
+        from health_assets.report import print_fleet, print_outcome, progress_bar
+        from health_assets.running import run_hours, step_count
+
+        steps = step_count(settings)
+    with progress_bar(console, hours, steps) as on_event:
+        outcome = run_hours(settings, hours, on_event)
+    if outcome.error is None or Pipeline.of(settings).open().exists:
+        with Pipeline.of(settings).open().read() as session:
+            print_outcome(console, outcome, session)
+            console.print()
+            print_fleet(console, session, hours)
+    if outcome.error is not None:
+        raise HealthAssetsError(outcome.error)
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    try:
+        yield
+    except HealthAssetsError as error:
+        errors.print(f"health-assets: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    app()

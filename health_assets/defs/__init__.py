@@ -1,0 +1,1 @@
+"""The Dagster layer: assets, checks, schedules and sensors that call the rest and compute nothing themselves."""

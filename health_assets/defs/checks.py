@@ -1,0 +1,112 @@
+"""Asset checks: one op per asset evaluates its suite, reports each check to Dagster and writes the history."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pandas as pd
+
+from health_assets.defs.assets import POOL
+from health_assets.defs.partitions import run_hours
+from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.hours import KEY_FORMAT, HourRange
+from health_assets.planning import newest_finished_hour
+from health_assets.quality.batches import Source
+from health_assets.quality.evaluation import CheckResult, evaluate, write_history
+from health_assets.quality.expectations import Check, Suite
+from health_assets.quality.suites import SUITES
+
+SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverity.WARN}
+HOURS_SHOWN = 24
+
+
+def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
+    """The asset checks of a suite."""
+
+    @dg.multi_asset_check(
+        name=f"check_{suite.asset}",
+        specs=[_check_spec(suite.asset, check) for check in suite.checks],
+        can_subset=True,
+        pool=POOL,
+    )
+    def _checks(context: dg.AssetCheckExecutionContext, pipeline: Pipeline) -> Iterator[dg.AssetCheckResult]:
+        hours = run_hours(context)
+        names = [key.name for key in context.selected_asset_check_keys]
+        with readable_failures():
+            targets = pipeline.load_targets()
+        with pipeline.write() as session:
+            source = Source(suite.asset, session, hours, targets, pipeline.window_hours, pipeline.lookback_hours)
+            results = evaluate(suite, source, names)
+            write_history(session, suite.asset, source, results)
+        for result in results:
+            yield _check_result(suite.asset, result, hours)
+
+    return _checks
+
+
+def _check_spec(asset: str, check: Check) -> dg.AssetCheckSpec:
+    kinds = ", ".join(sorted({expectation.type for expectation in check.expectations}))
+    columns = ", ".join(dict.fromkeys(column for expectation in check.expectations for column in expectation.columns))
+    sentence = check.name.replace("_", " ").capitalize()
+    return dg.AssetCheckSpec(
+        check.name,
+        asset=asset,
+        description=f"{sentence}. {kinds} on {columns}.",
+        blocking=check.severity == "error",
+        metadata={"severity": check.severity, "batch": check.batch},
+    )
+
+
+def _check_result(asset: str, result: CheckResult, hours: HourRange) -> dg.AssetCheckResult:
+    failed = [f"{hour.hour:{KEY_FORMAT}}" for hour in result.hours if hour.unexpected_count]
+    metadata: dict[str, dg.MetadataValue] = {
+        "hours": dg.MetadataValue.text(str(hours)),
+        "element_count": dg.MetadataValue.int(result.element_count),
+        "unexpected_count": dg.MetadataValue.int(result.unexpected_count),
+    }
+    if failed:
+        metadata["failed_hours"] = dg.MetadataValue.text(f"{len(failed)}: {', '.join(failed[:HOURS_SHOWN])}")
+        metadata["failing_rows"] = _table(result.samples)
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=result.check.name,
+        passed=result.success,
+        severity=SEVERITIES[result.check.severity],
+        metadata=metadata,
+    )
+
+
+def _table(frame: pd.DataFrame) -> dg.MetadataValue:
+    records = [
+        dg.TableRecord({name: value if isinstance(value, int | float | bool) else str(value) for name, value in row.items()})
+        for row in frame.to_dict("records")
+    ]
+    schema = dg.TableSchema([dg.TableColumn(name, "string") for name in frame.columns])
+    return dg.MetadataValue.table(records, schema)
+
+
+def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
+    """A check that the newest finished hour has been materialised, however fresh a backfill of an old one looks."""
+
+    @dg.asset_check(asset="system_health", name="newest_hour_is_in_time", pool=POOL)
+    def newest_hour_is_in_time(pipeline: Pipeline) -> dg.AssetCheckResult:
+        """The newest hour that ended long enough ago has been materialised."""
+        due = newest_finished_hour(datetime.now(UTC), late_after)
+        with pipeline.write() as session:
+            (newest,) = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")[0]
+            is_there = due in session.materialized_hours("system_health", HourRange.of(due))
+        return dg.AssetCheckResult(
+            passed=is_there,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={
+                "due_hour": f"{due:{KEY_FORMAT}}",
+                "newest_materialized_hour": f"{newest:{KEY_FORMAT}}" if newest else "none",
+            },
+        )
+
+    return newest_hour_is_in_time
+
+
+def all_suite_checks() -> list[dg.AssetChecksDefinition]:
+    """The checks of every suite."""
+    return [suite_checks(suite) for suite in SUITES.values()]

@@ -1,0 +1,107 @@
+"""Hours: the partitions of every asset, always UTC and half-open.
+
+What belongs here: an hour, a range of hours, how they are written and read. What does not: which hours need work
+(`planning`) and Dagster's partition definitions (`defs.partitions`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from health_assets.errors import HealthAssetsError
+
+HOUR = timedelta(hours=1)
+KEY_FORMAT = "%Y-%m-%d-%H:%M"
+
+
+def floor_hour(moment: datetime) -> datetime:
+    """The start of the UTC hour that holds an aware `moment`."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def parse_hour(text: str) -> datetime:
+    """Read `2026-06-07T13`, `2026-06-07T13:00`, `2026-06-07` or a partition key `2026-06-07-13:00` as an hour in UTC.
+
+    Raises:
+        HealthAssetsError: the text is not a whole hour.
+    """
+    moment = _parse_key(text) or _parse_iso(text)
+    if moment is None or moment != floor_hour(moment):
+        raise HealthAssetsError(f"{text!r} is not a whole hour in UTC; write it like 2026-06-07T13")
+    return moment
+
+
+def _parse_key(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, KEY_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _parse_iso(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+@dataclass(frozen=True, order=True)
+class HourRange:
+    """The hours `[start, end)`.
+
+    Args:
+        start: aware datetime on a whole UTC hour.
+        end: aware datetime on a whole UTC hour, not before `start`; excluded.
+    """
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for moment in (self.start, self.end):
+            if moment.tzinfo is None or moment != floor_hour(moment):
+                raise ValueError(f"{moment!r} is not a whole UTC hour")
+        if self.end < self.start:
+            raise ValueError(f"the range ends ({self.end}) before it starts ({self.start})")
+
+    @classmethod
+    def of(cls, hour: datetime) -> "HourRange":
+        """The range of one hour."""
+        return cls(hour, hour + HOUR)
+
+    def __len__(self) -> int:
+        return int((self.end - self.start) / HOUR)
+
+    def __iter__(self) -> Iterator[datetime]:
+        return (self.start + index * HOUR for index in range(len(self)))
+
+    def __contains__(self, hour: datetime) -> bool:
+        return self.start <= hour < self.end
+
+    def __str__(self) -> str:
+        return f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H} ({len(self)} h)"
+
+    def extended_back(self, hours: int) -> "HourRange":
+        """The same range with `hours` more hours in front."""
+        return HourRange(self.start - hours * HOUR, self.end)
+
+    def extended_forward(self, hours: int) -> "HourRange":
+        """The same range with `hours` more hours behind."""
+        return HourRange(self.start, self.end + hours * HOUR)
+
+    def intersection(self, other: "HourRange") -> "HourRange":
+        """The hours in both ranges; an empty range where there is none."""
+        start = max(self.start, other.start)
+        return HourRange(start, max(start, min(self.end, other.end)))
+
+
+def contiguous(hours: Iterator[datetime] | set[datetime] | list[datetime]) -> list[HourRange]:
+    """The fewest ranges that hold exactly these hours, in order."""
+    ranges: list[HourRange] = []
+    for hour in sorted(set(hours)):
+        if ranges and ranges[-1].end == hour:
+            ranges[-1] = HourRange(ranges[-1].start, hour + HOUR)
+        else:
+            ranges.append(HourRange.of(hour))
+    return ranges

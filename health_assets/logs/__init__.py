@@ -1,0 +1,1 @@
+"""Raw logs: finding the files, reading their lines, and turning lines into typed records or reasons for rejection."""

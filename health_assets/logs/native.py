@@ -1,0 +1,306 @@
+"""The native log format: one JSON object a line, `type` selects the record (contract, section 2).
+
+What belongs here: which fields each record type has, what values they may hold, and the SQL that types them or says
+why not. What does not: where lines come from (`files`) and which hours' tables they go to (`warehouse.ingest`).
+
+DuckDB is the parser whatever the warehouse is, so this module speaks its SQL. Every field first becomes its JSON token
+(`"text"`, `1.5`, `[...]`), which still tells a number from a number written as text. Each rule turns a token into a
+typed value, or into null where the token breaks the rule; a line is good when no token that its type knows became null.
+"""
+
+from dataclasses import dataclass
+
+from health_assets.logs.files import RAW_TEXT_BYTES
+
+SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+SHOWN_CHARACTERS = 100
+LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one field becomes one typed column.
+
+    Args:
+        field: name of the field in the JSON object.
+        value: SQL for the typed value, with `{token}` for the field's token; null where the token breaks the rule.
+        expects: what the field must be, for the reason of a rejection.
+        bounds: SQL condition on `{value}` that must hold too, or None.
+    """
+
+    field: str
+    value: str
+    expects: str
+    bounds: str | None = None
+
+
+def _text(field: str) -> Rule:
+    unquoted = """CASE WHEN contains({token}, '\\') THEN {token}::JSON->>'$' ELSE {token}[2:-2] END"""
+    return Rule(field, f"""CASE WHEN starts_with({{token}}, '"') THEN {unquoted} END""", "text")
+
+
+def _name(field: str) -> Rule:
+    text = _text(field)
+    return Rule(field, text.value, "text that is not empty", "{value} <> ''")
+
+
+def _choice(field: str, *choices: str) -> Rule:
+    branches = " ".join(f"""WHEN '"{choice}"' THEN '{choice}'""" for choice in choices)
+    return Rule(field, f"CASE {{token}} {branches} END", " or ".join(choices))
+
+
+def _number(field: str, low: float = 0, high: float | None = None) -> Rule:
+    if high is None:
+        return Rule(field, "TRY_CAST({token} AS DOUBLE)", f"a number from {low:g} on", f"{{value}} >= {low} AND isfinite({{value}})")
+    return Rule(field, "TRY_CAST({token} AS DOUBLE)", f"a number from {low:g} to {high:g}", f"{{value}} BETWEEN {low} AND {high}")
+
+
+def _share(field: str) -> Rule:
+    return _number(field, 0, 1)
+
+
+def _count(field: str) -> Rule:
+    value = "CASE WHEN regexp_full_match({token}, '[0-9]+') THEN TRY_CAST({token} AS BIGINT) END"
+    return Rule(field, value, "a whole number from 0 to 2^63 - 1")
+
+
+def _flag(field: str) -> Rule:
+    return Rule(field, "CASE {token} WHEN 'true' THEN true WHEN 'false' THEN false END", "true or false")
+
+
+def _time(field: str) -> Rule:
+    number = "TRY_CAST({token} AS DOUBLE)"
+    microseconds = f"round({number} * CASE WHEN abs({number}) >= {LEAST_EPOCH_MILLISECONDS} THEN 1e3 ELSE 1e6 END)"
+    value = (
+        """CASE WHEN starts_with({token}, '"') THEN TRY_CAST({token}::JSON AS TIMESTAMPTZ) """
+        f"WHEN {microseconds} BETWEEN 0 AND 5e15 THEN make_timestamp({microseconds}::BIGINT)::TIMESTAMPTZ END"
+    )
+    bounds = "{value} >= TIMESTAMPTZ '2000-01-01 00:00:00+00' AND {value} < TIMESTAMPTZ '2100-01-01 00:00:00+00'"
+    return Rule(field, value, "ISO 8601 or epoch seconds or milliseconds, in the years 2000 to 2099", bounds)
+
+
+def _names(field: str) -> Rule:
+    items = """json_transform({token}, '["JSON"]')"""
+    texts = f"""list_filter({items}, lambda item: starts_with(item::VARCHAR, '"'))"""
+    is_good = f"starts_with({{token}}, '[') AND len({texts}) = len({items})"
+    return Rule(field, f"""CASE WHEN {is_good} THEN json_transform({{token}}, '["VARCHAR"]') END""", "a list of names")
+
+
+def _violations(field: str) -> Rule:
+    items = """json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')"""
+    is_named = """starts_with(item."constraint"::VARCHAR, '"')"""
+    is_graded = """item.severity::VARCHAR IN ('"low"', '"medium"', '"high"')"""
+    good = f"list_filter({items}, lambda item: {is_named} AND {is_graded})"
+    is_good = f"starts_with({{token}}, '[') AND len({good}) = len({items})"
+    return Rule(field, f"CASE WHEN {is_good} THEN {{token}}::JSON END", "a list of {constraint, severity low, medium or high}")
+
+
+def _signals(field: str) -> Rule:
+    """The four signals in the order of `SIGNALS`, null where one is absent."""
+    tokens = [f"({{token}}::JSON->'$.{signal}')::VARCHAR" for signal in SIGNALS]
+    values = ", ".join(f"TRY_CAST({token} AS DOUBLE)" for token in tokens)
+    is_good = " AND ".join(
+        f"(coalesce({token}, 'null') = 'null' OR coalesce(TRY_CAST({token} AS DOUBLE) BETWEEN 0 AND 1, false))" for token in tokens
+    )
+    value = f"CASE WHEN starts_with({{token}}, '{{{{') AND {is_good} THEN [{values}] END"
+    return Rule(field, value, "an object of signals from 0 to 1")
+
+
+RULES: dict[str, Rule] = {
+    "execution_id": _name("execution_id"),
+    "trigger_id": _name("trigger_id"),
+    "call_id": _name("call_id"),
+    "agent_id": _name("agent_id"),
+    "session_id": _name("session_id"),
+    "task_id": _name("task_id"),
+    "model": _name("model"),
+    "platform": _text("platform"),
+    "error": _text("error"),
+    "reason": _text("reason"),
+    "detail": _text("detail"),
+    "started_at": _time("started_at"),
+    "ended_at": _time("ended_at"),
+    "fired_at": _time("fired_at"),
+    "at": _time("at"),
+    "status": _choice("status", "success", "failure"),
+    "trigger_status": _choice("status", "fired", "failed"),
+    "condition": _choice("condition", "baseline", "fault", "structural", "prompt"),
+    "kind": _choice("kind", "restart", "model_change", "capability_update"),
+    "sla_s": _number("sla_s"),
+    "sla_breached": _flag("sla_breached"),
+    "cost_usd": _number("cost_usd"),
+    "api_calls": _count("api_calls"),
+    "error_count": _count("error_count"),
+    "call_latency_s": _number("call_latency_s"),
+    "latency_ms": _number("latency_ms"),
+    "actions": _names("actions"),
+    "signals": _signals("signals"),
+    "violations": _violations("violations"),
+    **{signal: _share(signal) for signal in SIGNALS},
+}
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """One kind of record.
+
+    Args:
+        event_time: column that decides the hour.
+        required: columns that must be there.
+        optional: columns that may be there.
+        condition: (SQL condition with `{column}` for a column's value, the reason when it does not hold) or None.
+    """
+
+    event_time: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    condition: tuple[str, str] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that this type knows; a line's other fields are ignored."""
+        return self.required + self.optional
+
+
+RECORD_TYPES: dict[str, RecordType] = {
+    "execution": RecordType(
+        "ended_at",
+        ("execution_id", "agent_id", "started_at", "ended_at", "status"),
+        (
+            "session_id", "task_id", "condition", "trigger_id", "model", "error", "sla_s", "sla_breached", "confidence",
+            "cost_usd", "api_calls", "error_count", "call_latency_s", "actions", "signals", "violations", "platform",
+        ),
+        ("{ended_at} >= {started_at}", "ended_at is before started_at"),
+    ),
+    "trigger": RecordType("fired_at", ("trigger_id", "agent_id", "fired_at", "trigger_status"), ("reason",)),
+    "model_call": RecordType(
+        "ended_at", ("call_id", "model", "ended_at", "status"), ("agent_id", "execution_id", "latency_ms", "error")
+    ),
+    "signals": RecordType(
+        "at",
+        ("execution_id", "at"),
+        ("session_id", "agent_id", *SIGNALS),
+        (f"coalesce({', '.join(f'{{{signal}}}' for signal in SIGNALS)}) IS NOT NULL", "none of the four signals is there"),
+    ),
+    "judgement": RecordType("at", ("execution_id", "at", "violations"), ("agent_id",)),
+    "agent_update": RecordType("at", ("agent_id", "at", "kind"), ("detail",)),
+}  # fmt: skip
+
+FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
+
+
+def parsed_lines(lines: str) -> str:
+    """SQL that reads numbered lines and gives one row for every line that is not blank.
+
+    Args:
+        lines: a relation of `files.LINES_SCHEMA`.
+
+    Returns:
+        A SELECT with `file_id`, `line_number`, `record_type` (`rejected` for a line that cannot be used), `hour` (null
+        when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, and the columns of `RULES`.
+    """
+    structure = "{" + ", ".join(f'"{field}": "JSON"' for field in FIELDS) + "}"
+    values = ",\n".join(f"{rule.value.format(token=_token(rule.field))} AS {_value(name)}" for name, rule in RULES.items())
+    event_time = "CASE record_type " + " ".join(f"WHEN '{name}' THEN {_value(kind.event_time)}" for name, kind in RECORD_TYPES.items()) + " END"
+    columns = ",\n".join(f'CASE WHEN is_good THEN {_value(name)} END AS "{name}"' for name in RULES)
+    return f"""
+    WITH tokens AS (
+        SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens
+        FROM {lines}
+    ), typed AS (
+        SELECT file_id, line_number, line, fault, tokens,
+            CASE WHEN starts_with(tokens."type"::VARCHAR, '"') THEN (tokens."type"->>'$') END AS record_type,
+            {_repeats_a_field()} AS repeats_a_field,
+            {values}
+        FROM tokens
+    ), judged AS (
+        SELECT *, coalesce(fault IS NULL AND NOT repeats_a_field AND {_is_good()}, false) AS is_good FROM typed
+    )
+    SELECT
+        file_id, line_number, hash(line, line_number) AS fingerprint,
+        CASE WHEN is_good THEN record_type ELSE 'rejected' END AS record_type,
+        CASE WHEN is_good THEN date_trunc('hour', {event_time}) END AS hour,
+        CASE WHEN NOT is_good THEN {_rejection()} END AS rejection,
+        CASE WHEN NOT is_good THEN {_cut_line()} END AS raw,
+        {columns}
+    FROM judged
+    WHERE is_good OR fault IS NOT NULL OR trim(line, E' \\t\\r\\n') <> ''
+    """
+
+
+def _token(field: str) -> str:
+    return f'(tokens."{field}"::VARCHAR)'
+
+
+def _value(name: str) -> str:
+    return f'"value_{name}"'
+
+
+def _holds(name: str, rule: Rule) -> str:
+    value = _value(name)
+    return f"{value} IS NOT NULL" if rule.bounds is None else f"({rule.bounds.format(value=value)})"
+
+
+def _is_good() -> str:
+    branches = []
+    for type_name, kind in RECORD_TYPES.items():
+        conditions = [_holds(name, RULES[name]) for name in kind.required]
+        conditions += [f"({_token(RULES[name].field)} IS NULL OR {_holds(name, RULES[name])})" for name in kind.optional]
+        if kind.condition:
+            conditions.append(f"({_over_values(kind.condition[0])})")
+        branches.append(f"WHEN '{type_name}' THEN {' AND '.join(conditions)}")
+    return f"CASE record_type {' '.join(branches)} ELSE false END"
+
+
+def _over_values(condition: str) -> str:
+    return condition.format_map({name: _value(name) for name in RULES})
+
+
+def _repeats_a_field() -> str:
+    """Whether a field that we know stands twice in the object: which of the two is meant nobody can tell.
+
+    Comparing names is dear, so only objects with more fields than the known ones that have a value are looked into.
+    """
+    known = " + ".join(f'(tokens."{field}" IS NOT NULL)::INTEGER' for field in FIELDS)
+    fields = ", ".join(f"'{field}'" for field in FIELDS)
+    keys = f"list_filter(json_keys(line), lambda key: key IN ({fields}))"
+    return (
+        f"CASE WHEN tokens IS NULL OR len(json_keys(line)) = {known} THEN false "
+        f"ELSE len(list_distinct({keys})) < len({keys}) END"
+    )
+
+
+def _rejection() -> str:
+    types = ", ".join(RECORD_TYPES)
+    branches = [
+        ("fault IS NOT NULL", "fault"),
+        ("TRY(json_type(line)) IS NULL", "'not valid JSON'"),
+        ("json_type(line) <> 'OBJECT'", "'not a JSON object'"),
+        ("repeats_a_field", "'a field stands twice in the object'"),
+        (f"{_token('type')} IS NULL", "'type is missing'"),
+        (f"record_type IS NULL OR record_type NOT IN ({', '.join(repr(name) for name in RECORD_TYPES)})",
+         f"'type must be one of {types}, not ' || {_shown('type')}"),
+    ]  # fmt: skip
+    for type_name, kind in RECORD_TYPES.items():
+        for name in kind.required:
+            field = RULES[name].field
+            branches.append((f"record_type = '{type_name}' AND {_token(field)} IS NULL", f"'{field} is missing'"))
+        for name in kind.columns:
+            rule = RULES[name]
+            broken = f"record_type = '{type_name}' AND {_token(rule.field)} IS NOT NULL AND NOT coalesce({_holds(name, rule)}, false)"
+            branches.append((broken, f"'{rule.field} must be {rule.expects}, not ' || {_shown(rule.field)}"))
+        if kind.condition:
+            branches.append((f"record_type = '{type_name}' AND NOT ({_over_values(kind.condition[0])})", f"'{kind.condition[1]}'"))
+    cases = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in branches)
+    return f"CASE {cases} ELSE error('a line was rejected for no reason: ' || line) END"
+
+
+def _shown(field: str) -> str:
+    return f"{_token(field)}[1:{SHOWN_CHARACTERS}]"
+
+
+def _cut_line() -> str:
+    """The line in at most 64 KiB of UTF-8, cut between two characters."""
+    whole = "rtrim(line, E'\\r\\n')"
+    cuts = ", ".join(f"TRY(decode(encode({whole})[1:{RAW_TEXT_BYTES - shorter}]))" for shorter in range(4))
+    return f"CASE WHEN strlen(line) <= {RAW_TEXT_BYTES} THEN {whole} ELSE coalesce({cuts}) END"

@@ -1,0 +1,117 @@
+"""From raw files to cleaned records: a stream of typed rows, and a count of what every file holds.
+
+What belongs here: running the parser over files and shaping its rows like the tables. What does not: the log format
+itself (`native`) and what has been loaded before (`ingestion`).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import duckdb
+import ibis
+import pyarrow as pa
+
+from health_assets.logs.files import LINES_SCHEMA, RawFile, line_batches
+from health_assets.logs.native import SIGNALS, parsed_lines
+from health_assets.scoring.targets import resolve_sla
+from health_assets.targets import Targets
+
+ROWS_PER_BATCH = 100_000
+
+TABLE_OF_RECORD = {
+    "execution": "executions",
+    "trigger": "trigger_events",
+    "model_call": "model_calls",
+    "signals": "signals",
+    "judgement": "judgements",
+    "agent_update": "agent_updates",
+    "rejected": "rejected_records",
+}
+"""Where each kind of line goes; every line goes to exactly one of these tables."""
+
+ID_OF_TABLE = {
+    "executions": ("execution_id", "ended_at"),
+    "trigger_events": ("trigger_id", "fired_at"),
+    "model_calls": ("call_id", "ended_at"),
+}
+"""Tables that keep one row per id and hour: the id, and the time of which the greatest wins."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """The lines of one kind that one file holds for one hour.
+
+    Args:
+        file_id: position of the file in the list that was read.
+        record_type: a key of `TABLE_OF_RECORD`.
+        hour: the hour of their events; None for rejected lines.
+        lines: how many.
+        digest: sum of the lines' fingerprints modulo 2^64, the same in any order.
+    """
+
+    file_id: int
+    record_type: str
+    hour: datetime | None
+    lines: int
+    digest: int
+
+
+def contents(files: Sequence[RawFile]) -> list[Content]:
+    """Count what the files hold without keeping their rows."""
+    with _parser(files) as parser:
+        rows = parser.execute(
+            f"""
+            SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::UHUGEINT << 64))::UBIGINT
+            FROM ({parsed_lines("lines")}) GROUP BY ALL
+            """
+        ).fetchall()
+    return [Content(*row) for row in rows]
+
+
+@contextmanager
+def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBatchReader]:
+    """Stream every line that is not blank as one row, cleaned for the table of its kind.
+
+    The rows have the columns of all record tables together, so that a table's rows are a selection of rows and columns;
+    besides, `file_id`, `record_type` and `fingerprint`. `hour` is null where a line was rejected.
+    """
+    with _parser(files) as parser:
+        parser.register("files", pa.table({"file_id": range(len(files)), "source_file": [f.source_file for f in files]}))
+        parser.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
+        backend = ibis.duckdb.from_connection(parser)
+        rows = resolve_sla(backend.table("shaped"), targets)
+        backend._run_pre_execute_hooks(rows)
+        yield parser.sql(backend.compile(rows)).to_arrow_reader(ROWS_PER_BATCH)
+
+
+def _shaped() -> str:
+    signals = ", ".join(
+        f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals[{place}] END AS signal_{signal}"
+        for place, signal in enumerate(SIGNALS, start=1)
+    )
+    return f"""
+    SELECT file_id, record_type, fingerprint, hour, source_file, line_number, raw,
+        execution_id, trigger_id, call_id, agent_id, session_id, task_id, model, platform, error, detail, kind,
+        coalesce(rejection, reason) AS reason,
+        started_at, ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
+        coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
+        coalesce(condition, 'baseline') AS condition,
+        (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
+        sla_s, sla_breached AS sla_breached_reported, confidence, cost_usd, api_calls, error_count, call_latency_s,
+        latency_ms, actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations
+    FROM ({parsed_lines("lines")}) JOIN files USING (file_id)
+    """
+
+
+@contextmanager
+def _parser(files: Sequence[RawFile]) -> Iterator[duckdb.DuckDBPyConnection]:
+    config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    with duckdb.connect(config=config) as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+        # pushing a condition on a parsed value down into the parser would parse every line once more for it
+        connection.execute("SET disabled_optimizers = 'filter_pushdown'")
+        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, line_batches(enumerate(files)))
+        connection.register("lines", lines)
+        yield connection

@@ -1,0 +1,51 @@
+"""Which hours need work: what a window depends on, what late data touches, what has not been materialised.
+
+What belongs here: arithmetic on sets of hours. What does not: reading files or tables (`ingestion`, `warehouse`).
+"""
+
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
+
+from health_assets.hours import HOUR, HourRange, contiguous, floor_hour
+
+
+def hours_covered(
+    hours: HourRange, window_hours: int, materialized: AbstractSet[datetime], first_event_hour: datetime | None
+) -> list[int]:
+    """For each hour, how many hours of its window were materialised or lie before the first log."""
+    span = hours.extended_back(window_hours - 1)
+    is_covered = [first_event_hour is None or hour < first_event_hour or hour in materialized for hour in span]
+    covered = sum(is_covered[: window_hours - 1])
+    counts = []
+    for place in range(len(hours)):
+        covered += is_covered[place + window_hours - 1]
+        counts.append(covered)
+        covered -= is_covered[place]
+    return counts
+
+
+def late_ranges(touched: AbstractSet[datetime], lookback_hours: int, until: datetime) -> list[HourRange]:
+    """The fewest ranges that hold the touched hours and every later hour that depends on them.
+
+    Args:
+        touched: hours whose events changed.
+        lookback_hours: how far an hour's results look back.
+        until: end of the hours that may be materialised, excluded.
+    """
+    dependent: set[datetime] = set()
+    for group in contiguous(touched):
+        reach = HourRange(group.start, max(group.start, min(group.end + (lookback_hours - 1) * HOUR, until)))
+        dependent |= set(reach)
+    return contiguous(dependent)
+
+
+def newest_finished_hour(now: datetime, grace: timedelta = timedelta(0)) -> datetime:
+    """The last hour that ended at least `grace` before `now`."""
+    return floor_hour(now - grace) - HOUR
+
+
+def catch_up(newest: datetime, last_materialized: datetime | None, lookback_hours: int) -> HourRange:
+    """The hours that a scheduled run must cover: the newest one, and those before it that earlier runs missed."""
+    earliest = newest - (lookback_hours - 1) * HOUR
+    start = newest if last_materialized is None else min(newest, max(earliest, last_materialized + HOUR))
+    return HourRange(start, newest + HOUR)

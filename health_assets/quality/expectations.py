@@ -1,0 +1,146 @@
+"""The vocabulary of the suites: checks made of Great Expectations, and what breaks one, as an ibis condition.
+
+What belongs here: declaring expectations without importing Great Expectations (which takes seconds) and translating the
+few kinds that the suites use into conditions that the warehouse evaluates. What does not: which expectations a table has
+(`suites`) and running them (`evaluation`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ibis import ir
+
+Severity = Literal["error", "warn"]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One Great Expectations expectation.
+
+    Args:
+        type: class name in `great_expectations.expectations`.
+        arguments: its keyword arguments.
+    """
+
+    type: str
+    arguments: dict[str, Any]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it looks at."""
+        named = [self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments]
+        return named + list(self.arguments.get("column_list", ()))
+
+    def unexpected(self, rows: ir.Table) -> ir.BooleanValue:
+        """Whether a row breaks the expectation, as Great Expectations defines it; never null.
+
+        Raises:
+            KeyError: the kind has no translation; add one to `_CONDITIONS`.
+        """
+        return _CONDITIONS[self.type](rows, self.arguments).fill_null(False)
+
+    @property
+    def is_uniqueness(self) -> bool:
+        """Whether a row breaks it because of other rows, so that it cannot be judged row by row."""
+        return self.type in ("ExpectCompoundColumnsToBeUnique", "ExpectColumnValuesToBeUnique")
+
+
+def not_null(*columns: str) -> list[Expectation]:
+    """Each column has a value in every row."""
+    return [Expectation("ExpectColumnValuesToNotBeNull", {"column": column}) for column in columns]
+
+
+def between(low: float | None, high: float | None, *columns: str) -> list[Expectation]:
+    """Each column lies in [low, high] where it has a value; None leaves a side open."""
+    return [
+        Expectation("ExpectColumnValuesToBeBetween", {"column": column, "min_value": low, "max_value": high})
+        for column in columns
+    ]
+
+
+def one_of(column: str, *values: Any) -> list[Expectation]:
+    """The column has one of these values where it has one."""
+    return [Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(values)})]
+
+
+def unique(*columns: str) -> list[Expectation]:
+    """No two rows agree in all of these columns."""
+    if len(columns) == 1:
+        return [Expectation("ExpectColumnValuesToBeUnique", {"column": columns[0]})]
+    return [Expectation("ExpectCompoundColumnsToBeUnique", {"column_list": list(columns)})]
+
+
+def at_least(column: str, other: str) -> list[Expectation]:
+    """`column` >= `other` where both have values."""
+    arguments = {"column_A": column, "column_B": other, "or_equal": True, "ignore_row_if": "either_value_is_missing"}
+    return [Expectation("ExpectColumnPairValuesAToBeGreaterThanB", arguments)]
+
+
+def greater(column: str, other: str) -> list[Expectation]:
+    """`column` > `other` where both have values."""
+    arguments = {"column_A": column, "column_B": other, "or_equal": False, "ignore_row_if": "either_value_is_missing"}
+    return [Expectation("ExpectColumnPairValuesAToBeGreaterThanB", arguments)]
+
+
+def equal(column: str, other: str) -> list[Expectation]:
+    """`column` = `other` where both have values."""
+    arguments = {"column_A": column, "column_B": other, "ignore_row_if": "either_value_is_missing"}
+    return [Expectation("ExpectColumnPairValuesToBeEqual", arguments)]
+
+
+def _breaks_between(rows: ir.Table, arguments: dict[str, Any]) -> ir.BooleanValue:
+    column = rows[arguments["column"]]
+    is_inside = column.notnull()
+    if arguments["min_value"] is not None:
+        is_inside &= column >= arguments["min_value"]
+    if arguments["max_value"] is not None:
+        is_inside &= column <= arguments["max_value"]
+    return column.notnull() & ~is_inside
+
+
+def _breaks_greater(rows: ir.Table, arguments: dict[str, Any]) -> ir.BooleanValue:
+    left, right = rows[arguments["column_A"]], rows[arguments["column_B"]]
+    return left < right if arguments["or_equal"] else left <= right
+
+
+_CONDITIONS: dict[str, Callable[[ir.Table, dict[str, Any]], ir.BooleanValue]] = {
+    "ExpectColumnValuesToNotBeNull": lambda rows, arguments: rows[arguments["column"]].isnull(),
+    "ExpectColumnValuesToBeBetween": _breaks_between,
+    "ExpectColumnValuesToBeInSet": lambda rows, arguments: rows[arguments["column"]].notin(arguments["value_set"]),
+    "ExpectColumnPairValuesAToBeGreaterThanB": _breaks_greater,
+    "ExpectColumnPairValuesToBeEqual": lambda rows, arguments: rows[arguments["column_A"]] != rows[arguments["column_B"]],
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must be true of an asset: one asset check, one line of history per hour.
+
+    Args:
+        name: says what is true when it passes.
+        expectations: all must hold.
+        severity: `error` where a failure would poison what follows (the check then blocks), `warn` where a person
+            should look.
+        batch: name of the batch of the suite that it looks at.
+    """
+
+    name: str
+    expectations: Sequence[Expectation]
+    severity: Severity = "error"
+    batch: str = "rows"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The checks of one asset and the batches that they look at.
+
+    Args:
+        asset: name of the asset and its table.
+        checks: what must be true.
+        batches: name to a function that makes the batch, a table with `hour`, from a `quality.batches.Source`.
+    """
+
+    asset: str
+    checks: Sequence[Check]
+    batches: dict[str, Callable[[Any], ir.Table]] = field(default_factory=dict)

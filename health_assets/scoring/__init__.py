@@ -1,0 +1,8 @@
+"""The formulas: pure ibis expressions from tables to tables, without Dagster, database or clock.
+
+One module per score. A module's functions take and give ibis tables, so that the same expression runs wherever the data
+lives, and its docstring names the section of the source document that it implements.
+"""
+
+FORMULA_VERSION = "1.0"
+"""Version of the formula set; stored with every score. The changelog says what changed in each."""

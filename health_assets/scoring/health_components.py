@@ -1,0 +1,67 @@
+"""Hourly components of agent health: additive sums per agent and hour.
+
+A component is a sufficient statistic that merges by addition, with 0 as its zero; ratios are formed only after a window
+has been merged (`agent_health`). Runtimes are summed in whole microseconds, so that the sum is exact and the order in
+which rows or hours are added can never show.
+"""
+
+import ibis
+from ibis import ir
+
+from health_assets.scoring.targets import with_targets
+from health_assets.targets import Targets
+
+SUMS = (
+    "executions", "successes", "failures", "runtime_us_sum", "long_running", "sla_breaches", "triggers", "trigger_failures",
+)  # fmt: skip
+
+
+def health_components(
+    executions: ir.Table, trigger_events: ir.Table, sightings: ir.Table, targets: Targets
+) -> ir.Table:
+    """One row per (hour, agent_id) with any event: `SUMS` and `runtime_s_sum`.
+
+    Args:
+        executions: cleaned executions.
+        trigger_events: cleaned triggers.
+        sightings: (hour, agent_id) of other events, which make an agent known without adding to a sum.
+        targets: for the expected runtime that long-running executions exceed (source 1, "Stability Score").
+    """
+    parts = ibis.union(_of_executions(executions, targets), _of_triggers(trigger_events), _of_sightings(sightings))
+    merged = merge(parts, ["hour", "agent_id"])
+    return merged.mutate(runtime_s_sum=merged.runtime_us_sum / 1e6)
+
+
+def merge(components: ir.Table, keys: list[str]) -> ir.Table:
+    """Add components up per key: the merge of hours into windows, and of kinds of events into hours."""
+    return components.group_by(keys).aggregate(**{name: components[name].sum().cast("int64") for name in SUMS})
+
+
+def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
+    rows = with_targets(executions, targets, ["expected_runtime_s", "long_running_factor"])
+    is_long = ibis.coalesce(rows.runtime_s > rows.target_long_running_factor * rows.target_expected_runtime_s, ibis.literal(False))
+    return rows.group_by(["hour", "agent_id"]).aggregate(
+        executions=rows.count(),
+        successes=rows.succeeded.cast("int64").sum().cast("int64"),
+        failures=(~rows.succeeded).cast("int64").sum().cast("int64"),
+        runtime_us_sum=(rows.runtime_s * 1e6).round().cast("int64").sum().cast("int64"),
+        long_running=is_long.cast("int64").sum().cast("int64"),
+        sla_breaches=rows.sla_breached.cast("int64").sum().cast("int64"),
+        triggers=ibis.literal(0, "int64"),
+        trigger_failures=ibis.literal(0, "int64"),
+    )
+
+
+def _of_triggers(trigger_events: ir.Table) -> ir.Table:
+    rows = trigger_events
+    zero = ibis.literal(0, "int64")
+    sums = dict.fromkeys(SUMS, zero) | {
+        "triggers": rows.count(),
+        "trigger_failures": (rows.status == "failed").cast("int64").sum().cast("int64"),
+    }
+    return rows.group_by(["hour", "agent_id"]).aggregate(**sums)
+
+
+def _of_sightings(sightings: ir.Table) -> ir.Table:
+    seen = sightings.filter(sightings.agent_id.notnull()).distinct()
+    return seen.select("hour", "agent_id", **dict.fromkeys(SUMS, ibis.literal(0, "int64")))

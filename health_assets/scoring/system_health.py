@@ -1,0 +1,29 @@
+"""The health of the whole fleet (source 1, "Inactive Agents"): inactive agents count, but do not weigh."""
+
+import ibis
+from ibis import ir
+
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.relations import lookup
+
+STATES = ("healthy", "degraded", "unhealthy", "inactive")
+
+
+def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
+    """One row per hour: the mean score of active agents (null if none) and the number of agents in each state.
+
+    Args:
+        agents: rows of `agent_health`.
+        hours: the hours to give rows for, with `hour`, `window_start`, `window_end` and `hours_covered`.
+    """
+    counted = agents.group_by("hour").aggregate(
+        health_score=agents.health_score.mean(),
+        agents=agents.count(),
+        **{state: agents.count(where=agents.state == state) for state in STATES},
+    )
+    joined = lookup(hours, counted, "hour")
+    counts = {name: joined[name].fill_null(0).cast("int64") for name in ("agents", *STATES)}
+    return joined.select(
+        "hour", "window_start", "window_end", "hours_covered", "health_score",
+        **counts, formula_version=ibis.literal(FORMULA_VERSION),
+    )  # fmt: skip

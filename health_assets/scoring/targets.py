@@ -1,0 +1,43 @@
+"""Targets as columns: the targets of each row's agent, and the one cleaning rule that needs them.
+
+What belongs here: joining targets to rows. What does not: reading targets (`health_assets.targets`).
+"""
+
+from collections.abc import Sequence
+
+import ibis
+from ibis import ir
+
+from health_assets.scoring.relations import lookup
+from health_assets.targets import AgentTargets, Targets
+
+_TYPES = {int: "int64", bool: "boolean", str | None: "string"}
+TARGET_TYPES = {name: _TYPES.get(field.annotation, "float64") for name, field in AgentTargets.model_fields.items()}
+
+
+def overrides(targets: Targets) -> ir.Table:
+    """One row per agent with targets of its own: `agent_id` and every target."""
+    return ibis.memtable(targets.frame(), schema={"agent_id": "string", **TARGET_TYPES})
+
+
+def with_targets(rows: ir.Table, targets: Targets, names: Sequence[str]) -> ir.Table:
+    """Add the named targets of each row's `agent_id` as columns `target_<name>`; null where a target is not set."""
+    default = targets.defaults.model_dump()
+    defaults = {name: ibis.literal(default[name], type=TARGET_TYPES[name]) for name in names}
+    if not targets.agents:
+        return rows.mutate(**{f"target_{name}": value for name, value in defaults.items()})
+    own = overrides(targets).select("agent_id", **{f"own_{name}": name for name in names}, has_own=ibis.literal(True))
+    joined = lookup(rows, own, "agent_id")
+    chosen = {f"target_{name}": joined.has_own.fill_null(False).ifelse(joined[f"own_{name}"], defaults[name]) for name in names}
+    return joined.select(*rows.columns, **chosen)
+
+
+def resolve_sla(executions: ir.Table, targets: Targets) -> ir.Table:
+    """Add `sla_breached`: the record's flag, else runtime over the limit of record or target, else false.
+
+    Contract, section 4. Needs `agent_id`, `runtime_s`, `sla_s` and `sla_breached_reported`.
+    """
+    rows = with_targets(executions, targets, ["sla_s"])
+    limit_s = ibis.coalesce(rows.sla_s, rows.target_sla_s)
+    breached = ibis.coalesce(rows.sla_breached_reported, rows.runtime_s > limit_s, ibis.literal(False))
+    return rows.mutate(sla_breached=breached).drop("target_sla_s")

@@ -1,0 +1,83 @@
+"""Windows: hourly components merged over the evaluation window that ends with each hour.
+
+What belongs here: which agents are known at an hour, and the sums over each agent's window. What does not: what the
+sums mean (`health_components`, `agent_health`).
+
+One hour is a plain aggregation over its window. Many hours are one pass with a sliding frame over a dense grid of
+agents and hours; the frame counts rows, so the grid must not have holes. Sums are of integers, so both ways agree to
+the last bit.
+"""
+
+from datetime import datetime, timedelta
+
+import ibis
+from ibis import ir
+
+from health_assets.hours import HourRange
+from health_assets.scoring.health_components import SUMS, merge
+from health_assets.scoring.relations import lookup
+
+
+def window_sums(
+    components: ir.Table, listed_agents: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+) -> ir.Table:
+    """One row per known agent and hour of `hours`: `hour`, `agent_id` and `SUMS` over its window.
+
+    An agent is known at an hour when it has a component in the `lookback_hours` that end with the hour, or is listed.
+
+    Args:
+        components: hourly components, at least of `hours` and the look-back before them.
+        listed_agents: agents (`agent_id`) that are known without any event.
+        hours: hours to give rows for; at least one.
+        window_hours: length of the evaluation window.
+        lookback_hours: length of the look-back.
+    """
+    if not len(hours):
+        raise ValueError("a range of at least one hour is needed")
+    if len(hours) == 1:
+        return _one_hour(components, listed_agents, hours, window_hours, lookback_hours)
+    return _many_hours(components, listed_agents, hours, window_hours, lookback_hours)
+
+
+def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:
+    return rows.filter(rows.hour >= start, rows.hour < end)
+
+
+def _one_hour(
+    components: ir.Table, listed_agents: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+) -> ir.Table:
+    in_window = _between(components, hours.end - timedelta(hours=window_hours), hours.end)
+    seen = _between(components, hours.end - timedelta(hours=lookback_hours), hours.end).select("agent_id").distinct()
+    zeros = ibis.union(seen, listed_agents.select("agent_id")).select("agent_id", **dict.fromkeys(SUMS, ibis.literal(0, "int64")))
+    known = merge(ibis.union(in_window.select("agent_id", *SUMS), zeros), ["agent_id"])
+    if window_hours > lookback_hours:
+        known = known.semi_join(zeros, "agent_id")
+    return known.mutate(hour=ibis.literal(hours.start, "timestamp('UTC')"))
+
+
+def _many_hours(
+    components: ir.Table, listed_agents: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+) -> ir.Table:
+    frame_start = hours.start - timedelta(hours=window_hours - 1)
+    before = _between(components, hours.start - timedelta(hours=lookback_hours - 1), frame_start)
+    last_seen_before = before.group_by("agent_id").aggregate(seen_before=before.hour.max())
+    recent = _between(components, frame_start, hours.end)
+    agents = ibis.union(last_seen_before.select("agent_id"), recent.select("agent_id"), listed_agents.select("agent_id"), distinct=True)
+    spine = ibis.range(
+        ibis.literal(frame_start, "timestamp('UTC')"), ibis.literal(hours.end, "timestamp('UTC')"), ibis.interval(hours=1)
+    )
+    grid = agents.cross_join(ibis.memtable({"one": [1]}).select(hour=spine.unnest()))
+    filled = lookup(grid, recent.select("hour", "agent_id", *SUMS, seen=recent.hour), ["hour", "agent_id"])
+    by_agent = {"group_by": "agent_id", "order_by": "hour"}
+    sliding = ibis.window(preceding=window_hours - 1, following=0, **by_agent)
+    so_far = ibis.window(preceding=None, following=0, **by_agent)
+    sums = filled.select(
+        "hour", "agent_id", last_seen=filled.seen.max().over(so_far),
+        **{name: ibis.coalesce(filled[name].sum().over(sliding), 0).cast("int64") for name in SUMS},
+    )  # fmt: skip
+    asked = sums.filter(sums.hour >= hours.start)
+    is_listed = listed_agents.select("agent_id", is_listed=ibis.literal(True))
+    joined = lookup(lookup(asked, last_seen_before, "agent_id"), is_listed, "agent_id")
+    last_seen = ibis.coalesce(joined.last_seen, joined.seen_before)
+    is_known = joined.is_listed.fill_null(False) | (last_seen > joined.hour - ibis.interval(hours=lookback_hours))
+    return joined.filter(is_known).select("hour", "agent_id", *SUMS)

@@ -1,0 +1,26 @@
+"""Settings: where the logs, the targets and the warehouse are, and how long windows last.
+
+Every setting is an environment variable (prefix `HEALTH_`); the commands' flags override it. What a single agent is
+expected to do is not a setting but a target (`targets`).
+"""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
+
+    model_config = SettingsConfigDict(env_prefix="HEALTH_", extra="ignore")
+
+    raw: Path = Field(Path("data/raw"), description="Folder below which the raw logs lie.")
+    targets: Path | None = Field(None, description="targets.yaml; without one, the defaults apply to every agent.")
+    warehouse: str = Field("data/health.duckdb", description="The warehouse: a DuckDB file or duckdb:/// URL.")
+    window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
+    lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after its last event.")
+    lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that another process holds.")
+    memory_limit: str = Field("3GB", description="Most memory that DuckDB may use before it spills to disk.")
+    schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which the last hour is materialised.")
+    late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")

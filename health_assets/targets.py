@@ -1,0 +1,137 @@
+"""Targets: what each agent is expected to do, and how its scores turn into states.
+
+What belongs here: reading and checking `targets.yaml`, and one row of targets per agent as a small frame for the
+transforms. The meaning of a target is in the source document of the score that uses it.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from health_assets.errors import HealthAssetsError
+
+Share = Annotated[float, Field(ge=0, le=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class AgentTargets(BaseModel):
+    """The targets of one agent; the defaults are the contract's (section 3)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    expected_success_rate: Share = 0.95
+    expected_failures_per_hour: NotNegative = 1.0
+    expected_runtime_s: Positive | None = None
+    deviation_allowed: Positive = 0.2
+    n_full: Annotated[int, Field(ge=1)] = 20
+    long_running_factor: Positive = 5.0
+    stability_threshold: Positive = 15.0
+    sla_breach_threshold: Positive = 5.0
+    trigger_failure_threshold: Positive = 5.0
+    sla_s: NotNegative | None = None
+    baseline_latency_ms: Positive | None = None
+    healthy_at: Annotated[float, Field(ge=0, le=100)] = 85.0
+    degraded_at: Annotated[float, Field(ge=0, le=100)] = 65.0
+    platform: str | None = None
+    personal: bool = False
+    retired: bool = False
+
+    @model_validator(mode="after")
+    def _states_are_ordered(self) -> "AgentTargets":
+        if self.degraded_at > self.healthy_at:
+            raise ValueError(f"degraded_at ({self.degraded_at:g}) is above healthy_at ({self.healthy_at:g})")
+        return self
+
+
+TARGET_NAMES = tuple(AgentTargets.model_fields)
+
+
+class Targets(BaseModel):
+    """Defaults for the fleet, and the full targets of every agent that has overrides."""
+
+    model_config = ConfigDict(frozen=True)
+
+    defaults: AgentTargets = AgentTargets()
+    agents: dict[str, AgentTargets] = {}
+
+    def of(self, agent_id: str) -> AgentTargets:
+        """The targets of one agent."""
+        return self.agents.get(agent_id, self.defaults)
+
+    def frame(self) -> pd.DataFrame:
+        """One row per agent with overrides: `agent_id` and every target, nulls where a target is not set."""
+        rows = [{"agent_id": agent_id, **targets.model_dump()} for agent_id, targets in self.agents.items()]
+        dtypes = {name: _DTYPES.get(field.annotation, "float64") for name, field in AgentTargets.model_fields.items()}
+        return pd.DataFrame(rows, columns=["agent_id", *TARGET_NAMES]).astype({"agent_id": "str", **dtypes})
+
+
+_DTYPES = {int: "int64", bool: "bool", str | None: "str"}
+
+
+def load_targets(path: Path | None) -> Targets:
+    """Read a targets file; None gives the defaults for every agent.
+
+    Raises:
+        HealthAssetsError: the file is missing or not YAML, or a key is unknown or its value impossible.
+    """
+    if path is None:
+        return Targets()
+    document = _read_yaml(path)
+    unknown = set(document) - {"defaults", "agents"}
+    if unknown:
+        raise HealthAssetsError(f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults' and 'agents'")
+    defaults = _section(path, "defaults", document.get("defaults"))
+    agents = _section(path, "agents", document.get("agents"))
+    return Targets(
+        defaults=_validated(path, "defaults", defaults),
+        agents={
+            str(agent_id): _validated(path, f"agent {str(agent_id)!r}", {**defaults, **_section(path, str(agent_id), own)})
+            for agent_id, own in agents.items()
+        },
+    )
+
+
+def _read_yaml(path: Path) -> dict:
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+    except OSError as error:
+        raise HealthAssetsError(f"cannot read the targets file {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        detail = " ".join(str(error).split())
+        raise HealthAssetsError(f"the targets file {path} is not valid YAML: {detail}") from error
+    return _section(path, "the file", document)
+
+
+def _section(path: Path, name: str, value: object) -> dict:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise HealthAssetsError(f"{path}: {name} must be a mapping of keys to values, not {value!r}")
+    return value
+
+
+def _validated(path: Path, owner: str, values: dict) -> AgentTargets:
+    try:
+        return AgentTargets.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = first["loc"][0] if first["loc"] else "targets"
+        message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise HealthAssetsError(f"{path}: {owner}: {key}: {message}, got {values.get(key)!r}") from error
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML lets a later key silently replace an earlier one; an agent listed twice must be an error instead."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)

@@ -1,0 +1,256 @@
+"""The warehouse as a place: open it, read tables as ibis expressions, replace whole hours in one transaction.
+
+What belongs here: connections, locks, transactions, versions, moving rows. What does not: which rows (`ingestion`,
+`scoring`) and what tables mean (`tables`).
+
+A DuckDB file has one writer, and that writer locks out every other process. So a session opens the file, does its work
+in one transaction and closes it; who finds it locked waits and tries again.
+"""
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import ibis
+import pyarrow as pa
+import tenacity
+from ibis import ir
+
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HourRange
+from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement
+
+_LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
+_FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
+
+
+class Session:
+    """One transaction on the warehouse.
+
+    Args:
+        connection: an open DuckDB connection, inside a transaction.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._backend = ibis.duckdb.from_connection(connection)
+
+    def table(self, name: str) -> ir.Table:
+        """A table as an ibis expression."""
+        return self._backend.table(name)
+
+    def hours_of(self, name: str, hours: HourRange) -> ir.Table:
+        """The rows of a table in `[hours.start, hours.end)`."""
+        rows = self.table(name)
+        return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
+
+    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
+        """Run SQL and fetch all rows; for bookkeeping, not for bulk data."""
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def arrow(self, rows: ir.Table) -> pa.Table:
+        """Evaluate an expression."""
+        return self._backend.to_pyarrow(rows)
+
+    def insert(self, name: str, rows: ir.Table) -> int:
+        """Append the rows of an expression that has the table's columns; returns how many."""
+        columns = columns_of(name)
+        self._backend._run_pre_execute_hooks(rows)
+        sql = f"INSERT INTO {name} ({', '.join(columns)}) {self._backend.compile(rows.select(*columns))}"
+        return self._connection.execute(sql).fetchone()[0]
+
+    def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> int:
+        """Append Arrow rows that have the table's columns by name; returns how many."""
+        self._connection.register("incoming", rows)
+        columns = ", ".join(columns_of(name))
+        inserted = self._connection.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM incoming").fetchone()[0]
+        self._connection.unregister("incoming")
+        return inserted
+
+    def delete_hours(self, name: str, hours: HourRange) -> None:
+        """Delete the rows of `[hours.start, hours.end)`."""
+        self._connection.execute(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
+
+    def replace_hours(self, name: str, hours: HourRange, rows: ir.Table) -> int:
+        """Replace whole hours of an asset's table and note that they are materialised; returns the number of rows."""
+        self.delete_hours(name, hours)
+        count = self.insert(name, rows)
+        self.note_materialized(name, hours)
+        return count
+
+    def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
+        """Replace whole hours with rows computed from those same hours."""
+        columns = columns_of(name)
+        self._connection.execute(f"CREATE TEMP TABLE rewritten AS {self._backend.compile(rows.select(*columns))}")
+        self.delete_hours(name, hours)
+        self._connection.execute(f"INSERT INTO {name} ({', '.join(columns)}) FROM rewritten")
+        self._connection.execute("DROP TABLE rewritten")
+
+    def note_materialized(self, asset: str, hours: HourRange) -> None:
+        """Write down that these hours of the asset are materialised, with the rows that each has now."""
+        span = [hours.start, hours.end]
+        self._connection.execute("DELETE FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?", [asset, *span])
+        self._connection.execute(
+            f"""
+            INSERT INTO materialized_hours (hour, asset, rows, materialized_at)
+            SELECT spine.hour, $asset, coalesce(counted.rows, 0), $now
+            FROM (SELECT unnest(generate_series($start, $end - INTERVAL 1 HOUR, INTERVAL 1 HOUR)) AS hour) AS spine
+            LEFT JOIN (SELECT hour, count(*) AS rows FROM {asset} WHERE hour >= $start AND hour < $end GROUP BY hour) AS counted
+                ON counted.hour = spine.hour
+            """,
+            {"asset": asset, "now": datetime.now(UTC), "start": hours.start, "end": hours.end},
+        )
+
+    def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
+        """Which of these hours of the asset have been materialised."""
+        rows = self.query(
+            "SELECT hour FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?", [asset, hours.start, hours.end]
+        )
+        return {row[0] for row in rows}
+
+    def hours_older_than(self, asset: str, source: str, hours: HourRange) -> set[datetime]:
+        """Hours of `asset` that were never materialised, or not since those of `source` were."""
+        rows = self.query(
+            """
+            SELECT sources.hour FROM materialized_hours AS sources
+            LEFT JOIN materialized_hours AS own ON own.hour = sources.hour AND own.asset = $asset
+            WHERE sources.asset = $source AND sources.hour >= $start AND sources.hour < $end
+                AND (own.materialized_at IS NULL OR own.materialized_at < sources.materialized_at)
+            """,
+            {"asset": asset, "source": source, "start": hours.start, "end": hours.end},
+        )
+        return {row[0] for row in rows}
+
+    def first_event_hour(self) -> datetime | None:
+        """The earliest hour with an event in any raw log that was read; None before the first."""
+        return self.query("SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")[0][0]
+
+
+class Warehouse:
+    """A DuckDB file.
+
+    Args:
+        url: path of the file, or `duckdb:///path`.
+        lock_timeout_s: how long to wait while another process holds the file.
+        memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
+
+    Raises:
+        HealthAssetsError: the URL names an engine that is not supported.
+    """
+
+    def __init__(self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB") -> None:
+        scheme, separator, rest = url.partition("://")
+        if separator and scheme != "duckdb":
+            raise HealthAssetsError(f"the warehouse {url!r} is not supported; name a DuckDB file or duckdb:///path")
+        self.path = Path(rest.removeprefix("/") if separator and not rest.startswith("//") else rest.removeprefix("/")) if separator else Path(url)
+        self._lock_timeout_s = lock_timeout_s
+        self._memory_limit = memory_limit
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything has been written yet."""
+        return self.path.exists()
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A transaction that commits when the block ends and leaves no trace when it raises.
+
+        Raises:
+            HealthAssetsError: the file stays locked, is not a warehouse, is newer than this program, or the disk is full.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HealthAssetsError(f"cannot make the folder of the warehouse {self.path}: {error.strerror}") from error
+        with self._session("write") as session:
+            yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A view of the last committed state, next to other readers.
+
+        Raises:
+            HealthAssetsError: as `write`, or there is no warehouse yet.
+        """
+        if not self.exists:
+            raise HealthAssetsError(f"there is no warehouse at {self.path} yet; materialise some hours first")
+        with self._session("read") as session:
+            yield session
+
+    @contextmanager
+    def _session(self, mode: Literal["read", "write"]) -> Iterator[Session]:
+        with self._translated_errors():
+            connection = self._connect(mode)
+            try:
+                connection.execute("BEGIN")
+                self._check_version(connection, mode)
+                yield Session(connection)
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+
+    def _connect(self, mode: Literal["read", "write"]) -> duckdb.DuckDBPyConnection:
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, duckdb.IOException) and bool(_LOCKED.search(str(error)))),
+            wait=tenacity.wait_random_exponential(multiplier=0.02, max=0.5),
+            stop=tenacity.stop_after_delay(self._lock_timeout_s),
+            reraise=True,
+        )
+        connection = retrying(
+            duckdb.connect,
+            str(self.path),
+            read_only=mode == "read",
+            config={"memory_limit": self._memory_limit, "autoinstall_known_extensions": False, "autoload_known_extensions": False},
+        )
+        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false")
+        return connection
+
+    def _check_version(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
+        tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        if "warehouse_version" in tables:
+            (version,) = connection.execute("SELECT max(version) FROM warehouse_version").fetchone()
+            if version > SCHEMA_VERSION:
+                raise HealthAssetsError(
+                    f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} that this program knows; "
+                    "upgrade health-assets"
+                )
+        elif tables or mode == "read":
+            raise HealthAssetsError(f"{self.path} is a DuckDB file but not a Health Assets warehouse; name another file")
+        else:
+            for name in ALL_TABLES:
+                connection.execute(create_statement(name))
+            connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (duckdb.Error, OSError) as error:
+            sentence = self._sentence(error)
+            if sentence is None:
+                raise
+            raise HealthAssetsError(sentence) from error
+
+    def _sentence(self, error: Exception) -> str | None:
+        text = " ".join(str(error).split())
+        if locked := _LOCKED.search(text):
+            program = Path(locked["program"]).name or "another program"
+            return (
+                f"the warehouse {self.path} is held by {program} (process {locked['pid']}) "
+                f"and did not come free within {self._lock_timeout_s:g} s; wait for it or stop it"
+            )
+        if _FULL.search(text) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
+            return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
+        if isinstance(error, duckdb.IOException) and not os.path.isdir(self.path) and self.exists:
+            return f"cannot open the warehouse {self.path}: {text}"
+        if isinstance(error, duckdb.IOException):
+            return f"cannot make the warehouse {self.path}: {text}"
+        return None

@@ -1,0 +1,347 @@
+"""Every table of the warehouse, declared once: name, columns, types, units and meaning.
+
+What belongs here: one SQLModel class per table, with a description for each column. DDL, docs and Dagster's column
+metadata are generated from these classes. What does not belong here: how rows come about (`logs`, `scoring`) and what
+must be true of them (`quality`).
+
+Primary keys state identity, and columns that may not be null say so. Both are left out of the warehouse's DDL, because
+an index over millions of rows an hour costs ten times the load; the transforms keep what is declared here, and the
+expectations watch it.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlmodel import Field, SQLModel
+
+SCHEMA_VERSION = 1
+
+
+def _at(description: str, *, key: bool = False, nullable: bool = False) -> Any:
+    return Field(description=description, primary_key=key, sa_type=sa.DateTime(timezone=True), nullable=nullable)
+
+
+def _text(description: str, *, key: bool = False) -> Any:
+    return Field(description=description, primary_key=key)
+
+
+def _number(description: str) -> Any:
+    return Field(description=description, sa_type=sa.Double)
+
+
+def _count(description: str, *, key: bool = False) -> Any:
+    keywords = {"autoincrement": False} if key else {}
+    return Field(description=description, sa_type=sa.BigInteger, primary_key=key, sa_column_kwargs=keywords)
+
+
+def _flag(description: str) -> Any:
+    return Field(description=description)
+
+
+class Hourly(SQLModel):
+    """A table partitioned by hour."""
+
+    hour: datetime = _at("Start of the UTC hour that the row belongs to.", key=True)
+
+
+class Windowed(Hourly):
+    """A table whose rows summarise the evaluation window that ends with their hour."""
+
+    window_start: datetime = _at("Start of the evaluation window, included.")
+    window_end: datetime = _at("End of the evaluation window, excluded.")
+    hours_covered: int = _count("Hours of the window that were materialised or lie before the first log.")
+
+
+class FromLine(Hourly):
+    """A row cleaned from one line of a raw log."""
+
+    source_file: str = _text("Raw log that holds the line, relative to the raw root.", key=True)
+    line_number: int = _count("Line in that file, counted from 1.", key=True)
+
+
+# -- what the raw logs hold ------------------------------------------------------------------------------------------
+
+
+class RawLog(Hourly, table=True):
+    """How many lines of each kind every raw log holds for every hour, and whether the hour's tables have them."""
+
+    __tablename__ = "raw_logs"
+
+    source_file: str = _text("Raw log, relative to the raw root.", key=True)
+    record_type: str = _text("Kind of record, or `rejected`.", key=True)
+    lines: int = _count("Lines of that kind for that hour; 0 once a changed file no longer has any.")
+    digest: str = _text("Fingerprint of these lines and their places, to notice what changed in a changed file.")
+    is_loaded: bool = _flag("Whether the hour's table was built with exactly these lines.")
+    superseded: int = _count("Lines left out of the hour's table because a later line with the same id won.")
+
+
+class Execution(FromLine, table=True):
+    """Agent executions, one row per execution and hour, in the hour in which they ended."""
+
+    __tablename__ = "executions"
+
+    execution_id: str = _text("Id of the execution; also its trace id.")
+    agent_id: str = _text("Agent that ran.")
+    started_at: datetime = _at("When it started.")
+    ended_at: datetime = _at("When it ended; decides the hour.")
+    status: str = _text("`success` or `failure`.")
+    succeeded: bool = _flag("Whether the status is `success`.")
+    runtime_s: float = _number("Runtime in seconds, to the microsecond.")
+    session_id: str | None = _text("Session that the execution belongs to.")
+    task_id: str | None = _text("Evaluation task that it attempted.")
+    condition: str = _text("`baseline`, `fault`, `structural` or `prompt`.")
+    trigger_id: str | None = _text("Trigger that started it.")
+    model: str | None = _text("Model that the agent used.")
+    platform: str | None = _text("Platform that the agent runs on.")
+    error: str | None = _text("Error as the log states it.")
+    sla_s: float | None = _number("Time limit in seconds that the record itself carries.")
+    sla_breached_reported: bool | None = _flag("The record's own breach flag, where it has one.")
+    sla_breached: bool = _flag("The record's flag, else runtime over the limit of record or target, else false.")
+    confidence: float | None = _number("Self-reported confidence, 0 to 1.")
+    cost_usd: float | None = _number("Cost in US dollars.")
+    api_calls: int | None = _count("API calls made.")
+    error_count: int | None = _count("Errors met on the way.")
+    call_latency_s: float | None = _number("Mean latency of one call in seconds.")
+    actions: list[str] | None = Field(description="Names of the actions in order.", sa_type=sa.ARRAY(sa.String))
+    action_count: int | None = _count("Number of actions, where they were recorded.")
+    signal_confidence: float | None = _number("Confidence signal, 0 (risk) to 1.")
+    signal_loop_detection: float | None = _number("Loop detection signal, 0 (risk) to 1.")
+    signal_tool_correctness: float | None = _number("Tool correctness signal, 0 (risk) to 1.")
+    signal_coherence: float | None = _number("Coherence signal, 0 (risk) to 1.")
+    violations: str | None = Field(
+        description="Constraint violations as JSON [{constraint, severity}]; [] = judged clean, null = not judged.",
+        sa_type=sa.JSON,
+    )
+
+
+class TriggerEvent(FromLine, table=True):
+    """Triggers, one row per trigger and hour, in the hour in which they fired or failed to."""
+
+    __tablename__ = "trigger_events"
+
+    trigger_id: str = _text("Id of the trigger event.")
+    agent_id: str = _text("Agent that was to be triggered.")
+    fired_at: datetime = _at("When it fired; decides the hour.")
+    status: str = _text("`fired` or `failed`.")
+    reason: str | None = _text("Why it failed, as the log states it.")
+
+
+class ModelCall(FromLine, table=True):
+    """Calls to models, one row per call and hour, in the hour in which they ended."""
+
+    __tablename__ = "model_calls"
+
+    call_id: str = _text("Id of the call.")
+    model: str = _text("Model that was called.")
+    ended_at: datetime = _at("When the call ended; decides the hour.")
+    status: str = _text("`success` or `failure`.")
+    agent_id: str | None = _text("Agent that called.")
+    execution_id: str | None = _text("Execution during which it called.")
+    latency_ms: float | None = _number("Latency in milliseconds.")
+    error: str | None = _text("Error as the log states it.")
+
+
+class Signal(FromLine, table=True):
+    """Signals judged after the fact, one row per line, in the hour in which they were given."""
+
+    __tablename__ = "signals"
+
+    execution_id: str = _text("Execution that the signals are about.")
+    given_at: datetime = _at("When they were given; decides the hour.")
+    agent_id: str | None = _text("Agent that ran.")
+    session_id: str | None = _text("Session of the execution.")
+    signal_confidence: float | None = _number("Confidence signal, 0 (risk) to 1.")
+    signal_loop_detection: float | None = _number("Loop detection signal, 0 (risk) to 1.")
+    signal_tool_correctness: float | None = _number("Tool correctness signal, 0 (risk) to 1.")
+    signal_coherence: float | None = _number("Coherence signal, 0 (risk) to 1.")
+
+
+class Judgement(FromLine, table=True):
+    """Safety judgements made after the fact, one row per line, in the hour in which they were made."""
+
+    __tablename__ = "judgements"
+
+    execution_id: str = _text("Execution that was judged.")
+    judged_at: datetime = _at("When it was judged; decides the hour.")
+    agent_id: str | None = _text("Agent that ran.")
+    violations: str = Field(description="Violations as JSON [{constraint, severity}]; [] = clean.", sa_type=sa.JSON)
+
+
+class AgentUpdate(FromLine, table=True):
+    """Restarts, model changes and capability updates of agents, one row per line."""
+
+    __tablename__ = "agent_updates"
+
+    agent_id: str = _text("Agent that was updated.")
+    updated_at: datetime = _at("When; decides the hour.")
+    kind: str = _text("`restart`, `model_change` or `capability_update`.")
+    detail: str | None = _text("What changed, as the log states it.")
+
+
+class RejectedRecord(FromLine, table=True):
+    """Lines that could not be used, with the reason; nothing is dropped silently."""
+
+    __tablename__ = "rejected_records"
+
+    reason: str = _text("Why the line was rejected, naming the field.")
+    raw: str = _text("The line itself, cut at 64 KiB; bytes that are not UTF-8 are replaced.")
+
+
+# -- what is computed from them --------------------------------------------------------------------------------------
+
+
+class HealthComponent(Hourly, table=True):
+    """Additive sums per agent and hour; a window is the sum of its hours."""
+
+    __tablename__ = "health_components"
+
+    agent_id: str = _text("Agent with any event in the hour.", key=True)
+    executions: int = _count("Executions that ended in the hour.")
+    successes: int = _count("Executions that succeeded.")
+    failures: int = _count("Executions that failed.")
+    runtime_us_sum: int = _count("Sum of runtimes in whole microseconds, so that merging hours is exact in any order.")
+    runtime_s_sum: float = _number("The same sum in seconds.")
+    long_running: int = _count("Executions longer than long_running_factor times the expected runtime.")
+    sla_breaches: int = _count("Executions that breached their SLA.")
+    triggers: int = _count("Triggers that fired or failed to.")
+    trigger_failures: int = _count("Triggers that failed.")
+
+
+class AgentHealth(Windowed, table=True):
+    """The Agent Health Model: score and state of every known agent over the window that ends with the hour."""
+
+    __tablename__ = "agent_health"
+
+    agent_id: str = _text("Agent, known from an event of the look-back or from the targets.", key=True)
+    state: str = _text("`healthy`, `degraded`, `unhealthy` or `inactive`.")
+    health_score: float | None = _number("Health score, 0 to 100; null when inactive.")
+    n: int = _count("Executions in the window.")
+    successes: int = _count("Executions that succeeded.")
+    failures: int = _count("Executions that failed.")
+    asr: float | None = _number("Actual success rate, 0 to 1.")
+    afh: float | None = _number("Actual failures per hour of the window.")
+    ar_s: float | None = _number("Actual (mean) runtime in seconds.")
+    success_score: float | None = _number("min(1, asr / expected_success_rate), 0 to 1.")
+    failure_score: float | None = _number("min(1, expected_failures_per_hour / afh), 0 to 1.")
+    reliability_raw: float | None = _number("0.7 success_score + 0.3 failure_score.")
+    confidence_factor: float | None = _number("min(1, n / n_full).")
+    reliability_score: float | None = _number("reliability_raw blended towards 1 by the confidence factor; 40 points.")
+    deviation: float | None = _number("(ar_s - expected_runtime_s) / expected_runtime_s; null without expectation.")
+    performance_score: float | None = _number("1 within the expected runtime, falling to 0 at deviation_allowed; 20 points.")
+    stability_score: float | None = _number("1 - min(1, log2(long_running + 1) / log2(stability_threshold + 1)); 20 points.")
+    sla_score: float | None = _number("1 - min(1, sla_breaches / sla_breach_threshold).")
+    trigger_score: float | None = _number("1 - min(1, trigger_failures / trigger_failure_threshold).")
+    operational_score: float | None = _number("0.6 sla_score + 0.4 trigger_score; 20 points.")
+    long_running: int = _count("Long-running executions in the window.")
+    sla_breaches: int = _count("SLA breaches in the window.")
+    trigger_failures: int = _count("Failed triggers in the window.")
+    expected_success_rate: float = _number("Target used, 0 to 1.")
+    expected_failures_per_hour: float = _number("Target used.")
+    expected_runtime_s: float | None = _number("Target used, in seconds; null = no expectation.")
+    deviation_allowed: float = _number("Target used, as a share of the expected runtime.")
+    n_full: int = _count("Target used: executions for full confidence.")
+    long_running_factor: float = _number("Target used: multiple of the expected runtime.")
+    stability_threshold: float = _number("Target used: long-running executions that cost all points.")
+    sla_breach_threshold: float = _number("Target used: breaches that cost all points.")
+    trigger_failure_threshold: float = _number("Target used: failed triggers that cost all points.")
+    sla_s: float | None = _number("Target used: time limit in seconds for executions that carry none.")
+    healthy_at: float = _number("Target used: lowest healthy score.")
+    degraded_at: float = _number("Target used: lowest degraded score.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+class SystemHealth(Windowed, table=True):
+    """The fleet: the mean score of the agents that are not inactive, and how many are in each state."""
+
+    __tablename__ = "system_health"
+
+    health_score: float | None = _number("Mean health score of agents that are not inactive; null if there is none.")
+    agents: int = _count("Known agents.")
+    healthy: int = _count("Healthy agents.")
+    degraded: int = _count("Degraded agents.")
+    unhealthy: int = _count("Unhealthy agents.")
+    inactive: int = _count("Inactive agents.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+class ExpectationResult(Hourly, table=True):
+    """The history of every data-quality check, hour by hour."""
+
+    __tablename__ = "expectation_results"
+
+    asset: str = _text("Asset that was checked.", key=True)
+    expectation: str = _text("Name of the expectation, the same as that of the asset check.", key=True)
+    success: bool = _flag("Whether the hour meets the expectation.")
+    element_count: int = _count("Rows looked at.")
+    unexpected_count: int = _count("Rows that break the expectation.")
+    severity: str = _text("`error` stops what follows, `warn` asks a person to look.")
+
+
+# -- bookkeeping -----------------------------------------------------------------------------------------------------
+
+
+class RawFile(SQLModel, table=True):
+    """The raw logs that were read, as they were then; a file is read again only when it differs."""
+
+    __tablename__ = "raw_files"
+
+    source_file: str = _text("Raw log, relative to the raw root.", key=True)
+    size_bytes: int = _count("Size when it was read.")
+    modified_ns: int = _count("Modification time when it was read, nanoseconds since 1970.")
+    lines: int = _count("Lines that were not blank.")
+    rejected: int = _count("Lines among them that were rejected.")
+
+
+class MaterializedHour(Hourly, table=True):
+    """Which hours of which asset have been materialised; an hour without rows is told from one never computed."""
+
+    __tablename__ = "materialized_hours"
+
+    asset: str = _text("Asset.", key=True)
+    rows: int = _count("Rows that the hour has.")
+    materialized_at: datetime = _at("When it was last materialised.")
+
+
+class WarehouseVersion(SQLModel, table=True):
+    """The version of the tables, so that an older program refuses a newer warehouse."""
+
+    __tablename__ = "warehouse_version"
+
+    version: int = _count("Version of the tables.", key=True)
+
+
+ALL_TABLES: dict[str, type[SQLModel]] = {
+    model.__tablename__: model
+    for model in (
+        RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
+        HealthComponent, AgentHealth, SystemHealth, ExpectationResult, RawFile, MaterializedHour, WarehouseVersion,
+    )
+}  # fmt: skip
+
+
+def columns_of(table: str) -> list[str]:
+    """Names of a table's columns in their declared order: identity first, as the classes state them."""
+    return [column.name for column in ALL_TABLES[table].__table__.columns]
+
+
+def create_statement(table: str) -> str:
+    """DDL of a table, without keys and constraints (see the module's docstring); valid in DuckDB and PostgreSQL."""
+    columns = ", ".join(f"{name} {sql_type}" for name, sql_type, _, _ in describe(table))
+    return f"CREATE TABLE IF NOT EXISTS {table} ({columns})"
+
+
+def describe(table: str) -> list[tuple[str, str, bool, str]]:
+    """(name, SQL type, nullable, meaning) of every column."""
+    model = ALL_TABLES[table]
+    dialect = postgresql.dialect()
+    return [
+        (
+            column.name,
+            column.type.compile(dialect=dialect),
+            bool(column.nullable),
+            model.model_fields[column.name].description or "",
+        )
+        for column in model.__table__.columns
+    ]
