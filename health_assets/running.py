@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -17,10 +16,10 @@ from dagster._core.instance.ref import InstanceRef
 
 from health_assets.defs.assets import RECORD_TABLES
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.partitions import FIRST_HOUR, range_tags
+from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange, floor_hour
+from health_assets.hours import HourRange
 from health_assets.settings import Settings
 
 QUIET = {"loggers": {"progress": {}}}
@@ -63,13 +62,13 @@ def run_hours(settings: Settings, hours: HourRange, on_event: Callable[[dg.Dagst
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
-    ahead = max(0, int((hours.end - floor_hour(datetime.now(UTC))) / HOUR))
-    definitions = build_definitions(settings, min(FIRST_HOUR, hours.start), ahead)
+    # few partitions: Dagster lists all of them for every check
+    definitions = build_definitions(settings, hours.extended_back(settings.lookback_hours))
     job = definitions.resolve_job_def(JOB)
     with _instance(settings) as instance, listening(on_event):
         start = time.perf_counter()
         result = job.execute_in_process(
-            instance=instance, tags=range_tags(hours), run_config=QUIET, raise_on_error=False
+            instance=instance, tags=hours_tags(hours), run_config=QUIET, raise_on_error=False
         )
         elapsed_s = time.perf_counter() - start
     return _outcome(result, hours, elapsed_s)

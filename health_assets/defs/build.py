@@ -1,34 +1,32 @@
 """Puts assets, checks, schedules and sensors together into Dagster definitions."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import dagster as dg
 
 from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import all_suite_checks, newest_hour_check
-from health_assets.defs.partitions import FIRST_HOUR, hourly_partitions
+from health_assets.defs.partitions import hourly_partitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
+from health_assets.hours import HourRange
 from health_assets.settings import Settings
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
 
 
-def build_definitions(
-    settings: Settings | None = None, first_hour: datetime = FIRST_HOUR, end_offset: int = 0
-) -> dg.Definitions:
+def build_definitions(settings: Settings | None = None, hours: HourRange | None = None) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
     Args:
         settings: where logs, targets and warehouse are.
-        first_hour: the earliest hour that can be materialised.
-        end_offset: hours after the newest finished one that can be materialised too.
+        hours: the hours that can be materialised; by default all from 2020 to the newest finished one.
     """
     settings = settings or Settings()
-    assets = all_assets(hourly_partitions(first_hour, end_offset))
+    assets = all_assets(hourly_partitions(hours))
     checks = all_suite_checks()
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(

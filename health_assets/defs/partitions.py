@@ -3,23 +3,36 @@
 from datetime import UTC, datetime
 
 import dagster as dg
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+    PARTITION_NAME_TAG,
+)
 
-from health_assets.hours import KEY_FORMAT, HourRange
+from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-RANGE_END_TAG = "dagster/asset_partition_range_end"
 FIRST_HOUR = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def hourly_partitions(first_hour: datetime = FIRST_HOUR, end_offset: int = 0) -> dg.HourlyPartitionsDefinition:
-    """Hours in UTC from `first_hour` to the newest finished one, and `end_offset` more."""
-    return dg.HourlyPartitionsDefinition(start_date=first_hour, timezone="UTC", fmt=KEY_FORMAT, end_offset=end_offset)
+def hourly_partitions(hours: HourRange | None = None) -> dg.HourlyPartitionsDefinition:
+    """The hours from 2020 to the newest finished one; or exactly the given ones, even if they are not over yet."""
+    if hours is None:
+        return dg.HourlyPartitionsDefinition(start_date=FIRST_HOUR, timezone="UTC", fmt=KEY_FORMAT)
+    ahead = max(0, int((hours.end - floor_hour(datetime.now(UTC))) / HOUR))
+    return dg.HourlyPartitionsDefinition(
+        start_date=hours.start, end_date=hours.end, timezone="UTC", fmt=KEY_FORMAT, end_offset=ahead
+    )
 
 
-def range_tags(hours: HourRange) -> dict[str, str]:
-    """Run tags that make one run over the whole range."""
+def hours_tags(hours: HourRange) -> dict[str, str]:
+    """Run tags that make one run over all of these hours."""
     *_, last = hours
-    return {RANGE_START_TAG: f"{hours.start:{KEY_FORMAT}}", RANGE_END_TAG: f"{last:{KEY_FORMAT}}"}
+    if len(hours) == 1:
+        return {PARTITION_NAME_TAG: f"{last:{KEY_FORMAT}}"}
+    return {
+        ASSET_PARTITION_RANGE_START_TAG: f"{hours.start:{KEY_FORMAT}}",
+        ASSET_PARTITION_RANGE_END_TAG: f"{last:{KEY_FORMAT}}",
+    }
 
 
 def run_hours(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> HourRange:

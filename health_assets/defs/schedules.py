@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from health_assets.defs.partitions import range_tags
+from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.hours import KEY_FORMAT, HourRange
 from health_assets.planning import catch_up, newest_finished_hour
@@ -24,7 +24,7 @@ def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
     def _hourly(context: dg.ScheduleEvaluationContext, pipeline: Pipeline) -> dg.RunRequest:
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
         hours = catch_up(newest, _last_materialized(pipeline, HourRange.of(newest)), pipeline.lookback_hours)
-        return dg.RunRequest(run_key=f"{newest:{KEY_FORMAT}}", tags=range_tags(hours))
+        return dg.RunRequest(run_key=f"{newest:{KEY_FORMAT}}", tags=hours_tags(hours))
 
     return _hourly
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from health_assets.defs.assets import ONLY_STALE_TAG
-from health_assets.defs.partitions import range_tags
+from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.hours import HOUR, KEY_FORMAT, floor_hour
 from health_assets.ingestion import changed_hours
@@ -46,7 +46,7 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         digest = hashlib.sha256(repr((sorted(touched), [(f.source_file, f.modified_ns, f.size_bytes) for f in files])).encode())
         return dg.SensorResult(
             run_requests=[
-                dg.RunRequest(run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest.hexdigest()[:16]}", tags={**range_tags(hours), ONLY_STALE_TAG: "true"})
+                dg.RunRequest(run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest.hexdigest()[:16]}", tags={**hours_tags(hours), ONLY_STALE_TAG: "true"})
                 for hours in ranges
             ]
         )

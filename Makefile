@@ -1,0 +1,38 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test bench dev lint docs clean
+
+## demo: set up, make sample logs, run the main job, show the fleet's health
+demo: $(STAMP)
+	$(BIN)/health-assets demo
+
+## test: set up, check the style and types, run the tests
+test: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+## bench: make benchmark data and print the table of ratios
+bench: $(STAMP)
+	$(BIN)/python -m bench
+
+## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000
+dev: $(STAMP)
+	$(BIN)/dagster dev
+
+lint: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Health Assets needs Python 3.11 or newer; run make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
