@@ -110,14 +110,21 @@ def ingest(
     wanted_names = new_names | {part.source_file for part, lines in waiting.items() if lines}
     reading = [file for file in files if file.source_file in wanted_names]
     if reading:
-        found = _load(session, reading, lambda part: part in waiting or (part.source_file in new_names and is_asked(part)), targets)
+        found = _load(
+            session,
+            reading,
+            lambda part: part in waiting or (part.source_file in new_names and is_asked(part)),
+            targets,
+        )
         _account(session, new, found, is_asked)
         _report_read(report, [file for file in reading if file not in changed], found)
         touched |= {part.hour for part in found if part.source_file in new_names and is_asked(part)}
     _mark_loaded(session, waiting)
 
     first = session.first_event_hour() or hours.start
-    never_built = {hour for hour in span if any(hour not in built[table] for table in tables) and (hour >= first or hour in hours)}
+    never_built = {
+        hour for hour in span if any(hour not in built[table] for table in tables) and (hour >= first or hour in hours)
+    }
     report.hours = HourRange(min(never_built | touched | {hours.start}), hours.end)
     report.changed_hours = touched | never_built
     _keep_winners(session, report.hours, tables)
@@ -154,11 +161,14 @@ def changed_hours(session: Session | None, files: Sequence[RawFile]) -> set[date
     before = {
         Part(name, record, hour): (lines, digest)
         for name, record, hour, lines, digest in session.query(
-            "SELECT source_file, record_type, hour, lines, digest FROM raw_logs WHERE source_file IN (SELECT unnest(?))", [names]
+            "SELECT source_file, record_type, hour, lines, digest FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
+            [names],
         )
     }
     now = _parts(unread, contents(unread))
-    return stale | {part.hour for part in before.keys() | now.keys() if before.get(part, (0, "")) != now.get(part, (0, ""))}
+    return stale | {
+        part.hour for part in before.keys() | now.keys() if before.get(part, (0, "")) != now.get(part, (0, ""))
+    }
 
 
 def _stamp(file: RawFile) -> tuple[int, int]:
@@ -273,9 +283,15 @@ def _forget(session: Session, waiting: dict[Part, int]) -> None:
 def _mark_loaded(session: Session, waiting: dict[Part, int]) -> None:
     for record in {part.record_type for part in waiting}:
         parts = [part for part in waiting if part.record_type == record]
-        values = {"files": [part.source_file for part in parts], "hours": [part.hour for part in parts], "record": record}
+        values = {
+            "files": [part.source_file for part in parts],
+            "hours": [part.hour for part in parts],
+            "record": record,
+        }
         chosen = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
-        match = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
+        match = (
+            "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
+        )
         session.query(f"UPDATE raw_logs SET is_loaded = true, superseded = 0 FROM {chosen} WHERE {match}", values)
 
 
@@ -297,7 +313,9 @@ def _load(
 class _Router:
     """Splits the stream of records by table, counts what it sees, and drops what was not asked for."""
 
-    def __init__(self, files: Sequence[RawFile], is_wanted: Callable[[Part], bool], schema: pa.Schema, folder: Path) -> None:
+    def __init__(
+        self, files: Sequence[RawFile], is_wanted: Callable[[Part], bool], schema: pa.Schema, folder: Path
+    ) -> None:
         self._files = files
         self._is_wanted = is_wanted
         self._schema = schema
@@ -336,7 +354,9 @@ class _Router:
     ) -> pa.RecordBatch:
         if record_type == "rejected":  # their hour is known only when their file has been read whole
             return batch.filter(pc.equal(batch["record_type"], record_type))
-        wanted = [place for place in places if self._is_wanted(Part(self._files[place[0]].source_file, record_type, place[1]))]
+        wanted = [
+            place for place in places if self._is_wanted(Part(self._files[place[0]].source_file, record_type, place[1]))
+        ]
         if is_alone and len(wanted) == len(places):
             return batch
         chosen = pa.table(
@@ -381,7 +401,11 @@ def _account(
     session: Session, new: Sequence[RawFile], found: dict[Part, tuple[int, str]], is_wanted: Callable[[Part], bool]
 ) -> None:
     names = {file.source_file for file in new}
-    rows = [(part, lines, digest, is_wanted(part), 0) for part, (lines, digest) in found.items() if part.source_file in names]
+    rows = [
+        (part, lines, digest, is_wanted(part), 0)
+        for part, (lines, digest) in found.items()
+        if part.source_file in names
+    ]
     _write_parts(session, rows)
     _write_files(session, new, found)
 
@@ -445,7 +469,8 @@ def _keep_winners(session: Session, hours: HourRange, tables: Sequence[str]) -> 
         key, time = ID_OF_TABLE[table]
         span = {"start": hours.start, "end": hours.end}
         repeated = session.query(
-            f"SELECT 1 FROM {table} WHERE hour >= $start AND hour < $end GROUP BY hour, {key} HAVING count(*) > 1 LIMIT 1", span
+            f"SELECT 1 FROM {table} WHERE hour >= $start AND hour < $end GROUP BY hour, {key} HAVING count(*) > 1 LIMIT 1",
+            span,
         )
         if not repeated:
             continue

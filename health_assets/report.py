@@ -77,7 +77,9 @@ def _print_rejections(console: Console, session: Session, span: list) -> None:
 
 def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     """The fleet in the last of these hours, and its agents from the worst on."""
-    latest = session.query("SELECT max(hour) FROM system_health WHERE hour >= ? AND hour < ?", [hours.start, hours.end])[0][0]
+    latest = session.query(
+        "SELECT max(hour) FROM system_health WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
+    )[0][0]
     if latest is None:
         return
     score, agents, *counts = session.query(
@@ -110,7 +112,9 @@ def _agents_table(session: Session, hour) -> Table:
         table.add_column(f"{name}\npoints lost", justify="right")
     for name in ("runs", "success", "runtime", "long\nruns", "SLA\nbreaches", "trigger\nfailures"):
         table.add_column(name, justify="right")
-    for agent, state, score, *lost, runs, asr, runtime_s, expected_s, long_running, breaches, triggers in rows[:AGENTS_SHOWN]:
+    for agent, state, score, *lost, runs, asr, runtime_s, expected_s, long_running, breaches, triggers in rows[
+        :AGENTS_SHOWN
+    ]:
         table.add_row(
             Text(agent), Text(state, style=COLOURS[state]), "–" if score is None else f"{score:.1f}",
             *("–" if points is None else f"{points:.1f}" if points > 0.05 else "·" for points in lost),

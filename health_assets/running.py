@@ -107,11 +107,18 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: flo
                 read = {name: metadata[name].value for name in read}
                 break
     failed = [
-        (evaluation.asset_key.to_user_string(), evaluation.check_name, evaluation.severity.value, evaluation.metadata["unexpected_count"].value)
+        (
+            evaluation.asset_key.to_user_string(),
+            evaluation.check_name,
+            evaluation.severity.value,
+            evaluation.metadata["unexpected_count"].value,
+        )
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed
     ]
-    return Outcome(hours, elapsed_s, **read, failed_checks=failed, error=None if result.success else _first_error(result, failed))
+    return Outcome(
+        hours, elapsed_s, **read, failed_checks=failed, error=None if result.success else _first_error(result, failed)
+    )
 
 
 def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[str, str, str, int]]) -> str:
@@ -124,5 +131,7 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[st
             error = error.cause
         if "DagsterAssetCheckFailedError" not in (error.cls_name or ""):
             return f"internal error in {event.step_key}: {error.to_string()}"
-    errors = [f"{asset}.{check} ({count} rows)" for asset, check, severity, count in failed_checks if severity == "ERROR"]
+    errors = [
+        f"{asset}.{check} ({count} rows)" for asset, check, severity, count in failed_checks if severity == "ERROR"
+    ]
     return f"checks failed, so what follows was not materialised: {', '.join(errors)}"

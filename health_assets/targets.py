@@ -83,13 +83,17 @@ def load_targets(path: Path | None) -> Targets:
     document = _read_yaml(path)
     unknown = set(document) - {"defaults", "agents"}
     if unknown:
-        raise HealthAssetsError(f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults' and 'agents'")
+        raise HealthAssetsError(
+            f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults' and 'agents'"
+        )
     defaults = _section(path, "defaults", document.get("defaults"))
     agents = _section(path, "agents", document.get("agents"))
     return Targets(
         defaults=_validated(path, "defaults", defaults),
         agents={
-            str(agent_id): _validated(path, f"agent {str(agent_id)!r}", {**defaults, **_section(path, str(agent_id), own)})
+            str(agent_id): _validated(
+                path, f"agent {str(agent_id)!r}", {**defaults, **_section(path, str(agent_id), own)}
+            )
             for agent_id, own in agents.items()
         },
     )

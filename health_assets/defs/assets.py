@@ -72,7 +72,9 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         with pipeline.write() as session:
             tables = [name for name in RECORD_TABLES if name in selected]
             report = ingest(session, files, hours, tables, targets, pipeline.lookback_hours)
-            summaries = {name: summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected}
+            summaries = {
+                name: summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected
+            }
         read = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
@@ -102,11 +104,16 @@ def components_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         with readable_failures():
             targets = pipeline.load_targets()
         with pipeline.write() as session:
-            ranges = _hours_to_build(session, asked, pipeline.lookback_hours, only_stale=ONLY_STALE_TAG in context.run.tags)
+            ranges = _hours_to_build(
+                session, asked, pipeline.lookback_hours, only_stale=ONLY_STALE_TAG in context.run.tags
+            )
             for hours in ranges:
                 events = [session.hours_of(name, hours).select("hour", "agent_id") for name in EVENT_TABLES[2:]]
                 rows = health_components(
-                    session.hours_of("executions", hours), session.hours_of("trigger_events", hours), ibis.union(*events), targets
+                    session.hours_of("executions", hours),
+                    session.hours_of("trigger_events", hours),
+                    ibis.union(*events),
+                    targets,
                 )
                 session.replace_hours("health_components", hours, rows)
             metadata = summary(session, "health_components", asked)
@@ -188,13 +195,12 @@ def _coverage(session: Session, hours: HourRange, pipeline: Pipeline) -> ibis.Ta
         {"hour": list(hours), "hours_covered": covered}, schema={"hour": "timestamp('UTC')", "hours_covered": "int64"}
     )
     return rows.mutate(
-        window_start=rows.hour - ibis.interval(hours=pipeline.window_hours - 1), window_end=rows.hour + ibis.interval(hours=1)
+        window_start=rows.hour - ibis.interval(hours=pipeline.window_hours - 1),
+        window_end=rows.hour + ibis.interval(hours=1),
     )
 
 
-def _log_earlier_hours(
-    context: dg.AssetExecutionContext, asset: str, built: set[datetime], asked: HourRange
-) -> None:
+def _log_earlier_hours(context: dg.AssetExecutionContext, asset: str, built: set[datetime], asked: HourRange) -> None:
     """Tell Dagster about hours of the look-back that were built besides those asked for."""
     for hour in sorted(built - set(asked)):
         context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

@@ -35,7 +35,9 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
         description="All assets and their checks, for an hour or a range of hours.",
     )
     freshness_job = dg.define_asset_job(
-        FRESHNESS_JOB, dg.AssetSelection.checks(in_time), description="Was the newest finished hour materialised in time?"
+        FRESHNESS_JOB,
+        dg.AssetSelection.checks(in_time),
+        description="Was the newest finished hour materialised in time?",
     )
     return dg.Definitions(
         assets=assets,

@@ -78,7 +78,9 @@ def _check_result(asset: str, result: CheckResult, hours: HourRange) -> dg.Asset
 
 def _table(frame: pd.DataFrame) -> dg.MetadataValue:
     records = [
-        dg.TableRecord({name: value if isinstance(value, int | float | bool) else str(value) for name, value in row.items()})
+        dg.TableRecord(
+            {name: value if isinstance(value, int | float | bool) else str(value) for name, value in row.items()}
+        )
         for row in frame.to_dict("records")
     ]
     schema = dg.TableSchema([dg.TableColumn(name, "string") for name in frame.columns])

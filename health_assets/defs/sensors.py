@@ -25,7 +25,10 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
     """
 
     @dg.sensor(
-        name="late_logs", job_name=job_name, minimum_interval_seconds=INTERVAL_S, default_status=dg.DefaultSensorStatus.RUNNING
+        name="late_logs",
+        job_name=job_name,
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def _late_logs(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> dg.SensorResult | dg.SkipReason:
         now = datetime.now(UTC)
@@ -43,10 +46,15 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         if not touched:
             return dg.SkipReason(f"the tables agree with all {len(files)} raw logs")
         ranges = late_ranges(touched, pipeline.lookback_hours, max(last, max(touched)) + HOUR)
-        digest = hashlib.sha256(repr((sorted(touched), [(f.source_file, f.modified_ns, f.size_bytes) for f in files])).encode())
+        digest = hashlib.sha256(
+            repr((sorted(touched), [(f.source_file, f.modified_ns, f.size_bytes) for f in files])).encode()
+        )
         return dg.SensorResult(
             run_requests=[
-                dg.RunRequest(run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest.hexdigest()[:16]}", tags={**hours_tags(hours), ONLY_STALE_TAG: "true"})
+                dg.RunRequest(
+                    run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest.hexdigest()[:16]}",
+                    tags={**hours_tags(hours), ONLY_STALE_TAG: "true"},
+                )
                 for hours in ranges
             ]
         )

@@ -17,7 +17,9 @@ def summary(session: Session, asset: str, hours: HourRange) -> dict[str, dg.Meta
     rows = session.hours_of(asset, hours)
     heading, top = _TABLES[asset]
     table = session.arrow(top(rows).limit(SUMMARY_ROWS)).to_pandas()
-    (row_count,) = session.query(f"SELECT count(*) FROM {asset} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])[0]
+    (row_count,) = session.query(
+        f"SELECT count(*) FROM {asset} WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
+    )[0]
     return {
         "dagster/row_count": dg.MetadataValue.int(row_count),
         "hours": dg.MetadataValue.text(str(hours)),

@@ -51,8 +51,18 @@ def _choice(field: str, *choices: str) -> Rule:
 
 def _number(field: str, low: float = 0, high: float | None = None) -> Rule:
     if high is None:
-        return Rule(field, "TRY_CAST({token} AS DOUBLE)", f"a number from {low:g} on", f"{{value}} >= {low} AND isfinite({{value}})")
-    return Rule(field, "TRY_CAST({token} AS DOUBLE)", f"a number from {low:g} to {high:g}", f"{{value}} BETWEEN {low} AND {high}")
+        return Rule(
+            field,
+            "TRY_CAST({token} AS DOUBLE)",
+            f"a number from {low:g} on",
+            f"{{value}} >= {low} AND isfinite({{value}})",
+        )
+    return Rule(
+        field,
+        "TRY_CAST({token} AS DOUBLE)",
+        f"a number from {low:g} to {high:g}",
+        f"{{value}} BETWEEN {low} AND {high}",
+    )
 
 
 def _share(field: str) -> Rule:
@@ -92,7 +102,9 @@ def _violations(field: str) -> Rule:
     is_graded = """item.severity::VARCHAR IN ('"low"', '"medium"', '"high"')"""
     good = f"list_filter({items}, lambda item: {is_named} AND {is_graded})"
     is_good = f"starts_with({{token}}, '[') AND len({good}) = len({items})"
-    return Rule(field, f"CASE WHEN {is_good} THEN {{token}}::JSON END", "a list of {constraint, severity low, medium or high}")
+    return Rule(
+        field, f"CASE WHEN {is_good} THEN {{token}}::JSON END", "a list of {constraint, severity low, medium or high}"
+    )
 
 
 def _signals(field: str) -> Rule:
@@ -100,7 +112,8 @@ def _signals(field: str) -> Rule:
     tokens = [f"({{token}}::JSON->'$.{signal}')::VARCHAR" for signal in SIGNALS]
     values = ", ".join(f"TRY_CAST({token} AS DOUBLE)" for token in tokens)
     is_good = " AND ".join(
-        f"(coalesce({token}, 'null') = 'null' OR coalesce(TRY_CAST({token} AS DOUBLE) BETWEEN 0 AND 1, false))" for token in tokens
+        f"(coalesce({token}, 'null') = 'null' OR coalesce(TRY_CAST({token} AS DOUBLE) BETWEEN 0 AND 1, false))"
+        for token in tokens
     )
     value = f"CASE WHEN starts_with({{token}}, '{{{{') AND {is_good} THEN [{values}] END"
     return Rule(field, value, "an object of signals from 0 to 1")
@@ -200,8 +213,14 @@ def parsed_lines(lines: str) -> str:
         when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, and the columns of `RULES`.
     """
     structure = "{" + ", ".join(f'"{field}": "JSON"' for field in FIELDS) + "}"
-    values = ",\n".join(f"{rule.value.format(token=_token(rule.field))} AS {_value(name)}" for name, rule in RULES.items())
-    event_time = "CASE record_type " + " ".join(f"WHEN '{name}' THEN {_value(kind.event_time)}" for name, kind in RECORD_TYPES.items()) + " END"
+    values = ",\n".join(
+        f"{rule.value.format(token=_token(rule.field))} AS {_value(name)}" for name, rule in RULES.items()
+    )
+    event_time = (
+        "CASE record_type "
+        + " ".join(f"WHEN '{name}' THEN {_value(kind.event_time)}" for name, kind in RECORD_TYPES.items())
+        + " END"
+    )
     columns = ",\n".join(f'CASE WHEN is_good THEN {_value(name)} END AS "{name}"' for name in RULES)
     return f"""
     WITH tokens AS (
@@ -245,7 +264,9 @@ def _is_good() -> str:
     branches = []
     for type_name, kind in RECORD_TYPES.items():
         conditions = [_holds(name, RULES[name]) for name in kind.required]
-        conditions += [f"({_token(RULES[name].field)} IS NULL OR {_holds(name, RULES[name])})" for name in kind.optional]
+        conditions += [
+            f"({_token(RULES[name].field)} IS NULL OR {_holds(name, RULES[name])})" for name in kind.optional
+        ]
         if kind.condition:
             conditions.append(f"({_over_values(kind.condition[0])})")
         branches.append(f"WHEN '{type_name}' THEN {' AND '.join(conditions)}")
@@ -290,7 +311,9 @@ def _rejection() -> str:
             broken = f"record_type = '{type_name}' AND {_token(rule.field)} IS NOT NULL AND NOT coalesce({_holds(name, rule)}, false)"
             branches.append((broken, f"'{rule.field} must be {rule.expects}, not ' || {_shown(rule.field)}"))
         if kind.condition:
-            branches.append((f"record_type = '{type_name}' AND NOT ({_over_values(kind.condition[0])})", f"'{kind.condition[1]}'"))
+            branches.append(
+                (f"record_type = '{type_name}' AND NOT ({_over_values(kind.condition[0])})", f"'{kind.condition[1]}'")
+            )
     cases = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in branches)
     return f"CASE {cases} ELSE error('a line was rejected for no reason: ' || line) END"
 

@@ -78,7 +78,9 @@ def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBat
     besides, `file_id`, `record_type` and `fingerprint`. `hour` is null where a line was rejected.
     """
     with _parser(files) as parser:
-        parser.register("files", pa.table({"file_id": range(len(files)), "source_file": [f.source_file for f in files]}))
+        parser.register(
+            "files", pa.table({"file_id": range(len(files)), "source_file": [f.source_file for f in files]})
+        )
         parser.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
         backend = ibis.duckdb.from_connection(parser)
         rows = resolve_sla(backend.table("shaped"), targets)

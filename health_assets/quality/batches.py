@@ -1,27 +1,30 @@
-"""Batches: the rows that checks look at, as ibis expressions over the tables of the hours checked.
+"""Batches: what checks look at. Either rows of a table, as an ibis expression, or facts by hour, as a small frame.
 
-A batch is a table with `hour`. The plainest is the asset's own rows; others put two tables side by side that must agree.
+What belongs here: building them. What must be true of them is in `suites`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
+from typing import Any
 
 import ibis
+import pandas as pd
 from ibis import ir
 
 from health_assets.hours import HourRange
 from health_assets.logs.reader import ID_OF_TABLE, TABLE_OF_RECORD
-from health_assets.scoring.relations import lookup
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import describe
 
 RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
+_DUCKDB_TYPES = {"DOUBLE PRECISION": "DOUBLE"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a batch is made from: the asset, a session, and the hours that are checked."""
+    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them."""
 
     asset: str
     session: Session
@@ -30,125 +33,145 @@ class Source:
     window_hours: int
     lookback_hours: int
 
-    def rows(self, table: str) -> ir.Table:
-        """Rows of a table for the hours checked."""
-        return self.session.hours_of(table, self.hours)
+    def rows(self) -> ir.Table:
+        """The asset's rows for the hours checked."""
+        return self.session.hours_of(self.asset, self.hours)
 
-    def spine(self) -> ir.Table:
-        """One row per hour checked."""
-        return ibis.memtable({"hour": list(self.hours)}, schema={"hour": "timestamp('UTC')"})
+    def row_count(self) -> int:
+        """How many they are."""
+        return sum(count for (count,) in self.by_hour(f"SELECT hour, count(*) FROM {self.asset}").values())
+
+    def by_hour(
+        self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None
+    ) -> dict[datetime, tuple]:
+        """Values by hour: the rows of `select` (which starts with the hour) for the hours checked or given."""
+        span = hours or self.hours
+        sql = f"{select} WHERE hour >= ? AND hour < ? AND {condition} GROUP BY hour"
+        return {hour: tuple(values) for hour, *values in self.session.query(sql, [span.start, span.end, *parameters])}
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
 
 
 def rows(source: Source) -> ir.Table:
-    """The asset's own rows, with `next_hour` to compare times with the end of their hour."""
-    own = source.rows(source.asset)
-    return own.mutate(next_hour=own.hour + ibis.interval(hours=1))
-
-
-def column_types(source: Source) -> ir.Table:
-    """One row per declared column: its declared type and the one that the warehouse has."""
-    actual = dict(source.session.query("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?", [source.asset]))
-    names = {"DOUBLE PRECISION": "DOUBLE"}
-    declared = [(name, names.get(sql_type, sql_type)) for name, sql_type, _, _ in describe(source.asset)]
-    return ibis.memtable(
-        {
-            "hour": [source.hours.start] * len(declared),
-            "column_name": [name for name, _ in declared],
-            "declared_type": [sql_type for _, sql_type in declared],
-            "actual_type": [actual.get(name, "missing") for name, _ in declared],
-        },
-        schema={"hour": "timestamp('UTC')", "column_name": "string", "declared_type": "string", "actual_type": "string"},
+    """The asset's own rows, with how many and which required values are missing, and the end of their hour."""
+    own = source.rows()
+    required = [name for name, _, is_nullable, _ in describe(source.asset) if not is_nullable]
+    missing = {name: own[name].isnull() for name in required}
+    return own.mutate(
+        missing_values=sum((is_missing.cast("int64") for is_missing in missing.values()), ibis.literal(0)),
+        missing_columns=ibis.literal("").concat(
+            *(is_missing.ifelse(f"{name} ", "") for name, is_missing in missing.items())
+        ),
+        next_hour=own.hour + ibis.interval(hours=1),
     )
 
 
-def lines_and_rows(source: Source) -> ir.Table:
-    """Per hour, the lines that `raw_logs` counts for the asset and the rows that it has."""
-    parts = source.rows("raw_logs").filter(lambda t: t.record_type == RECORD_OF_TABLE[source.asset])
-    lines = parts.group_by("hour").aggregate(lines_kept=(parts.lines - parts.superseded).sum().cast("int64"))
-    own = source.rows(source.asset)
-    rows = own.group_by("hour").aggregate(rows_kept=own.count())
-    joined = lookup(lookup(source.spine(), lines, "hour"), rows, "hour")
-    return joined.select("hour", lines_kept=joined.lines_kept.fill_null(0), rows_kept=joined.rows_kept.fill_null(0))
-
-
-def lines_of_files(source: Source) -> ir.Table:
-    """Per file with lines in these hours, its lines and the sum of what `raw_logs` counts for all its hours."""
-    files = source.rows("raw_logs").group_by("source_file").aggregate(hour=lambda t: t.hour.min())
-    counted = source.session.table("raw_logs").group_by("source_file").aggregate(lines_counted=lambda t: t.lines.sum().cast("int64"))
-    known = source.session.table("raw_files").select("source_file", lines_read="lines")
-    return files.inner_join(counted, "source_file").inner_join(known, "source_file").select("hour", "source_file", "lines_read", "lines_counted")
+def scored_agents(source: Source) -> ir.Table:
+    """Rows of `agent_health`, with whether there is a score, whether there should be, and the window's full length."""
+    own = rows(source)
+    return own.mutate(
+        has_score=own.health_score.notnull().cast("int64"),
+        is_active=(own.n > 0).cast("int64"),
+        window_hours=ibis.literal(source.window_hours),
+    )
 
 
 def ids_in_several_hours(source: Source) -> ir.Table:
     """Rows whose id also stands in another hour of the look-back before, or of the hours checked."""
     key, _ = ID_OF_TABLE[source.asset]
-    span = source.hours.extended_back(source.lookback_hours)
-    nearby = source.session.hours_of(source.asset, span)
-    own = source.rows(source.asset)
-    hours_of_id = nearby.semi_join(own, key).group_by(key).aggregate(hours_with_id=lambda t: t.hour.nunique())
+    own = source.rows()
+    nearby = source.session.hours_of(source.asset, source.hours.extended_back(source.lookback_hours))
+    hours_of_id = nearby.semi_join(own, key).group_by(key).aggregate(hours_with_id=lambda row: row.hour.nunique())
     repeated = hours_of_id.filter(hours_of_id.hours_with_id > 1)
     return own.inner_join(repeated, key).select("hour", "source_file", "line_number", key, "hours_with_id")
 
 
-def rejected_share(source: Source) -> ir.Table:
-    """Per hour, the share of lines that were rejected."""
-    parts = source.rows("raw_logs")
-    counted = parts.group_by("hour").aggregate(
-        lines=parts.lines.sum().cast("int64"),
-        rejected=parts.lines.sum(where=parts.record_type == "rejected").fill_null(0).cast("int64"),
+# -- facts by hour ---------------------------------------------------------------------------------------------------
+
+
+def hours(source: Source) -> pd.DataFrame:
+    """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
+    sql = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?"
+    actual = dict(source.session.query(sql, [source.asset]))
+    changed = [
+        name
+        for name, sql_type, _, _ in describe(source.asset)
+        if actual.get(name) != _DUCKDB_TYPES.get(sql_type, sql_type)
+    ]
+    return pd.DataFrame(
+        {"hour": list(source.hours), "columns_of_other_type": len(changed), "changed_columns": ", ".join(changed)}
     )
-    return counted.mutate(rejected_share=counted.rejected / counted.lines.nullif(0))
 
 
-def components_and_events(source: Source) -> ir.Table:
-    """Per hour, sums over the components and counts over the events that they were made from."""
-    own, executions, triggers = source.rows("health_components"), source.rows("executions"), source.rows("trigger_events")
-    summed = own.group_by("hour").aggregate(
-        summed_executions=own.executions.sum().cast("int64"), summed_triggers=own.triggers.sum().cast("int64")
+def _with_facts(frame: pd.DataFrame, names: Sequence[str], values: dict[datetime, tuple]) -> pd.DataFrame:
+    """Add values by hour as columns; 0 in an hour that has none."""
+    none = (0,) * len(names)
+    columns = zip(*(values.get(hour, none) for hour in frame["hour"]), strict=True)
+    return frame.assign(**dict(zip(names, map(list, columns), strict=True)))
+
+
+def hours_of_records(source: Source) -> pd.DataFrame:
+    """`hours`, with the lines that `raw_logs` counts for the asset and the rows that it has."""
+    is_own = "record_type = ?"
+    lines = source.by_hour(
+        "SELECT hour, sum(lines - superseded)::BIGINT FROM raw_logs", is_own, [RECORD_OF_TABLE[source.asset]]
     )
-    counted = executions.group_by("hour").aggregate(counted_executions=executions.count())
-    fired = triggers.group_by("hour").aggregate(counted_triggers=triggers.count())
-    joined = lookup(lookup(lookup(source.spine(), summed, "hour"), counted, "hour"), fired, "hour")
-    names = ("summed_executions", "counted_executions", "summed_triggers", "counted_triggers")
-    return joined.select("hour", **{name: joined[name].fill_null(0) for name in names})
+    frame = _with_facts(hours(source), ["lines_kept"], lines)
+    return _with_facts(frame, ["rows_kept"], source.by_hour(f"SELECT hour, count(*) FROM {source.asset}"))
 
 
-def windows_and_components(source: Source) -> ir.Table:
-    """Per hour, the executions of all agents' windows and of the components of those hours."""
-    own = source.rows("agent_health")
-    in_windows = own.group_by("hour").aggregate(executions_in_windows=own.n.sum().cast("int64"))
-    components = source.session.hours_of("health_components", source.hours.extended_back(source.window_hours - 1))
-    retired = [agent_id for agent_id, targets in source.targets.agents.items() if targets.retired]
+def hours_of_rejections(source: Source) -> pd.DataFrame:
+    """`hours_of_records`, with the share of the hour's lines that were rejected, 0 to 1."""
+    share = "SELECT hour, sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END) / greatest(sum(lines), 1) FROM raw_logs"
+    return _with_facts(hours_of_records(source), ["rejected_share"], source.by_hour(share))
+
+
+def files(source: Source) -> ir.Table:
+    """One row per file with lines in these hours: its lines, and the sum of what `raw_logs` counts for all its hours."""
+    parts, read = source.session.table("raw_logs"), source.session.table("raw_files")
+    first = source.rows().group_by("source_file").aggregate(hour=lambda part: part.hour.min())
+    counted = parts.group_by("source_file").aggregate(lines_counted=lambda part: part.lines.sum().cast("int64"))
+    joined = first.inner_join(counted, "source_file").inner_join(
+        read.select("source_file", lines_read="lines"), "source_file"
+    )
+    return joined.select("hour", "source_file", "lines_read", "lines_counted")
+
+
+def hours_of_components(source: Source) -> pd.DataFrame:
+    """`hours`, with sums over the components and counts of the events that they were made from."""
+    sums = source.by_hour("SELECT hour, sum(executions)::BIGINT, sum(triggers)::BIGINT FROM health_components")
+    frame = _with_facts(hours(source), ["summed_executions", "summed_triggers"], sums)
+    for name, table in (("counted_executions", "executions"), ("counted_triggers", "trigger_events")):
+        frame = _with_facts(frame, [name], source.by_hour(f"SELECT hour, count(*) FROM {table}"))
+    return frame
+
+
+def hours_of_windows(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions of all agents' windows, and those of the hours that the windows are made of."""
     if source.targets.defaults.retired:
-        kept = [agent_id for agent_id, targets in source.targets.agents.items() if not targets.retired]
-        components = components.filter(components.agent_id.isin(kept))
-    elif retired:
-        components = components.filter(components.agent_id.notin(retired))
-    by_hour = components.group_by("hour").aggregate(executions=components.executions.sum().cast("int64"))
-    spine = source.spine().mutate(start=lambda t: t.hour - timedelta(hours=source.window_hours - 1))
-    by_hour = by_hour.rename(component_hour="hour")
-    joined = spine.left_join(by_hour, [by_hour.component_hour >= spine.start, by_hour.component_hour <= spine.hour])
-    summed = joined.group_by("hour").aggregate(executions_of_hours=joined.executions.sum().fill_null(0).cast("int64"))
-    both = lookup(summed, in_windows, "hour")
-    return both.select("hour", "executions_of_hours", executions_in_windows=both.executions_in_windows.fill_null(0))
+        condition, agents = (
+            "agent_id IN (SELECT unnest(?))",
+            [name for name, own in source.targets.agents.items() if not own.retired],
+        )
+    else:
+        condition, agents = (
+            "agent_id NOT IN (SELECT unnest(?))",
+            [name for name, own in source.targets.agents.items() if own.retired],
+        )
+    span = source.hours.extended_back(source.window_hours - 1)
+    by_hour = source.by_hour("SELECT hour, sum(executions)::BIGINT FROM health_components", condition, [agents], span)
+    executions = [by_hour.get(hour, (0,))[0] for hour in span]
+    frame = hours(source).assign(
+        executions_of_hours=[sum(executions[place : place + source.window_hours]) for place in range(len(source.hours))]
+    )
+    in_windows = source.by_hour("SELECT hour, sum(n)::BIGINT FROM agent_health")
+    return _with_facts(frame, ["executions_in_windows"], in_windows)
 
 
-def activity(source: Source) -> ir.Table:
-    """Per agent and hour, whether there is a score, whether there should be, and how much of the window there is."""
-    own = source.rows("agent_health")
-    return own.select(
-        "hour", "agent_id", "state", "n", "hours_covered",
-        has_score=own.health_score.notnull().cast("int64"), is_active=(own.n > 0).cast("int64"),
-        window_hours=ibis.literal(source.window_hours),
-    )  # fmt: skip
-
-
-def agents_counted(source: Source) -> ir.Table:
-    """Per hour, the agents of `system_health` and the rows of `agent_health`."""
-    own, agents = source.rows("system_health"), source.rows("agent_health")
-    counted = agents.group_by("hour").aggregate(agent_rows=agents.count())
-    joined = lookup(own, counted, "hour")
-    return joined.select(
-        "hour", "agents", agent_rows=joined.agent_rows.fill_null(0),
-        agents_in_states=joined.healthy + joined.degraded + joined.unhealthy + joined.inactive,
-    )  # fmt: skip
+def hours_of_fleet(source: Source) -> pd.DataFrame:
+    """`hours`, with the rows and the agents of `system_health`, the sum over its states, and rows of `agent_health`."""
+    states = "sum(healthy + degraded + unhealthy + inactive)::BIGINT"
+    own = source.by_hour(f"SELECT hour, count(*), sum(agents)::BIGINT, {states} FROM system_health")
+    frame = _with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states"], own)
+    return _with_facts(frame, ["agent_rows"], source.by_hour("SELECT hour, count(*) FROM agent_health"))

@@ -1,14 +1,12 @@
-"""Running a suite: the warehouse finds the rows that break an expectation, Great Expectations judges them.
+"""Running a suite: Great Expectations judges small batches whole, and of large ones the rows that may be wrong.
 
-Loading millions of rows into a frame to learn that all are fine would cost more than everything else in a run. So each
-batch is looked at where it lies: one aggregation counts, hour by hour, the rows that break each check. Great
-Expectations then validates the batch itself where it is small, else the offending rows and a sample of the others. The
-two must agree; if they ever do not, that is an internal error and the run stops.
+Loading millions of rows into a frame to learn that all are fine would cost more than everything else in a run. So of a
+large batch the warehouse counts, hour by hour, the rows that break each check, and Great Expectations validates those
+rows and a sample of the others. The two must agree; if they ever do not, that is an internal error and the run stops.
 """
 
 import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -23,7 +21,7 @@ from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, Suite
 from health_assets.warehouse.store import Session
 
-WHOLE_BATCH_ROWS = 2_000
+SMALL_BATCH_ROWS = 2_000
 SAMPLE_ROWS = 10
 
 
@@ -72,12 +70,29 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
     Raises:
         RuntimeError: Great Expectations and the warehouse disagree about a row, which is a bug in `expectations`.
     """
-    results: dict[str, CheckResult] = {}
-    for batch_name, build in suite.batches.items():
-        checks = [check for check in suite.checks if check.batch == batch_name and (names is None or check.name in names)]
+    asked = [check for check in suite.checks if names is None or check.name in names]
+    by_hour = [check for check in asked if check.batch == "hours"]
+    outcomes = _evaluate_small(suite.hours(source), by_hour, source) if by_hour else []
+    row_count = source.row_count()
+    for batch_name, make_rows in suite.rows.items():
+        checks = [check for check in asked if check.batch == batch_name]
         if checks:
-            results |= {result.check.name: result for result in _evaluate_batch(build(source), checks, source)}
-    return [results[check.name] for check in suite.checks if check.name in results]
+            outcomes += _evaluate_rows(make_rows, checks, source, row_count)
+    by_name = {outcome.check.name: outcome for outcome in outcomes}
+    return [by_name[check.name] for check in asked]
+
+
+def _evaluate_rows(
+    make_rows: Callable[[Source], ir.Table], checks: Sequence[Check], source: Source, row_count: int
+) -> list[CheckResult]:
+    if not row_count:
+        return [
+            CheckResult(check, [HourResult(hour, 0, 0) for hour in source.hours], pd.DataFrame()) for check in checks
+        ]
+    rows = make_rows(source)
+    if row_count > SMALL_BATCH_ROWS:
+        return _evaluate_large(rows, checks, source)
+    return _evaluate_small(source.session.arrow(rows.select(_shown(rows.columns, checks))).to_pandas(), checks, source)
 
 
 def write_history(session: Session, asset: str, source: Source, results: Sequence[CheckResult]) -> None:
@@ -104,121 +119,129 @@ def write_history(session: Session, asset: str, source: Source, results: Sequenc
     )
 
 
-def _evaluate_batch(rows: ir.Table, checks: Sequence[Check], source: Source) -> list[CheckResult]:
-    counts = _count_by_hour(rows, checks, source)
-    total = sum(hour["rows"] for hour in counts.values())
-    frame, is_whole = _frame(rows, checks, counts, total, source.session)
-    expectations = [expectation for check in checks for expectation in check.expectations]
-    verdicts = dict(zip(map(id, expectations), _validate(frame, expectations), strict=True))
-    results = []
+def _evaluate_small(frame: pd.DataFrame, checks: Sequence[Check], source: Source) -> list[CheckResult]:
+    """Let Great Expectations judge the whole batch."""
+    sizes = frame.groupby("hour").size()
+    outcomes = []
+    for check, positions in zip(checks, _validate(frame, checks), strict=True):
+        broken = frame.iloc[sorted(set().union(*positions))]
+        broken_by_hour = broken.groupby("hour").size()
+        hours = [HourResult(hour, int(sizes.get(hour, 0)), int(broken_by_hour.get(hour, 0))) for hour in source.hours]
+        outcomes.append(CheckResult(check, hours, _samples(broken, check)))
+    return outcomes
+
+
+def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> list[CheckResult]:
+    """Count in the warehouse, and let Great Expectations judge the rows that break a check and a sample of the others."""
+    counts = _counts(rows, checks, source)
+    outcomes = []
     for place, check in enumerate(checks):
-        hours = [
-            HourResult(hour, counts[hour]["rows"], counts[hour][f"broken_{place}"]) if hour in counts else HourResult(hour, 0, 0)
-            for hour in source.hours
-        ]
-        result = CheckResult(check, hours, _samples(frame, check))
-        _require_agreement(result, [verdicts[id(expectation)] for expectation in check.expectations], is_whole=is_whole)
-        results.append(result)
-    return results
+        hours = [HourResult(hour, *counts.get(hour, {}).get(place, (0, 0))) for hour in source.hours]
+        broken = (
+            _offending(rows, check, source.session) if any(hour.unexpected_count for hour in hours) else pd.DataFrame()
+        )
+        outcomes.append(CheckResult(check, hours, _samples(broken, check)))
+        if len(broken) and not all(_validate(broken, [check])[0]):
+            raise RuntimeError(f"Great Expectations passes rows that break {check.name} in the warehouse")
+    sound = [outcome.check for outcome in outcomes if outcome.success]
+    sample = source.session.arrow(rows.select(_shown(rows.columns, checks)).limit(SMALL_BATCH_ROWS)).to_pandas()
+    for check, positions in zip(sound, _validate(sample, sound), strict=True):
+        if any(positions):
+            raise RuntimeError(f"Great Expectations refuses rows that keep {check.name} in the warehouse")
+    return outcomes
 
 
-def _count_by_hour(rows: ir.Table, checks: Sequence[Check], source: Source) -> dict[datetime, dict[str, int]]:
-    """Per hour: `rows`, and for each check by its place the rows that break it."""
-    broken = {
-        f"broken_{place}": _any(check, rows).cast("int64").sum().cast("int64")
-        for place, check in enumerate(checks)
-        if not any(expectation.is_uniqueness for expectation in check.expectations)
+def _shown(columns: Sequence[str], checks: Sequence[Check]) -> list[str]:
+    """The columns that the checks look at, and those that tell rows apart."""
+    wanted = {column for check in checks for expectation in check.expectations for column in expectation.columns}
+    return [name for name in columns if name in wanted or name in _IDENTITY]
+
+
+def _samples(broken: pd.DataFrame, check: Check) -> pd.DataFrame:
+    return broken[_shown(broken.columns, [check])].head(SAMPLE_ROWS)
+
+
+Counts = dict[datetime, dict[int, tuple[int, int]]]
+"""Per hour and check by its place: rows looked at, rows that break it."""
+
+
+def _is_broken(check: Check, rows: ir.Table) -> ir.BooleanValue:
+    return ibis.or_(*(expectation.unexpected(rows) for expectation in check.expectations))
+
+
+def _counts(rows: ir.Table, checks: Sequence[Check], source: Source) -> Counts:
+    by_row = {f"broken_{place}": check for place, check in enumerate(checks) if not check.is_uniqueness}
+    sums = {name: _is_broken(check, rows).cast("int64").sum() for name, check in by_row.items()}
+    counted = source.session.arrow(rows.group_by("hour").aggregate(rows=rows.count(), **sums)).to_pylist()
+    counts: Counts = {
+        row["hour"]: {place: (row["rows"], int(row.get(f"broken_{place}", 0))) for place in range(len(checks))}
+        for row in counted
     }
-    counted = source.session.arrow(rows.group_by("hour").aggregate(rows=rows.count(), **broken)).to_pylist()
-    counts = {hour.pop("hour"): hour for hour in counted}
     for place, check in enumerate(checks):
-        if f"broken_{place}" in broken:
-            continue
-        repeated = _repeated(rows, check.expectations[0].columns)
-        by_hour = repeated.group_by("hour").aggregate(broken=repeated.copies.sum().cast("int64"))
-        copies = {row["hour"]: row["broken"] for row in source.session.arrow(by_hour).to_pylist()}
-        for hour, count in counts.items():
-            count[f"broken_{place}"] = copies.get(hour, 0)
+        if check.is_uniqueness:
+            repeated = _repeated(rows, check)
+            by_hour = repeated.group_by("hour").aggregate(copies=repeated.copies.sum())
+            for row in source.session.arrow(by_hour).to_pylist():
+                counts[row["hour"]][place] = (counts[row["hour"]][place][0], int(row["copies"]))
     return counts
 
 
-def _any(check: Check, rows: ir.Table) -> ir.BooleanValue:
-    conditions = [expectation.unexpected(rows) for expectation in check.expectations]
-    return ibis.or_(*conditions)
-
-
-def _repeated(rows: ir.Table, columns: Sequence[str]) -> ir.Table:
-    """The values of `columns` (with `hour` among them) that stand in more than one row, with their `copies`."""
-    counted = rows.group_by(list(columns)).aggregate(copies=rows.count())
+def _repeated(rows: ir.Table, check: Check) -> ir.Table:
+    """The values of the check's columns (with `hour` among them) that stand in several rows, with their `copies`."""
+    counted = rows.group_by(check.expectations[0].columns).aggregate(copies=rows.count())
     return counted.filter(counted.copies > 1)
 
 
-def _frame(
-    rows: ir.Table, checks: Sequence[Check], counts: dict[datetime, dict[str, int]], total: int, session: Session
-) -> tuple[pd.DataFrame, bool]:
-    """The rows for Great Expectations, and whether they are the whole batch."""
-    wanted = {column for check in checks for expectation in check.expectations for column in expectation.columns}
-    shown = [name for name in rows.columns if name in wanted or name in _IDENTITY]
-    if total <= WHOLE_BATCH_ROWS:
-        return session.arrow(rows.select(shown)).to_pandas(), True
-    pieces = [rows.select(shown).limit(WHOLE_BATCH_ROWS)]
-    for place, check in enumerate(checks):
-        if not any(hour[f"broken_{place}"] for hour in counts.values()):
-            continue
-        if check.expectations[0].is_uniqueness:
-            columns = check.expectations[0].columns
-            offending = rows.semi_join(_repeated(rows, columns), columns).order_by(columns)
-        else:
-            offending = rows.filter(_any(check, rows))
-        pieces.append(offending.select(shown).limit(WHOLE_BATCH_ROWS))
-    frames = [session.arrow(piece).to_pandas() for piece in pieces]
-    if len(frames) == 1:
-        return frames[0], False
-    # a row may be in the sample and among the offending ones; a second copy must not look like a repetition
-    return pd.concat(frames[1:] + frames[:1], ignore_index=True), False
-
-
-_IDENTITY = ("hour", "agent_id", "execution_id", "trigger_id", "call_id", "source_file", "line_number", "column_name", "state")
-
-
-def _samples(frame: pd.DataFrame, check: Check) -> pd.DataFrame:
-    if frame.empty:
-        return frame
-    wanted = {column for expectation in check.expectations for column in expectation.columns}
-    shown = [name for name in frame.columns if name in wanted or name in _IDENTITY]
-    if check.expectations[0].is_uniqueness:
-        is_broken = frame.duplicated(check.expectations[0].columns, keep=False)
+def _offending(rows: ir.Table, check: Check, session: Session) -> pd.DataFrame:
+    """Some of the rows that break a check, copies of a repeated id next to each other."""
+    if check.is_uniqueness:
+        columns = check.expectations[0].columns
+        broken = rows.semi_join(_repeated(rows, check), columns).order_by(columns)
     else:
-        table = ibis.memtable(frame)
-        is_broken = table.select(broken=_any(check, table)).execute()["broken"]
-    return frame.loc[is_broken.to_numpy(), shown].head(SAMPLE_ROWS)
+        broken = rows.filter(_is_broken(check, rows))
+    return session.arrow(broken.select(_shown(rows.columns, [check])).limit(SMALL_BATCH_ROWS)).to_pandas()
 
 
-def _require_agreement(result: CheckResult, verdicts: Sequence[bool], *, is_whole: bool) -> None:
-    if all(verdicts) != result.success:
-        raise RuntimeError(
-            f"Great Expectations and the warehouse disagree about {result.check.name}: "
-            f"{result.unexpected_count} rows break it, verdicts {verdicts}, whole batch {is_whole}"
-        )
+_IDENTITY = (
+    "hour", "agent_id", "execution_id", "trigger_id", "call_id", "source_file", "line_number", "state",
+    "missing_columns", "changed_columns",
+)  # fmt: skip
 
 
-def _validate(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[bool]:
-    """Great Expectations' verdict on each expectation."""
+def _validate(frame: pd.DataFrame, checks: Sequence[Check]) -> list[list[set[int]]]:
+    """For each check and each of its expectations, the positions of the rows that Great Expectations refuses."""
+    expectations = [expectation for check in checks for expectation in check.expectations]
+    refused = dict(zip(map(id, expectations), _verdicts(frame, expectations), strict=True))
+    failed = [expectation for expectation in expectations if not refused[id(expectation)]]
+    positions = dict(zip(map(id, failed), _refused_positions(frame, failed), strict=True))
+    return [[positions.get(id(expectation), set()) for expectation in check.expectations] for check in checks]
+
+
+def _verdicts(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[bool]:
+    return [bool(outcome.success) for outcome in _run(frame, expectations, "BOOLEAN_ONLY")]
+
+
+def _refused_positions(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[set[int]]:
+    return [set(outcome.result["unexpected_index_list"]) for outcome in _run(frame, expectations, "COMPLETE")]
+
+
+def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format: str) -> list[Any]:
+    """Great Expectations' outcomes, in the order of the expectations."""
+    if not expectations:
+        return []
     gx, batch_definition = _great_expectations()
     batch = batch_definition.get_batch({"dataframe": frame})
     suite = gx.ExpectationSuite(name="batch")
     for place, expectation in enumerate(expectations):
         made = getattr(gx.expectations, expectation.type)(**expectation.arguments, meta={"place": place})
         suite.expectations.append(made)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # from inside Great Expectations
-        validated = batch.validate(suite, result_format="BOOLEAN_ONLY")
-    verdicts: dict[int, bool] = {}
-    for outcome in validated.results:
+    outcomes = batch.validate(suite, result_format=result_format).results
+    for outcome in outcomes:
         if outcome.exception_info and outcome.exception_info.get("raised_exception"):
-            raise RuntimeError(f"Great Expectations could not evaluate {outcome.expectation_config}: {outcome.exception_info}")
-        verdicts[outcome.expectation_config.meta["place"]] = bool(outcome.success)
-    return [verdicts[place] for place in range(len(expectations))]
+            raise RuntimeError(
+                f"Great Expectations could not evaluate {outcome.expectation_config}: {outcome.exception_info}"
+            )
+    return sorted(outcomes, key=lambda outcome: outcome.expectation_config.meta["place"])
 
 
 @cache

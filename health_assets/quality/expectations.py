@@ -6,9 +6,10 @@ few kinds that the suites use into conditions that the warehouse evaluates. What
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import pandas as pd
 from ibis import ir
 
 Severity = Literal["error", "warn"]
@@ -109,7 +110,9 @@ _CONDITIONS: dict[str, Callable[[ir.Table, dict[str, Any]], ir.BooleanValue]] = 
     "ExpectColumnValuesToBeBetween": _breaks_between,
     "ExpectColumnValuesToBeInSet": lambda rows, arguments: rows[arguments["column"]].notin(arguments["value_set"]),
     "ExpectColumnPairValuesAToBeGreaterThanB": _breaks_greater,
-    "ExpectColumnPairValuesToBeEqual": lambda rows, arguments: rows[arguments["column_A"]] != rows[arguments["column_B"]],
+    "ExpectColumnPairValuesToBeEqual": lambda rows, arguments: (
+        rows[arguments["column_A"]] != rows[arguments["column_B"]]
+    ),
 }
 
 
@@ -122,7 +125,7 @@ class Check:
         expectations: all must hold.
         severity: `error` where a failure would poison what follows (the check then blocks), `warn` where a person
             should look.
-        batch: name of the batch of the suite that it looks at.
+        batch: what of the suite it looks at: `hours`, or a name in its `rows`.
     """
 
     name: str
@@ -130,17 +133,24 @@ class Check:
     severity: Severity = "error"
     batch: str = "rows"
 
+    @property
+    def is_uniqueness(self) -> bool:
+        """Whether it is about repeated rows; such a check has one expectation."""
+        return self.expectations[0].is_uniqueness
+
 
 @dataclass(frozen=True)
 class Suite:
-    """The checks of one asset and the batches that they look at.
+    """The checks of one asset and what they look at, made from a `quality.batches.Source`.
 
     Args:
         asset: name of the asset and its table.
         checks: what must be true.
-        batches: name to a function that makes the batch, a table with `hour`, from a `quality.batches.Source`.
+        rows: name to a function that makes rows, an expression with `hour`.
+        hours: a function that makes facts by hour, a small frame with `hour`.
     """
 
     asset: str
     checks: Sequence[Check]
-    batches: dict[str, Callable[[Any], ir.Table]] = field(default_factory=dict)
+    rows: dict[str, Callable[[Any], ir.Table]]
+    hours: Callable[[Any], pd.DataFrame]

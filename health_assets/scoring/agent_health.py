@@ -4,8 +4,6 @@ Four dimensions between 0 and 1 are weighted 40, 20, 20 and 20. Whatever has no 
 scores are null, never 0 and never 100.
 """
 
-from datetime import timedelta
-
 import ibis
 from ibis import ir
 
@@ -71,7 +69,10 @@ def _reliability(rows: ir.Table, window_hours: int) -> ir.Table:
     rows = rows.mutate(asr=rows.successes / rows.n.nullif(0), afh=rows.failures / float(window_hours))
     rows = rows.mutate(
         success_score=_where_active(
-            rows, (rows.expected_success_rate == 0).ifelse(1.0, _at_most_one(rows.asr / rows.expected_success_rate.nullif(0)))
+            rows,
+            (rows.expected_success_rate == 0).ifelse(
+                1.0, _at_most_one(rows.asr / rows.expected_success_rate.nullif(0))
+            ),
         ),
         failure_score=_where_active(
             rows, (rows.afh == 0).ifelse(1.0, _at_most_one(rows.expected_failures_per_hour / rows.afh.nullif(0)))

@@ -39,7 +39,9 @@ def merge(components: ir.Table, keys: list[str]) -> ir.Table:
 
 def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
     rows = with_targets(executions, targets, ["expected_runtime_s", "long_running_factor"])
-    is_long = ibis.coalesce(rows.runtime_s > rows.target_long_running_factor * rows.target_expected_runtime_s, ibis.literal(False))
+    is_long = ibis.coalesce(
+        rows.runtime_s > rows.target_long_running_factor * rows.target_expected_runtime_s, ibis.literal(False)
+    )
     return rows.group_by(["hour", "agent_id"]).aggregate(
         executions=rows.count(),
         successes=rows.succeeded.cast("int64").sum().cast("int64"),

@@ -28,7 +28,10 @@ def with_targets(rows: ir.Table, targets: Targets, names: Sequence[str]) -> ir.T
         return rows.mutate(**{f"target_{name}": value for name, value in defaults.items()})
     own = overrides(targets).select("agent_id", **{f"own_{name}": name for name in names}, has_own=ibis.literal(True))
     joined = lookup(rows, own, "agent_id")
-    chosen = {f"target_{name}": joined.has_own.fill_null(False).ifelse(joined[f"own_{name}"], defaults[name]) for name in names}
+    chosen = {
+        f"target_{name}": joined.has_own.fill_null(False).ifelse(joined[f"own_{name}"], defaults[name])
+        for name in names
+    }
     return joined.select(*rows.columns, **chosen)
 
 

@@ -48,7 +48,9 @@ def _one_hour(
 ) -> ir.Table:
     in_window = _between(components, hours.end - timedelta(hours=window_hours), hours.end)
     seen = _between(components, hours.end - timedelta(hours=lookback_hours), hours.end).select("agent_id").distinct()
-    zeros = ibis.union(seen, listed_agents.select("agent_id")).select("agent_id", **dict.fromkeys(SUMS, ibis.literal(0, "int64")))
+    zeros = ibis.union(seen, listed_agents.select("agent_id")).select(
+        "agent_id", **dict.fromkeys(SUMS, ibis.literal(0, "int64"))
+    )
     known = merge(ibis.union(in_window.select("agent_id", *SUMS), zeros), ["agent_id"])
     if window_hours > lookback_hours:
         known = known.semi_join(zeros, "agent_id")
@@ -62,9 +64,13 @@ def _many_hours(
     before = _between(components, hours.start - timedelta(hours=lookback_hours - 1), frame_start)
     last_seen_before = before.group_by("agent_id").aggregate(seen_before=before.hour.max())
     recent = _between(components, frame_start, hours.end)
-    agents = ibis.union(last_seen_before.select("agent_id"), recent.select("agent_id"), listed_agents.select("agent_id"), distinct=True)
+    agents = ibis.union(
+        last_seen_before.select("agent_id"), recent.select("agent_id"), listed_agents.select("agent_id"), distinct=True
+    )
     spine = ibis.range(
-        ibis.literal(frame_start, "timestamp('UTC')"), ibis.literal(hours.end, "timestamp('UTC')"), ibis.interval(hours=1)
+        ibis.literal(frame_start, "timestamp('UTC')"),
+        ibis.literal(hours.end, "timestamp('UTC')"),
+        ibis.interval(hours=1),
     )
     grid = agents.cross_join(ibis.memtable({"one": [1]}).select(hour=spine.unnest()))
     filled = lookup(grid, recent.select("hour", "agent_id", *SUMS, seen=recent.hour), ["hour", "agent_id"])

@@ -69,7 +69,9 @@ class Session:
         """Append Arrow rows that have the table's columns by name; returns how many."""
         self._connection.register("incoming", rows)
         columns = ", ".join(columns_of(name))
-        inserted = self._connection.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM incoming").fetchone()[0]
+        inserted = self._connection.execute(
+            f"INSERT INTO {name} ({columns}) SELECT {columns} FROM incoming"
+        ).fetchone()[0]
         self._connection.unregister("incoming")
         return inserted
 
@@ -95,7 +97,9 @@ class Session:
     def note_materialized(self, asset: str, hours: HourRange) -> None:
         """Write down that these hours of the asset are materialised, with the rows that each has now."""
         span = [hours.start, hours.end]
-        self._connection.execute("DELETE FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?", [asset, *span])
+        self._connection.execute(
+            "DELETE FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?", [asset, *span]
+        )
         self._connection.execute(
             f"""
             INSERT INTO materialized_hours (hour, asset, rows, materialized_at)
@@ -110,7 +114,8 @@ class Session:
     def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
         """Which of these hours of the asset have been materialised."""
         rows = self.query(
-            "SELECT hour FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?", [asset, hours.start, hours.end]
+            "SELECT hour FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?",
+            [asset, hours.start, hours.end],
         )
         return {row[0] for row in rows}
 
@@ -148,7 +153,11 @@ class Warehouse:
         scheme, separator, rest = url.partition("://")
         if separator and scheme != "duckdb":
             raise HealthAssetsError(f"the warehouse {url!r} is not supported; name a DuckDB file or duckdb:///path")
-        self.path = Path(rest.removeprefix("/") if separator and not rest.startswith("//") else rest.removeprefix("/")) if separator else Path(url)
+        self.path = (
+            Path(rest.removeprefix("/") if separator and not rest.startswith("//") else rest.removeprefix("/"))
+            if separator
+            else Path(url)
+        )
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
 
@@ -197,7 +206,9 @@ class Warehouse:
 
     def _connect(self, mode: Literal["read", "write"]) -> duckdb.DuckDBPyConnection:
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(lambda error: isinstance(error, duckdb.IOException) and bool(_LOCKED.search(str(error)))),
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, duckdb.IOException) and bool(_LOCKED.search(str(error)))
+            ),
             wait=tenacity.wait_random_exponential(multiplier=0.02, max=0.5),
             stop=tenacity.stop_after_delay(self._lock_timeout_s),
             reraise=True,
@@ -206,9 +217,15 @@ class Warehouse:
             duckdb.connect,
             str(self.path),
             read_only=mode == "read",
-            config={"memory_limit": self._memory_limit, "autoinstall_known_extensions": False, "autoload_known_extensions": False},
+            config={
+                "memory_limit": self._memory_limit,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            },
         )
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false")
+        connection.execute(
+            "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
+        )
         return connection
 
     def _check_version(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
@@ -221,7 +238,9 @@ class Warehouse:
                     "upgrade health-assets"
                 )
         elif tables or mode == "read":
-            raise HealthAssetsError(f"{self.path} is a DuckDB file but not a Health Assets warehouse; name another file")
+            raise HealthAssetsError(
+                f"{self.path} is a DuckDB file but not a Health Assets warehouse; name another file"
+            )
         else:
             for name in ALL_TABLES:
                 connection.execute(create_statement(name))
@@ -245,7 +264,9 @@ class Warehouse:
                 f"the warehouse {self.path} is held by {program} (process {locked['pid']}) "
                 f"and did not come free within {self._lock_timeout_s:g} s; wait for it or stop it"
             )
-        if _FULL.search(text) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
+        if _FULL.search(text) or (
+            isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        ):
             return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"

@@ -229,8 +229,12 @@ class AgentHealth(Windowed, table=True):
     confidence_factor: float | None = _number("min(1, n / n_full).")
     reliability_score: float | None = _number("reliability_raw blended towards 1 by the confidence factor; 40 points.")
     deviation: float | None = _number("(ar_s - expected_runtime_s) / expected_runtime_s; null without expectation.")
-    performance_score: float | None = _number("1 within the expected runtime, falling to 0 at deviation_allowed; 20 points.")
-    stability_score: float | None = _number("1 - min(1, log2(long_running + 1) / log2(stability_threshold + 1)); 20 points.")
+    performance_score: float | None = _number(
+        "1 within the expected runtime, falling to 0 at deviation_allowed; 20 points."
+    )
+    stability_score: float | None = _number(
+        "1 - min(1, log2(long_running + 1) / log2(stability_threshold + 1)); 20 points."
+    )
     sla_score: float | None = _number("1 - min(1, sla_breaches / sla_breach_threshold).")
     trigger_score: float | None = _number("1 - min(1, trigger_failures / trigger_failure_threshold).")
     operational_score: float | None = _number("0.6 sla_score + 0.4 trigger_score; 20 points.")

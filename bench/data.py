@@ -1,0 +1,125 @@
+"""The benchmark's data: logs of a made-up fleet, and a warehouse that already holds the 23 hours before the headline hour.
+
+Everything follows from hashes, so it is the same every time. A data set is reused when its mark is there and names the
+same program text. The history is written with SQL instead of being read from 14 GB of logs; making it is never timed.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import duckdb
+
+from health_assets.hours import HOUR, HourRange
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "data" / "bench"
+
+HEADLINE_HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
+HEADLINE_AGENTS = 181_666
+HEADLINE_PER_HOUR = 12
+HISTORY = HourRange(HEADLINE_HOUR - 23 * HOUR, HEADLINE_HOUR)
+
+BACKFILL = HourRange(datetime(2026, 5, 8, tzinfo=UTC), datetime(2026, 6, 7, tzinfo=UTC))
+BACKFILL_AGENTS = 5_000
+
+TARGETS = {"expected_runtime_s": 30.0, "sla_s": 60.0}
+"""Defaults in `targets.yaml`, so that runtimes, long-running executions and SLA breaches all matter."""
+
+LINE_COLUMNS = {
+    "type": "VARCHAR",
+    "execution_id": "VARCHAR",
+    "agent_id": "VARCHAR",
+    "started_at": "TIMESTAMPTZ",
+    "ended_at": "TIMESTAMPTZ",
+    "status": "VARCHAR",
+    "session_id": "VARCHAR",
+    "model": "VARCHAR",
+    "platform": "VARCHAR",
+    "trigger_id": "VARCHAR",
+    "cost_usd": "DOUBLE",
+    "api_calls": "BIGINT",
+}
+"""Every field of a line and the type that a reader would give it."""
+
+
+def headline(agents: int) -> Path:
+    """Folder with `raw/` (the headline hour), `targets.yaml` and the warehouse of the 23 hours before it."""
+    return _made(f"headline-{agents}", lambda folder: _make_headline(folder, agents))
+
+
+def backfill(agents: int, hours: HourRange = BACKFILL) -> Path:
+    """Folder with `raw/`, one file per hour with one execution per agent, and `targets.yaml`."""
+    return _made(f"backfill-{agents}x{len(hours)}", lambda folder: _make_backfill(folder, agents, hours))
+
+
+def _made(name: str, make: Callable[[Path], None]) -> Path:
+    folder = DATA / name
+    mark = folder / "complete.json"
+    version = _version()
+    if mark.exists() and json.loads(mark.read_text()) == version:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "raw").mkdir(parents=True)
+    (folder / "targets.yaml").write_text(json.dumps({"defaults": TARGETS}))  # JSON is YAML
+    make(folder)
+    mark.write_text(json.dumps(version))
+    return folder
+
+
+def _version() -> str:
+    """Changes with the text that makes the data and with that of the warehouse's tables."""
+    texts = (Path(__file__), ROOT / "health_assets" / "warehouse" / "tables.py")
+    return sha256(b"".join(text.read_bytes() for text in texts)).hexdigest()
+
+
+def executions(hours: HourRange, agents: int, per_hour: int) -> str:
+    """SQL for the executions of a fleet: every agent `per_hour` times an hour, ended somewhere within an even share of it."""
+    share_ms = 3_600_000 // per_hour
+    return f"""
+    WITH places AS (
+        SELECT hour, agent, hash(epoch(hour), agent, place) AS dice,
+            hour + to_milliseconds(({share_ms} * place + (dice >> 40) % {share_ms})::BIGINT) AS ended_at,
+            2000 + agent % 25 * 1000 + (dice >> 16) % 9000 + CASE WHEN dice % 250 = 0 THEN 180_000 ELSE 0 END AS runtime_ms
+        FROM unnest(generate_series(TIMESTAMPTZ '{hours.start}', TIMESTAMPTZ '{hours.end - HOUR}', INTERVAL 1 HOUR)) AS hours(hour),
+            range({agents}) AS agents(agent), range({per_hour}) AS places(place)
+    )
+    SELECT hour, 'execution' AS type, lower(lpad(to_hex(dice), 16, '0')) AS execution_id,
+        printf('agent-%06d', agent) AS agent_id, ended_at - to_milliseconds(runtime_ms::BIGINT) AS started_at, ended_at,
+        CASE WHEN (dice >> 8) % 100 < agent % 12 THEN 'failure' ELSE 'success' END AS status,
+        printf('s-%06d-%03d', agent, epoch(hour)::BIGINT // 3600 % 1000) AS session_id,
+        ['opus', 'sonnet', 'haiku'][1 + agent % 3] AS model,
+        ['k8s', 'aws'][1 + agent % 2] AS platform, 't' || lower(to_hex(hash(dice) >> 36)) AS trigger_id,
+        round((dice >> 20) % 1000 / 1e3, 3) AS cost_usd, 1 + (dice >> 24) % 20 AS api_calls
+    FROM places
+    """
+
+
+def _write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str) -> None:
+    texts = {
+        name: f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if sql_type == "TIMESTAMPTZ" else name
+        for name, sql_type in LINE_COLUMNS.items()
+    }
+    connection.execute(f"COPY (SELECT {', '.join(texts.values())} FROM ({rows}) ORDER BY ended_at) TO '{path}' (FORMAT JSON)")
+
+
+def _make_backfill(folder: Path, agents: int, hours: HourRange) -> None:
+    with _connect() as connection:
+        for hour in hours:
+            rows = executions(HourRange.of(hour), agents, 1)
+            _write_lines(connection, folder / "raw" / f"{hour:%Y-%m-%dT%H}.jsonl", rows)
+
+
+def _make_headline(folder: Path, agents: int) -> None:
+    with _connect() as connection:
+        rows = executions(HourRange.of(HEADLINE_HOUR), agents, HEADLINE_PER_HOUR)
+        _write_lines(connection, folder / "raw" / f"{HEADLINE_HOUR:%Y-%m-%dT%H}.jsonl", rows)
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+    return connection
