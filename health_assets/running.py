@@ -88,7 +88,7 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
         if is_own_warehouse and os.getenv("DAGSTER_HOME"):
             yield stack.enter_context(dg.DagsterInstance.get())
         elif is_own_warehouse and Path("dagster.yaml").exists():
-            ref = InstanceRef.from_dir(folder, config_dir=os.getcwd())
+            ref = InstanceRef.from_dir(folder, config_dir=str(Path.cwd()))
             yield stack.enter_context(dg.DagsterInstance.from_ref(ref))
         else:
             overrides = {

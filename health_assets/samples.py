@@ -54,7 +54,7 @@ class Phase:
     hang_rate: float = 0.0  # share of runs that take `HANG_FACTOR` times as long
     failed_triggers_per_hour: float = 0.0
     model: str | None = None  # None: calls no model through the gateway
-    update: tuple[str, str] | None = None  # (kind, detail) of the update that the phase starts with
+    update: tuple[str, str] | None = None  # kind and detail of the update that it starts with
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,9 @@ FLEET = (
 )  # fmt: skip
 
 TARGETS_HEADER = "# Targets of the demo's sample fleet; `health-assets demo` writes this file anew whenever it runs.\n"
-TARGETS_YAML = f"""{TARGETS_HEADER}
+TARGETS_YAML = (
+    TARGETS_HEADER
+    + """
 # `defaults` are what is expected of the whole fleet, `agents` override them one by one. What is left out has the
 # built-in default. A key that does not exist is an error, so a typing mistake cannot pass for a target.
 
@@ -132,10 +134,9 @@ agents:
   invoice-reader:
     expected_runtime_s: 15        # mean runtime; without it nothing is slow and nothing long-running
     platform: docuflow
-  support-triage:
-    expected_runtime_s: 10
-  code-reviewer:
-    expected_runtime_s: 60
+  support-triage: {expected_runtime_s: 10}
+  code-reviewer: {expected_runtime_s: 60}
+  crm-sync: {expected_runtime_s: 15}
   nightly-reporter:
     expected_success_rate: 0.99   # it fails often, but runs rarely: n_full keeps that from looking like a disaster
   contract-summarizer:
@@ -143,25 +144,22 @@ agents:
     deviation_allowed: 0.2        # 20% slower than expected and all performance points are gone
   web-researcher:
     expected_runtime_s: 30
-    long_running_factor: 5        # a run of more than 5 x 30 s counts as hanging
+    long_running_factor: 5        # a run of more than 5 x 30 s counts as long-running
     stability_threshold: 15       # that many in the window and all stability points are gone
   payment-reconciler:
     expected_runtime_s: 60
     sla_s: 60                     # a run of more than 60 s breaches the SLA, unless the log itself says otherwise
-    sla_breach_threshold: 5
+    sla_breach_threshold: 5       # that many in the window and all points for the SLA are gone
     healthy_at: 90                # money is at stake: 85 points are not enough here
-  inbox-watcher:
-    trigger_failure_threshold: 5
-  crm-sync:
-    expected_runtime_s: 15
+  inbox-watcher: {trigger_failure_threshold: 5}
   meeting-assistant:
     personal: true                # someone's own agent: the health endpoint tells no more than its status
-  newsletter-writer: {{}}           # listed, so it stays known however long it is silent
-  fraud-screener:                 # listed before its first run: it shows up as inactive
-    expected_success_rate: 0.98
+  newsletter-writer: {}           # listed, so it stays known however long it is silent
+  fraud-screener: {}              # listed before its first run: it shows up as inactive
   faq-bot-v1:
     retired: true                 # its logs stay, but it is scored no more
 """
+)
 
 
 @dataclass(frozen=True)
@@ -244,9 +242,8 @@ def _require_own(samples: Samples) -> None:
     else:
         is_own = not samples.raw.exists() or not any(samples.raw.iterdir())
     if not is_own:
-        raise HealthAssetsError(
-            f"{samples.targets.parent} holds logs or targets that no demo made; use another --folder"
-        )
+        folder = samples.targets.parent
+        raise HealthAssetsError(f"{folder} holds logs or targets that no demo made; use another --folder")
 
 
 def _files() -> dict[str, bytes]:
@@ -284,13 +281,8 @@ def _records(profile: Profile, rng: random.Random) -> Iterator[Record]:
     for phase in profile.phases:
         if phase.update:
             kind, detail = phase.update
-            yield {
-                "type": "agent_update",
-                "agent_id": profile.agent_id,
-                "at": _moment(from_h),
-                "kind": kind,
-                "detail": detail,
-            }
+            update = {"agent_id": profile.agent_id, "at": _moment(from_h), "kind": kind, "detail": detail}
+            yield {"type": "agent_update", **update}
         for started_at in _arrivals(rng, phase.runs_per_hour, from_h, phase.until_h):
             yield from _run(profile, phase, rng, next(numbers), started_at)
         for fired_at in _arrivals(rng, phase.failed_triggers_per_hour, from_h, phase.until_h):
@@ -416,13 +408,8 @@ def _model_call(execution: Record, rng: random.Random) -> Record:
 
 
 def _trigger(profile: Profile, number: int, fired_at: datetime) -> Record:
-    agent_id = profile.agent_id
-    return {
-        "type": "trigger",
-        "trigger_id": f"{agent_id}-trigger-{number:05}",
-        "agent_id": agent_id,
-        "fired_at": fired_at,
-    }
+    trigger_id = f"{profile.agent_id}-trigger-{number:05}"
+    return {"type": "trigger", "trigger_id": trigger_id, "agent_id": profile.agent_id, "fired_at": fired_at}
 
 
 def _share(rng: random.Random, usual: float) -> float:

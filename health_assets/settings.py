@@ -19,14 +19,9 @@ class Settings(BaseSettings):
     targets: Path | None = Field(None, description="targets.yaml; without one, the defaults apply to every agent.")
     warehouse: str = Field("data/health.duckdb", description="The warehouse: a DuckDB file or duckdb:/// URL.")
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
-    lookback_hours: int = Field(
-        168, ge=1, le=24 * 366, description="How long an agent stays known after its last event."
-    )
-    lock_timeout_s: float = Field(
-        60.0, gt=0, description="How long to wait for a warehouse that another process holds."
-    )
-    memory_limit: str = Field("3GB", description="Most memory that DuckDB may use before it spills to disk.")
-    schedule_minute: int = Field(
-        5, ge=0, le=59, description="Minute past the hour at which the last hour is materialised."
-    )
+    lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
+    lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")
+    memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
+    schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialised.")
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
+    run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")

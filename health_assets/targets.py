@@ -1,13 +1,13 @@
 """Targets: what each agent is expected to do, and how its scores turn into states.
 
-What belongs here: reading and checking `targets.yaml`, and one row of targets per agent as a small frame for the
-transforms. The meaning of a target is in the source document of the score that uses it.
+What belongs here: reading and checking `targets.yaml`, and one row of targets per agent for the transforms. The meaning
+of a target is in the source document of the score that uses it.
 """
 
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
+import pyarrow as pa
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -62,14 +62,16 @@ class Targets(BaseModel):
         """The targets of one agent."""
         return self.agents.get(agent_id, self.defaults)
 
-    def frame(self) -> pd.DataFrame:
+    def table(self) -> pa.Table:
         """One row per agent with overrides: `agent_id` and every target, nulls where a target is not set."""
         rows = [{"agent_id": agent_id, **targets.model_dump()} for agent_id, targets in self.agents.items()]
-        dtypes = {name: _DTYPES.get(field.annotation, "float64") for name, field in AgentTargets.model_fields.items()}
-        return pd.DataFrame(rows, columns=["agent_id", *TARGET_NAMES]).astype({"agent_id": "str", **dtypes})
+        fields = {
+            name: _ARROW_TYPES.get(field.annotation, pa.float64()) for name, field in AgentTargets.model_fields.items()
+        }
+        return pa.Table.from_pylist(rows, schema=pa.schema({"agent_id": pa.string(), **fields}))
 
 
-_DTYPES = {int: "int64", bool: "bool", str | None: "str"}
+_ARROW_TYPES = {int: pa.int64(), bool: pa.bool_(), str | None: pa.string()}
 
 
 def load_targets(path: Path | None) -> Targets:

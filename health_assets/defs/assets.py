@@ -9,6 +9,7 @@ from datetime import datetime
 
 import dagster as dg
 import ibis
+import pyarrow as pa
 
 from health_assets.defs.partitions import run_hours
 from health_assets.defs.pipeline import Pipeline, readable_failures
@@ -191,9 +192,8 @@ def _coverage(session: Session, hours: HourRange, pipeline: Pipeline) -> ibis.Ta
     span = hours.extended_back(pipeline.window_hours - 1)
     materialized = session.materialized_hours("health_components", span)
     covered = hours_covered(hours, pipeline.window_hours, materialized, session.first_event_hour())
-    rows = ibis.memtable(
-        {"hour": list(hours), "hours_covered": covered}, schema={"hour": "timestamp('UTC')", "hours_covered": "int64"}
-    )
+    hour = pa.array(list(hours), pa.timestamp("us", "UTC"))
+    rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
     return rows.mutate(
         window_start=rows.hour - ibis.interval(hours=pipeline.window_hours - 1),
         window_end=rows.hour + ibis.interval(hours=1),

@@ -9,6 +9,7 @@ from health_assets.defs.checks import all_suite_checks, newest_hour_check
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
+from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.hours import HourRange
@@ -42,8 +43,12 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
     return dg.Definitions(
         assets=assets,
         asset_checks=[*checks, in_time],
-        jobs=[hours_job, freshness_job],
-        schedules=[hourly_schedule(JOB, settings), freshness_schedule(FRESHNESS_JOB, settings)],
+        jobs=[hours_job, freshness_job, prune_runs_job(settings)],
+        schedules=[
+            hourly_schedule(JOB, settings),
+            freshness_schedule(FRESHNESS_JOB, settings),
+            prune_runs_schedule(),
+        ],
         sensors=[late_logs_sensor(JOB, settings)],
         resources={"pipeline": Pipeline.of(settings)},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},

@@ -30,7 +30,7 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
-    def _late_logs(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> dg.SensorResult | dg.SkipReason:
+    def _late_logs(pipeline: Pipeline) -> dg.SensorResult | dg.SkipReason:
         now = datetime.now(UTC)
         files = list_files(pipeline.raw_root)
         warehouse = pipeline.open()

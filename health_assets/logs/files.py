@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import RawIOBase
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,11 @@ class RawFile:
     path: Path
     size_bytes: int
     modified_ns: int
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What tells that a file has changed."""
+        return self.size_bytes, self.modified_ns
 
 
 def list_files(root: Path) -> list[RawFile]:
@@ -158,7 +164,7 @@ class _Damage:
 def _blocks(file: RawFile) -> Iterator[bytes | _Damage]:
     is_gzip = file.source_file.lower().endswith(".gz")
     try:
-        with open(file.path, "rb", buffering=0) as raw:
+        with file.path.open("rb", buffering=0) as raw:
             yield from _gunzipped(raw) if is_gzip else _read(raw, BLOCK_BYTES)
     except OSError as error:
         raise HealthAssetsError(f"cannot read the raw log {file.path}: {error.strerror}") from error
@@ -217,7 +223,7 @@ def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:
 
 def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
     text, fault = [], []
-    for start, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for start, end in pairwise(offsets):
         line = buffer[start:end]
         try:
             text.append(line.decode())

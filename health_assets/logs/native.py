@@ -193,7 +193,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         "at",
         ("execution_id", "at"),
         ("session_id", "agent_id", *SIGNALS),
-        (f"coalesce({', '.join(f'{{{signal}}}' for signal in SIGNALS)}) IS NOT NULL", "none of the four signals is there"),
+        (f"coalesce({', '.join(f'{{{name}}}' for name in SIGNALS)}) IS NOT NULL", "none of the four signals is there"),
     ),
     "judgement": RecordType("at", ("execution_id", "at", "violations"), ("agent_id",)),
     "agent_update": RecordType("at", ("agent_id", "at", "kind"), ("detail",)),
@@ -308,8 +308,13 @@ def _rejection() -> str:
             branches.append((f"record_type = '{type_name}' AND {_token(field)} IS NULL", f"'{field} is missing'"))
         for name in kind.columns:
             rule = RULES[name]
-            broken = f"record_type = '{type_name}' AND {_token(rule.field)} IS NOT NULL AND NOT coalesce({_holds(name, rule)}, false)"
-            branches.append((broken, f"'{rule.field} must be {rule.expects}, not ' || {_shown(rule.field)}"))
+            is_broken = f"{_token(rule.field)} IS NOT NULL AND NOT coalesce({_holds(name, rule)}, false)"
+            branches.append(
+                (
+                    f"record_type = '{type_name}' AND {is_broken}",
+                    f"'{rule.field} must be {rule.expects}, not ' || {_shown(rule.field)}",
+                )
+            )
         if kind.condition:
             branches.append(
                 (f"record_type = '{type_name}' AND NOT ({_over_values(kind.condition[0])})", f"'{kind.condition[1]}'")

@@ -17,6 +17,7 @@ from health_assets.logs.files import LINES_SCHEMA, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
+from health_assets.warehouse.tables import schema_of
 
 ROWS_PER_BATCH = 100_000
 
@@ -30,6 +31,8 @@ TABLE_OF_RECORD = {
     "rejected": "rejected_records",
 }
 """Where each kind of line goes; every line goes to exactly one of these tables."""
+
+RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
 
 ID_OF_TABLE = {
     "executions": ("execution_id", "ended_at"),
@@ -83,9 +86,17 @@ def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBat
         )
         parser.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
         backend = ibis.duckdb.from_connection(parser)
-        rows = resolve_sla(backend.table("shaped"), targets)
+        rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         backend._run_pre_execute_hooks(rows)
         yield parser.sql(backend.compile(rows)).to_arrow_reader(ROWS_PER_BATCH)
+
+
+def _shaped_schema() -> dict[str, str]:
+    """Columns of `_shaped`: those of all record tables that do not need the targets, and the bookkeeping ones."""
+    columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64"}
+    for table in RECORD_OF_TABLE:
+        columns |= schema_of(table)
+    return {name: column_type for name, column_type in columns.items() if name != "sla_breached"}
 
 
 def _shaped() -> str:

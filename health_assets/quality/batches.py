@@ -13,12 +13,11 @@ import pandas as pd
 from ibis import ir
 
 from health_assets.hours import HourRange
-from health_assets.logs.reader import ID_OF_TABLE, TABLE_OF_RECORD
+from health_assets.logs.reader import ID_OF_TABLE, RECORD_OF_TABLE
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import describe
 
-RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
 _DUCKDB_TYPES = {"DOUBLE PRECISION": "DOUBLE"}
 
 
@@ -123,12 +122,13 @@ def hours_of_records(source: Source) -> pd.DataFrame:
 
 def hours_of_rejections(source: Source) -> pd.DataFrame:
     """`hours_of_records`, with the share of the hour's lines that were rejected, 0 to 1."""
-    share = "SELECT hour, sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END) / greatest(sum(lines), 1) FROM raw_logs"
-    return _with_facts(hours_of_records(source), ["rejected_share"], source.by_hour(share))
+    rejected = "sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END)"
+    share = source.by_hour(f"SELECT hour, {rejected} / greatest(sum(lines), 1) FROM raw_logs")
+    return _with_facts(hours_of_records(source), ["rejected_share"], share)
 
 
 def files(source: Source) -> ir.Table:
-    """One row per file with lines in these hours: its lines, and the sum of what `raw_logs` counts for all its hours."""
+    """One row per file with lines in these hours: its lines, and those that `raw_logs` counts over all its hours."""
     parts, read = source.session.table("raw_logs"), source.session.table("raw_files")
     first = source.rows().group_by("source_file").aggregate(hour=lambda part: part.hour.min())
     counted = parts.group_by("source_file").aggregate(lines_counted=lambda part: part.lines.sum().cast("int64"))
@@ -149,18 +149,13 @@ def hours_of_components(source: Source) -> pd.DataFrame:
 
 def hours_of_windows(source: Source) -> pd.DataFrame:
     """`hours`, with the executions of all agents' windows, and those of the hours that the windows are made of."""
-    if source.targets.defaults.retired:
-        condition, agents = (
-            "agent_id IN (SELECT unnest(?))",
-            [name for name, own in source.targets.agents.items() if not own.retired],
-        )
-    else:
-        condition, agents = (
-            "agent_id NOT IN (SELECT unnest(?))",
-            [name for name, own in source.targets.agents.items() if own.retired],
-        )
+    exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
+    is_in = "IN" if source.targets.defaults.retired else "NOT IN"
+    condition = f"agent_id {is_in} (SELECT unnest(?))"
     span = source.hours.extended_back(source.window_hours - 1)
-    by_hour = source.by_hour("SELECT hour, sum(executions)::BIGINT FROM health_components", condition, [agents], span)
+    by_hour = source.by_hour(
+        "SELECT hour, sum(executions)::BIGINT FROM health_components", condition, [exceptions], span
+    )
     executions = [by_hour.get(hour, (0,))[0] for hour in span]
     frame = hours(source).assign(
         executions_of_hours=[sum(executions[place : place + source.window_hours]) for place in range(len(source.hours))]

@@ -6,6 +6,7 @@ rows and a sample of the others. The two must agree; if they ever do not, that i
 """
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,7 +100,8 @@ def write_history(session: Session, asset: str, source: Source, results: Sequenc
     """Replace the history of these checks for the hours that were looked at."""
     names = [result.check.name for result in results]
     session.query(
-        "DELETE FROM expectation_results WHERE asset = ? AND expectation IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
+        "DELETE FROM expectation_results "
+        "WHERE asset = ? AND expectation IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
         [asset, names, source.hours.start, source.hours.end],
     )
     lines = [(hour, result.check) for result in results for hour in result.hours]
@@ -132,7 +134,7 @@ def _evaluate_small(frame: pd.DataFrame, checks: Sequence[Check], source: Source
 
 
 def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> list[CheckResult]:
-    """Count in the warehouse, and let Great Expectations judge the rows that break a check and a sample of the others."""
+    """Count in the warehouse; Great Expectations judges the rows that break a check, and a sample of the others."""
     counts = _counts(rows, checks, source)
     outcomes = []
     for place, check in enumerate(checks):
@@ -235,7 +237,9 @@ def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format
     for place, expectation in enumerate(expectations):
         made = getattr(gx.expectations, expectation.type)(**expectation.arguments, meta={"place": place})
         suite.expectations.append(made)
-    outcomes = batch.validate(suite, result_format=result_format).results
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
+        outcomes = batch.validate(suite, result_format=result_format).results
     for outcome in outcomes:
         if outcome.exception_info and outcome.exception_info.get("raised_exception"):
             raise RuntimeError(
@@ -248,7 +252,9 @@ def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format
 def _great_expectations() -> tuple[Any, Any]:
     """The library and a batch definition; importing takes seconds, so only who validates pays for it."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    import great_expectations as gx
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
+        import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}

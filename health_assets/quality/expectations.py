@@ -1,8 +1,8 @@
 """The vocabulary of the suites: checks made of Great Expectations, and what breaks one, as an ibis condition.
 
-What belongs here: declaring expectations without importing Great Expectations (which takes seconds) and translating the
-few kinds that the suites use into conditions that the warehouse evaluates. What does not: which expectations a table has
-(`suites`) and running them (`evaluation`).
+What belongs here: declaring expectations without importing Great Expectations (which takes seconds) and translating
+the few kinds that the suites use into conditions that the warehouse evaluates. What does not: which expectations a
+table has (`suites`) and running them (`evaluation`).
 """
 
 from collections.abc import Callable, Sequence

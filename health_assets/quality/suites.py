@@ -109,8 +109,9 @@ HEALTH_COMPONENTS = Suite(
         Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
         Check("sums_are_not_negative", between(0, None, *SUMS, "runtime_s_sum")),
         Check("parts_are_within_the_whole", [
-            *at_least("executions", "successes"), *at_least("executions", "failures"), *at_least("executions", "long_running"),
-            *at_least("executions", "sla_breaches"), *at_least("triggers", "trigger_failures"),
+            *at_least("executions", "successes"), *at_least("executions", "failures"),
+            *at_least("executions", "long_running"), *at_least("executions", "sla_breaches"),
+            *at_least("triggers", "trigger_failures"),
         ]),
         Check("sums_agree_with_the_events", [
             *equal("summed_executions", "counted_executions"), *equal("summed_triggers", "counted_triggers"),

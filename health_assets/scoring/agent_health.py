@@ -1,7 +1,7 @@
 """The Agent Health Model (source 1): from window sums and targets to a score of 0 to 100 and a state.
 
-Four dimensions between 0 and 1 are weighted 40, 20, 20 and 20. Whatever has no executions in the window is inactive: its
-scores are null, never 0 and never 100.
+Four dimensions between 0 and 1 are weighted 40, 20, 20 and 20. An agent without executions in the window is inactive:
+its scores are null, never 0 and never 100.
 """
 
 import ibis

@@ -12,7 +12,8 @@ from health_assets.scoring.targets import with_targets
 from health_assets.targets import Targets
 
 SUMS = (
-    "executions", "successes", "failures", "runtime_us_sum", "long_running", "sla_breaches", "triggers", "trigger_failures",
+    "executions", "successes", "failures", "runtime_us_sum", "long_running", "sla_breaches", "triggers",
+    "trigger_failures",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ TARGET_TYPES = {name: _TYPES.get(field.annotation, "float64") for name, field in
 
 def overrides(targets: Targets) -> ir.Table:
     """One row per agent with targets of its own: `agent_id` and every target."""
-    return ibis.memtable(targets.frame(), schema={"agent_id": "string", **TARGET_TYPES})
+    return ibis.memtable(targets.table())
 
 
 def with_targets(rows: ir.Table, targets: Targets, names: Sequence[str]) -> ir.Table:

@@ -67,12 +67,9 @@ def _many_hours(
     agents = ibis.union(
         last_seen_before.select("agent_id"), recent.select("agent_id"), listed_agents.select("agent_id"), distinct=True
     )
-    spine = ibis.range(
-        ibis.literal(frame_start, "timestamp('UTC')"),
-        ibis.literal(hours.end, "timestamp('UTC')"),
-        ibis.interval(hours=1),
-    )
-    grid = agents.cross_join(ibis.memtable({"one": [1]}).select(hour=spine.unnest()))
+    first, end = ibis.literal(frame_start, "timestamp('UTC')"), ibis.literal(hours.end, "timestamp('UTC')")
+    spine = ibis.range(first, end, ibis.interval(hours=1)).unnest().name("hour").as_table()
+    grid = agents.cross_join(spine)
     filled = lookup(grid, recent.select("hour", "agent_id", *SUMS, seen=recent.hour), ["hour", "agent_id"])
     by_agent = {"group_by": "agent_id", "order_by": "hour"}
     sliding = ibis.window(preceding=window_hours - 1, following=0, **by_agent)

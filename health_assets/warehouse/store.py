@@ -8,7 +8,6 @@ in one transaction and closes it; who finds it locked waits and tries again.
 """
 
 import errno
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from ibis import ir
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
-from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement
+from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
 _FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
@@ -43,7 +42,7 @@ class Session:
 
     def table(self, name: str) -> ir.Table:
         """A table as an ibis expression."""
-        return self._backend.table(name)
+        return ibis.table(schema_of(name), name=name)
 
     def hours_of(self, name: str, hours: HourRange) -> ir.Table:
         """The rows of a table in `[hours.start, hours.end)`."""
@@ -56,13 +55,17 @@ class Session:
 
     def arrow(self, rows: ir.Table) -> pa.Table:
         """Evaluate an expression."""
-        return self._backend.to_pyarrow(rows)
+        return self._connection.sql(self._sql(rows)).to_arrow_table()
+
+    def _sql(self, rows: ir.Table) -> str:
+        """SQL of an expression; small tables in memory that it uses become known to the connection."""
+        self._backend._run_pre_execute_hooks(rows)
+        return self._backend.compile(rows)
 
     def insert(self, name: str, rows: ir.Table) -> int:
         """Append the rows of an expression that has the table's columns; returns how many."""
         columns = columns_of(name)
-        self._backend._run_pre_execute_hooks(rows)
-        sql = f"INSERT INTO {name} ({', '.join(columns)}) {self._backend.compile(rows.select(*columns))}"
+        sql = f"INSERT INTO {name} ({', '.join(columns)}) {self._sql(rows.select(*columns))}"
         return self._connection.execute(sql).fetchone()[0]
 
     def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> int:
@@ -86,10 +89,29 @@ class Session:
         self.note_materialized(name, hours)
         return count
 
+    def delete_duplicates(
+        self, name: str, hours: HourRange, keys: Sequence[str], order: Sequence[str]
+    ) -> list[tuple[datetime, str]]:
+        """Of rows of these hours with equal `keys` keep the one that is greatest by `order`.
+
+        Returns:
+            (hour, source_file) of every row that was deleted.
+        """
+        span = {"start": hours.start, "end": hours.end}
+        inside = f"FROM {name} WHERE hour >= $start AND hour < $end"
+        key = ", ".join(keys)
+        # looking for one costs a tenth of ranking all, and mostly there is none
+        if not self.query(f"SELECT 1 {inside} GROUP BY {key} HAVING count(*) > 1 LIMIT 1", span):
+            return []
+        greatest_first = ", ".join(f"{column} DESC" for column in order)
+        ranked = f"SELECT rowid, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS rank {inside}"
+        losers = f"SELECT rowid FROM ({ranked}) WHERE rank > 1"
+        return self.query(f"DELETE FROM {name} WHERE rowid IN ({losers}) RETURNING hour, source_file", span)
+
     def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
         """Replace whole hours with rows computed from those same hours."""
         columns = columns_of(name)
-        self._connection.execute(f"CREATE TEMP TABLE rewritten AS {self._backend.compile(rows.select(*columns))}")
+        self._connection.execute(f"CREATE TEMP TABLE rewritten AS {self._sql(rows.select(*columns))}")
         self.delete_hours(name, hours)
         self._connection.execute(f"INSERT INTO {name} ({', '.join(columns)}) FROM rewritten")
         self._connection.execute("DROP TABLE rewritten")
@@ -105,8 +127,9 @@ class Session:
             INSERT INTO materialized_hours (hour, asset, rows, materialized_at)
             SELECT spine.hour, $asset, coalesce(counted.rows, 0), $now
             FROM (SELECT unnest(generate_series($start, $end - INTERVAL 1 HOUR, INTERVAL 1 HOUR)) AS hour) AS spine
-            LEFT JOIN (SELECT hour, count(*) AS rows FROM {asset} WHERE hour >= $start AND hour < $end GROUP BY hour) AS counted
-                ON counted.hour = spine.hour
+            LEFT JOIN (
+                SELECT hour, count(*) AS rows FROM {asset} WHERE hour >= $start AND hour < $end GROUP BY hour
+            ) AS counted ON counted.hour = spine.hour
             """,
             {"asset": asset, "now": datetime.now(UTC), "start": hours.start, "end": hours.end},
         )
@@ -153,11 +176,7 @@ class Warehouse:
         scheme, separator, rest = url.partition("://")
         if separator and scheme != "duckdb":
             raise HealthAssetsError(f"the warehouse {url!r} is not supported; name a DuckDB file or duckdb:///path")
-        self.path = (
-            Path(rest.removeprefix("/") if separator and not rest.startswith("//") else rest.removeprefix("/"))
-            if separator
-            else Path(url)
-        )
+        self.path = Path(rest.removeprefix("/") if separator else url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
 
@@ -171,7 +190,7 @@ class Warehouse:
         """A transaction that commits when the block ends and leaves no trace when it raises.
 
         Raises:
-            HealthAssetsError: the file stays locked, is not a warehouse, is newer than this program, or the disk is full.
+            HealthAssetsError: the file stays locked, is no warehouse or a newer one, or the disk is full.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,8 +253,8 @@ class Warehouse:
             (version,) = connection.execute("SELECT max(version) FROM warehouse_version").fetchone()
             if version > SCHEMA_VERSION:
                 raise HealthAssetsError(
-                    f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} that this program knows; "
-                    "upgrade health-assets"
+                    f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} "
+                    "that this program knows; upgrade health-assets"
                 )
         elif tables or mode == "read":
             raise HealthAssetsError(
@@ -270,7 +289,7 @@ class Warehouse:
             return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
-        if isinstance(error, duckdb.IOException) and not os.path.isdir(self.path) and self.exists:
+        if isinstance(error, duckdb.IOException) and self.exists and not self.path.is_dir():
             return f"cannot open the warehouse {self.path}: {text}"
         if isinstance(error, duckdb.IOException):
             return f"cannot make the warehouse {self.path}: {text}"

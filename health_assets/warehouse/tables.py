@@ -10,6 +10,7 @@ expectations watch it.
 """
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -330,12 +331,29 @@ def columns_of(table: str) -> list[str]:
     return [column.name for column in ALL_TABLES[table].__table__.columns]
 
 
+_EXPRESSION_TYPES = {
+    "TIMESTAMP WITH TIME ZONE": "timestamp('UTC')",
+    "DOUBLE PRECISION": "float64",
+    "BIGINT": "int64",
+    "BOOLEAN": "boolean",
+    "VARCHAR": "string",
+    "VARCHAR[]": "array<string>",
+    "JSON": "json",
+}
+
+
+def schema_of(table: str) -> dict[str, str]:
+    """Column names and their types as ibis writes them."""
+    return {name: _EXPRESSION_TYPES[sql_type] for name, sql_type, _, _ in describe(table)}
+
+
 def create_statement(table: str) -> str:
     """DDL of a table, without keys and constraints (see the module's docstring); valid in DuckDB and PostgreSQL."""
     columns = ", ".join(f"{name} {sql_type}" for name, sql_type, _, _ in describe(table))
     return f"CREATE TABLE IF NOT EXISTS {table} ({columns})"
 
 
+@cache
 def describe(table: str) -> list[tuple[str, str, bool, str]]:
     """(name, SQL type, nullable, meaning) of every column."""
     model = ALL_TABLES[table]

@@ -1,0 +1,148 @@
+"""What is timed, a fresh process each: `python -m bench.tasks NAME JSON` prints what it cost as one line of JSON.
+
+A task is a function that imports what it needs and returns the work. So interpreter start and imports are reported
+apart from the work, and the peak of memory is that of one piece of work.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Work = Callable[[], dict[str, Any]]
+
+
+def make_data(kind: str, **arguments: int) -> Work:
+    """Make a data set unless it is there; tells the folder."""
+    from bench import data
+
+    return lambda: {"folder": str(getattr(data, kind)(**arguments))}
+
+
+def read_json(raw: str, select: str) -> Work:
+    """DuckDB reads the lines with typed columns: into a table in memory, or only into counts of every column."""
+    import duckdb
+
+    from bench.data import LINE_COLUMNS
+
+    counts = ", ".join(f"count({name})" for name in LINE_COLUMNS)
+    sql = {"table": "CREATE TABLE lines AS FROM {}", "aggregate": f"SELECT {counts} FROM {{}}"}[select]
+    source = f"read_json('{raw}/*.jsonl', format = 'newline_delimited', columns = {LINE_COLUMNS})"
+
+    def work() -> dict[str, Any]:
+        connection = duckdb.connect()
+        connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        connection.execute(sql.format(source)).fetchall()
+        return {}
+
+    return work
+
+
+def product(raw: str, targets: str, warehouse: str, start: str, end: str) -> Work:
+    """One Dagster run with all assets and checks; tells the seconds of every step and the checks that failed."""
+    import dagster as dg
+    import great_expectations  # noqa: F401  # a run imports it when it first validates; here it counts as an import
+
+    from health_assets.hours import HourRange, parse_hour
+    from health_assets.running import run_hours
+    from health_assets.settings import Settings
+
+    settings = Settings(raw=raw, targets=targets, warehouse=warehouse)
+    hours = HourRange(parse_hour(start), parse_hour(end))
+    started: dict[str, float] = {}
+    steps: dict[str, float] = {}
+
+    def on_event(event: dg.DagsterEvent) -> None:
+        if event.event_type == dg.DagsterEventType.STEP_START:
+            started[event.step_key] = time.perf_counter()
+        elif event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
+            steps[event.step_key] = time.perf_counter() - started[event.step_key]
+
+    def work() -> dict[str, Any]:
+        outcome = run_hours(settings, hours, on_event)
+        if outcome.error or outcome.failed_checks or outcome.lines_rejected:
+            raise RuntimeError(f"the run is not what the benchmark is about: {outcome}")
+        return {"steps": steps, "lines": outcome.lines_read}
+
+    return work
+
+
+def window_stage(warehouse: str, hour: str) -> Work:
+    """Merge the windows that end with an hour, score them, and replace the hour: the body of the asset `agent_health`."""
+    import ibis
+
+    from bench.data import TARGETS
+    from health_assets.hours import HourRange, parse_hour
+    from health_assets.scoring.agent_health import agent_health, window_span
+    from health_assets.settings import Settings
+    from health_assets.targets import AgentTargets, Targets
+    from health_assets.warehouse.store import Warehouse
+
+    settings = Settings()
+    hours = HourRange.of(parse_hour(hour))
+    span = window_span(hours, settings.lookback_hours, settings.window_hours)
+    targets = Targets(defaults=AgentTargets(**TARGETS))
+
+    def work() -> dict[str, Any]:
+        with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
+            components = session.hours_of("health_components", span)
+            rows = agent_health(components, targets, hours, settings.window_hours, settings.lookback_hours)
+            rows = rows.mutate(hours_covered=ibis.literal(settings.window_hours, "int64"))
+            return {"rows": session.replace_hours("agent_health", hours, rows)}
+
+    return work
+
+
+def pandas_backfill(raw: str, warehouse: str, hours: int) -> Work:
+    """The straightforward pandas script over the first so many files."""
+    from bench.pandas_backfill import backfill
+
+    return lambda: {"rows": backfill(raw, warehouse, hours)}
+
+
+def bare_sql(raw: str, warehouse: str) -> Work:
+    """The bare SQL statements."""
+    from bench.bare_sql import backfill
+
+    return lambda: {"rows": backfill(raw, warehouse)}
+
+
+def agreement(warehouse: str, other: str) -> Work:
+    """Compare the scores in two warehouses, for the hours that `other` has; tells the rows and the largest difference."""
+    import duckdb
+
+    def work() -> dict[str, Any]:
+        connection = duckdb.connect()
+        connection.execute(f"ATTACH '{warehouse}' AS a (READ_ONLY); ATTACH '{other}' AS b (READ_ONLY)")
+        rows, differing, largest = connection.execute(
+            """
+            SELECT count(*), count(*) FILTER (left_rows.state IS DISTINCT FROM right_rows.state
+                    OR (left_rows.health_score IS NULL) <> (right_rows.health_score IS NULL)),
+                max(abs(left_rows.health_score - right_rows.health_score))
+            FROM (FROM a.agent_health SEMI JOIN b.agent_health USING (hour)) AS left_rows
+            FULL JOIN b.agent_health AS right_rows
+                ON right_rows.hour = left_rows.hour AND right_rows.agent_id = left_rows.agent_id
+            """
+        ).fetchone()
+        return {"rows": rows, "differing": differing, "largest": largest}
+
+    return work
+
+
+def main() -> None:
+    """Run the task named on the command line."""
+    name, arguments, spawned_at = sys.argv[1:]
+    work = globals()[name](**json.loads(arguments))
+    start_s = time.time() - float(spawned_at)
+    wall, cpu = time.perf_counter(), time.process_time()
+    details = work()
+    cost = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu, "start_s": start_s}
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    print(json.dumps(cost | {"peak_bytes": peak_bytes, "details": details}))
+
+
+if __name__ == "__main__":
+    main()

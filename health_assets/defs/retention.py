@@ -1,0 +1,45 @@
+"""Keeps Dagster's event log from growing without end: old runs and their events are deleted once a day.
+
+The warehouse keeps its own account of what was materialised (`materialized_hours`, `expectation_results`), so nothing
+about health is lost; Dagster's page merely shows partitions of deleted runs as never materialised.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from health_assets.settings import Settings
+
+JOB = "prune_run_history"
+RUNS_AT_ONCE = 500
+ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+
+def prune_runs_job(settings: Settings) -> dg.JobDefinition:
+    """A job that deletes ended runs older than the setting says."""
+
+    @dg.op(name="delete_old_runs")
+    def delete_old_runs(context: dg.OpExecutionContext) -> None:
+        before = datetime.now(UTC) - timedelta(days=settings.run_history_days)
+        filters = dg.RunsFilter(statuses=ENDED, created_before=before)
+        records = context.instance.get_run_records(filters, limit=RUNS_AT_ONCE)
+        for record in records:
+            context.instance.delete_run(record.dagster_run.run_id)
+        context.log.info(f"deleted {len(records)} runs that started before {before:%Y-%m-%d}")
+
+    @dg.job(name=JOB, description=f"Deletes runs older than {settings.run_history_days} days, with their events.")
+    def prune_run_history() -> None:
+        delete_old_runs()
+
+    return prune_run_history
+
+
+def prune_runs_schedule() -> dg.ScheduleDefinition:
+    """Once a day, at a quiet minute."""
+    return dg.ScheduleDefinition(
+        name="prune_run_history_daily",
+        job_name=JOB,
+        cron_schedule="41 3 * * *",
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )

@@ -1,0 +1,121 @@
+"""Routing: splits the stream of records by table, counts what every file holds, and drops what was not asked for.
+
+What belongs here: one pass over the batches of `reader.records`. What does not: where the rows go from here
+(`ingestion`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from health_assets.logs.files import RawFile
+from health_assets.logs.reader import TABLE_OF_RECORD, Content
+from health_assets.warehouse.tables import columns_of
+
+STREAMED_TABLE = "executions"
+"""The kind of record that most lines are: its rows flow on while files are read; others wait in files of their own."""
+
+IsWanted = Callable[[str, str, datetime], bool]
+"""Whether the lines of (source file, record type, hour) are asked for."""
+
+
+class Router:
+    """One pass over a stream of records.
+
+    Args:
+        files: the files that are read; a batch names them by position.
+        is_wanted: which lines are asked for.
+        schema: schema of the stream.
+        folder: for the rows that have to wait.
+    """
+
+    def __init__(self, files: Sequence[RawFile], is_wanted: IsWanted, schema: pa.Schema, folder: Path) -> None:
+        self._files = files
+        self._is_wanted = is_wanted
+        self._schema = schema
+        self._folder = folder
+        self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
+        self._counts: dict[tuple[int, str, datetime | None], tuple[int, int]] = {}
+
+    def streamed(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Wanted rows of `STREAMED_TABLE`; reading them to the end reads the whole stream."""
+        schema = pa.schema([self._schema.field(name) for name in columns_of(STREAMED_TABLE)])
+        return pa.RecordBatchReader.from_batches(schema, self._streamed(stream))
+
+    def _streamed(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in stream:
+            kinds = self._count(batch)
+            for record_type, places in kinds.items():
+                rows = self._wanted_rows(batch, record_type, places, is_alone=len(kinds) == 1)
+                if TABLE_OF_RECORD[record_type] == STREAMED_TABLE:
+                    yield rows.select(columns_of(STREAMED_TABLE))
+                elif rows.num_rows:
+                    self._set_aside(TABLE_OF_RECORD[record_type], rows)
+
+    def _count(self, batch: pa.RecordBatch) -> dict[str, list[tuple[int, datetime | None]]]:
+        """Count the batch's lines; gives the (file, hour) pairs of every kind of record in it."""
+        keys = ["file_id", "record_type", "hour"]
+        table = pa.Table.from_batches([batch.select([*keys, "fingerprint"])])
+        grouped = table.group_by(keys).aggregate([("fingerprint", "count"), ("fingerprint", "sum")])
+        kinds: dict[str, list[tuple[int, datetime | None]]] = {}
+        for row in grouped.to_pylist():
+            key = (row["file_id"], row["record_type"], row["hour"])
+            lines, digest = self._counts.get(key, (0, 0))
+            self._counts[key] = (lines + row["fingerprint_count"], (digest + row["fingerprint_sum"]) % 2**64)
+            kinds.setdefault(row["record_type"], []).append((row["file_id"], row["hour"]))
+        return kinds
+
+    def _wanted_rows(
+        self, batch: pa.RecordBatch, record_type: str, places: list[tuple[int, datetime | None]], *, is_alone: bool
+    ) -> pa.RecordBatch:
+        if record_type == "rejected":  # their hour is known only when their file has been read to the end
+            return batch.filter(pc.equal(batch["record_type"], record_type))
+        wanted = [
+            (file_id, hour)
+            for file_id, hour in places
+            if hour and self._is_wanted(self._files[file_id].source_file, record_type, hour)
+        ]
+        if is_alone and len(wanted) == len(places):
+            return batch
+        chosen = pa.table(
+            {
+                "file_id": pa.array([file_id for file_id, _ in wanted], batch["file_id"].type),
+                "hour": pa.array([hour for _, hour in wanted], batch["hour"].type),
+                "record_type": pa.array([record_type] * len(wanted), pa.string()),
+            }
+        )
+        rows = pa.table({"row": range(batch.num_rows), **{name: batch[name] for name in chosen.column_names}})
+        kept = rows.join(chosen, keys=chosen.column_names, join_type="left semi")
+        return batch.take(kept["row"].combine_chunks())
+
+    def _set_aside(self, table: str, rows: pa.RecordBatch) -> None:
+        if table not in self._writers:
+            self._writers[table] = pa.ipc.new_file(str(self._folder / table), rows.schema)
+        self._writers[table].write_batch(rows)
+
+    def set_aside(self, rejected_hours: dict[str, datetime]) -> Iterator[tuple[str, pa.Table]]:
+        """(table, wanted rows) of every other table, once the stream has been read.
+
+        Args:
+            rejected_hours: the hour of each file's rejected lines.
+        """
+        for table, writer in self._writers.items():
+            writer.close()
+            with pa.memory_map(str(self._folder / table)) as source:
+                rows = pa.ipc.open_file(source).read_all()
+                if table == "rejected_records":
+                    rows = self._with_hours(rows, rejected_hours)
+                yield table, rows.select(columns_of(table))
+
+    def _with_hours(self, rejected: pa.Table, hours: dict[str, datetime]) -> pa.Table:
+        kept = {name: hour for name, hour in hours.items() if self._is_wanted(name, "rejected", hour)}
+        rows = rejected.filter(pc.is_in(rejected["source_file"], pa.array(list(kept), pa.string())))
+        hour = pa.array([kept[name] for name in rows["source_file"].to_pylist()], rejected.schema.field("hour").type)
+        return rows.set_column(rows.schema.get_field_index("hour"), "hour", hour)
+
+    def contents(self) -> list[Content]:
+        """What the files hold, once the stream has been read."""
+        return [Content(*key, *counted) for key, counted in self._counts.items()]

@@ -1,0 +1,200 @@
+"""The ledger: what every raw log holds for every hour, and which of it the hours' tables have.
+
+What belongs here: reading and writing `raw_logs` and `raw_files`. What does not: reading files (`logs`) and the rows of
+the record tables (`ingestion`).
+
+`raw_logs` has one row per part: the lines of one kind in one file for one hour, with a digest. A part `is_loaded` when
+its hour's table was built with exactly these lines.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from health_assets.hours import HourRange
+from health_assets.logs.files import RawFile
+from health_assets.logs.reader import RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.store import Session
+
+HOUR_TYPE = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The lines of one kind in one file for one hour: the unit that is loaded or not."""
+
+    source_file: str
+    record_type: str
+    hour: datetime
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How many lines a part has, and a digest of them and their places."""
+
+    count: int
+    digest: str
+
+
+NO_LINES = Lines(0, "")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A part's row in the ledger."""
+
+    part: Part
+    lines: Lines
+    is_loaded: bool
+    superseded: int = 0
+
+
+class Ledger:
+    """The ledger of a warehouse, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def unread(self, files: Sequence[RawFile]) -> tuple[list[RawFile], list[RawFile]]:
+        """The files that were never read, and those that have changed since."""
+        stamps = self._session.query("SELECT source_file, size_bytes, modified_ns FROM raw_files")
+        known = {name: (size, modified) for name, size, modified in stamps}
+        new = [file for file in files if file.source_file not in known]
+        changed = [file for file in files if file.source_file in known and known[file.source_file] != file.stamp]
+        return new, changed
+
+    def entries(self, files: Sequence[RawFile]) -> list[Entry]:
+        """What the ledger says of these files."""
+        rows = self._session.query(
+            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
+            "WHERE source_file IN (SELECT unnest(?))",
+            [[file.source_file for file in files]],
+        )
+        return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
+
+    def hours_not_loaded(self) -> set[datetime]:
+        """Hours with a part that their tables do not have."""
+        return {hour for (hour,) in self._session.query("SELECT DISTINCT hour FROM raw_logs WHERE NOT is_loaded")}
+
+    def forget(self, files: Sequence[RawFile]) -> None:
+        """Drop what the ledger says of these files."""
+        names = [file.source_file for file in files]
+        for table in ("raw_logs", "raw_files"):
+            self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [names])
+
+    def write(self, files: Sequence[RawFile], entries: Sequence[Entry]) -> None:
+        """Add files that the ledger does not have, with their parts."""
+        self._write_entries(entries)
+        lines = dict.fromkeys((file.source_file for file in files), 0)
+        rejected = dict(lines)
+        for entry in entries:
+            lines[entry.part.source_file] += entry.lines.count
+            if entry.part.record_type == "rejected":
+                rejected[entry.part.source_file] += entry.lines.count
+        columns = {
+            "source_file": [file.source_file for file in files],
+            "size_bytes": [file.size_bytes for file in files],
+            "modified_ns": [file.modified_ns for file in files],
+            "lines": [lines[file.source_file] for file in files],
+            "rejected": [rejected[file.source_file] for file in files],
+        }
+        if files:
+            self._session.insert_arrow("raw_files", pa.table(columns))
+
+    def _write_entries(self, entries: Sequence[Entry]) -> None:
+        columns = {
+            "hour": pa.array([entry.part.hour for entry in entries], HOUR_TYPE),
+            "source_file": [entry.part.source_file for entry in entries],
+            "record_type": [entry.part.record_type for entry in entries],
+            "lines": [entry.lines.count for entry in entries],
+            "digest": [entry.lines.digest for entry in entries],
+            "is_loaded": [entry.is_loaded for entry in entries],
+            "superseded": [entry.superseded for entry in entries],
+        }
+        if entries:
+            self._session.insert_arrow("raw_logs", pa.table(columns))
+
+    def unload_damaged(self, hours: HourRange, tables: Sequence[str]) -> None:
+        """Mark parts whose rows in the tables are not as many as the ledger says as not loaded."""
+        for table in tables:
+            self._session.query(
+                f"""
+                UPDATE raw_logs SET is_loaded = false
+                FROM (
+                    SELECT parts.source_file, parts.hour FROM raw_logs AS parts
+                    LEFT JOIN (
+                        SELECT hour, source_file, count(*) AS rows FROM {table}
+                        WHERE hour >= $start AND hour < $end GROUP BY hour, source_file
+                    ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
+                    WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end
+                        AND parts.is_loaded AND parts.lines - parts.superseded <> coalesce(loaded.rows, 0)
+                ) AS damaged
+                WHERE raw_logs.record_type = $record
+                    AND raw_logs.source_file = damaged.source_file AND raw_logs.hour = damaged.hour
+                """,
+                {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
+            )
+
+    def waiting(self, hours: HourRange, tables: Sequence[str]) -> dict[Part, int]:
+        """Parts of these hours that must be loaded, with their lines.
+
+        Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too.
+        """
+        rows = self._session.query(
+            """
+            WITH asked AS (
+                SELECT * FROM raw_logs
+                WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records))
+            ), touched AS (SELECT DISTINCT hour, record_type FROM asked WHERE NOT is_loaded)
+            SELECT asked.source_file, asked.record_type, asked.hour, asked.lines
+            FROM asked JOIN touched ON touched.hour = asked.hour AND touched.record_type = asked.record_type
+            WHERE NOT asked.is_loaded OR asked.superseded > 0
+            """,
+            {"start": hours.start, "end": hours.end, "records": [RECORD_OF_TABLE[table] for table in tables]},
+        )
+        return {Part(*row[:3]): row[3] for row in rows}
+
+    def mark_loaded(self, parts: Iterable[Part]) -> None:
+        """Note that the tables have these parts; a part without lines need not be remembered any more."""
+        for values in _by_record(parts):
+            self._session.query(
+                f"UPDATE raw_logs SET is_loaded = true, superseded = 0 FROM {_CHOSEN} WHERE {_MATCHES}", values
+            )
+        self._session.query("DELETE FROM raw_logs WHERE is_loaded AND lines = 0")
+
+    def add_superseded(self, losers: Mapping[Part, int]) -> None:
+        """Note how many lines of each part were left out because another line with the same id won."""
+        for values in _by_record(losers):
+            parts = zip(values["files"], values["hours"], strict=True)
+            values["rows"] = [losers[Part(name, values["record"], hour)] for name, hour in parts]
+            chosen = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour, unnest($rows) AS rows) AS parts"
+            self._session.query(
+                f"UPDATE raw_logs SET superseded = superseded + parts.rows FROM {chosen} WHERE {_MATCHES}", values
+            )
+
+    def delete_rows(self, parts: Iterable[Part]) -> None:
+        """Delete the rows that these parts have in the record tables."""
+        for values in _by_record(parts):
+            table = TABLE_OF_RECORD[values.pop("record")]
+            self._session.query(
+                f"DELETE FROM {table} USING {_CHOSEN} "
+                f"WHERE {table}.source_file = parts.source_file AND {table}.hour = parts.hour",
+                values,
+            )
+
+
+_CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
+_MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
+
+
+def _by_record(parts: Iterable[Part]) -> list[dict]:
+    """Query parameters for the parts of each kind of record."""
+    by_record: dict[str, list[Part]] = {}
+    for part in parts:
+        by_record.setdefault(part.record_type, []).append(part)
+    return [
+        {"record": record, "files": [part.source_file for part in own], "hours": [part.hour for part in own]}
+        for record, own in by_record.items()
+    ]

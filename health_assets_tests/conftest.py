@@ -1,0 +1,34 @@
+"""Fixtures that every test may use, and how long Hypothesis looks."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from projects import Project
+
+# The same examples in every run, so that a failure is never a surprise of the day; HYPOTHESIS_PROFILE=explore looks further.
+_ALWAYS = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
+settings.register_profile("steady", derandomize=True, **_ALWAYS)
+settings.register_profile("explore", derandomize=False, **_ALWAYS)
+settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # ibis 12.0 uses names of DuckDB 2.0 and pandas 3 that are going away; nothing that we could change
+    config.addinivalue_line("filterwarnings", r"ignore:fetch_arrow_table\(\) is deprecated:DeprecationWarning")
+    config.addinivalue_line("filterwarnings", "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith(("HEALTH_", "DAGSTER_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """An empty project with default targets and windows."""
+    return Project(tmp_path / "project")

@@ -1,0 +1,243 @@
+"""A project of its own for one test: a raw root, a targets file and a warehouse in a folder, and ways to look at them.
+
+`Project.materialise` runs the bodies of the real assets, one after another, without a Dagster run around them: the same
+code in a tenth of the time. What Dagster itself does with the assets is tested elsewhere.
+"""
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import yaml
+
+from health_assets.defs.assets import ONLY_STALE_TAG, all_assets
+from health_assets.defs.partitions import hourly_partitions
+from health_assets.defs.pipeline import Pipeline
+from health_assets.hours import HOUR, HourRange
+from health_assets.ingestion import IngestReport, ingest
+from health_assets.logs.files import list_files
+from health_assets.logs.reader import TABLE_OF_RECORD
+from health_assets.settings import Settings
+from health_assets.targets import load_targets
+from health_assets.warehouse.store import Warehouse
+from health_assets.warehouse.tables import columns_of
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
+RESULT_TABLES = (*RECORD_TABLES, "health_components", "agent_health", "system_health")
+"""Every table whose rows follow from the logs and the targets alone."""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Project:
+    """Where a test's logs, targets and tables are, and how long its windows last."""
+
+    folder: Path
+    targets: dict[str, Any] | None = None
+    window_hours: int = 24
+    lookback_hours: int = 168
+    lock_timeout_s: float = 60.0
+    raw: Path = field(init=False)
+    warehouse_path: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.raw = self.folder / "raw"
+        self.raw.mkdir(parents=True, exist_ok=True)
+        self.warehouse_path = self.folder / "health.duckdb"
+        if self.targets is not None:
+            self.write_targets(self.targets)
+
+    # -- what goes in --
+
+    def write_targets(self, targets: dict[str, Any]) -> None:
+        self.targets = targets
+        self.targets_path.write_text(yaml.safe_dump(targets), encoding="utf-8")
+
+    @property
+    def targets_path(self) -> Path:
+        return self.folder / "targets.yaml"
+
+    def write_log(self, name: str, lines: Iterable[str | bytes], *, modified: datetime | None = None) -> Path:
+        """Write a raw log, gzipped where its name says so; a byte string stands for itself."""
+        content = b"".join(line + b"\n" if isinstance(line, bytes) else line.encode() + b"\n" for line in lines)
+        return self.write_bytes(name, content, modified=modified)
+
+    def write_bytes(self, name: str, content: bytes, *, modified: datetime | None = None) -> Path:
+        path = self.raw / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+        if modified is not None:
+            os.utime(path, (modified.timestamp(), modified.timestamp()))
+        return path
+
+    # -- what is done with it --
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            raw=self.raw,
+            targets=None if self.targets is None else self.targets_path,
+            warehouse=str(self.warehouse_path),
+            window_hours=self.window_hours,
+            lookback_hours=self.lookback_hours,
+            lock_timeout_s=self.lock_timeout_s,
+        )
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return Pipeline.of(self.settings)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return self.pipeline.open()
+
+    def materialise(
+        self, hours: HourRange, *, only_stale: bool = False, only: Sequence[str] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Run the asset bodies for these hours, in the order of the lineage; returns each asset's metadata.
+
+        Args:
+            hours: at least one hour.
+            only_stale: as the late-log sensor runs them.
+            only: names of the steps to run (`ingest` makes all record tables); all by default.
+        """
+        metadata = {}
+        for asset in all_assets(hourly_partitions(hours.extended_back(self.lookback_hours))):
+            if only is not None and asset.op.name not in only:
+                continue
+            context = SimpleNamespace(
+                has_partition_key=len(hours) == 1,
+                has_partition_key_range=True,
+                partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
+                selected_asset_keys=asset.keys,
+                run=SimpleNamespace(tags={ONLY_STALE_TAG: "true"} if only_stale else {}),
+                log_event=lambda _: None,
+            )
+            made = asset.op.compute_fn.decorated_fn(context=context, pipeline=self.pipeline)
+            for result in [made] if isinstance(made, dg.MaterializeResult) else made:
+                name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
+                metadata[name] = dict(result.metadata)
+        return metadata
+
+    def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
+        """Bring the record tables up to date, and nothing else."""
+        with self.warehouse.write() as session:
+            files = list_files(self.raw)
+            targets = load_targets(self.settings.targets)
+            return ingest(session, files, hours, list(tables), targets, self.lookback_hours)
+
+    # -- what came of it --
+
+    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
+        with self.warehouse.read() as session:
+            return session.query(sql, parameters)
+
+    def change(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """What a person with a SQL prompt does to the tables."""
+        with self.warehouse.write() as session:
+            session.query(sql, parameters)
+
+    def rows(self, table: str, hours: HourRange | None = None) -> list[Row]:
+        """The rows of a table, of these hours or all, in an order of their own."""
+        columns = columns_of(table)
+        sql = f"SELECT {', '.join(columns)} FROM {table}"
+        parameters = []
+        if hours is not None:
+            sql += " WHERE hour >= ? AND hour < ?"
+            parameters = [hours.start, hours.end]
+        found = [dict(zip(columns, row, strict=True)) for row in self.query(sql, parameters)]
+        return sorted(found, key=lambda row: [repr(row[name]) for name in columns])
+
+    def tables(self, hours: HourRange | None = None, names: Sequence[str] = RESULT_TABLES) -> dict[str, list[Row]]:
+        """The rows of several tables."""
+        return {name: self.rows(name, hours) for name in names}
+
+    def built_hours(self, asset: str) -> set[datetime]:
+        """Hours of an asset that are noted as materialised."""
+        return {row[0] for row in self.query("SELECT hour FROM materialized_hours WHERE asset = ?", [asset])}
+
+    def clean_rebuild(self, hours: HourRange, name: str = "clean") -> "Project":
+        """The same logs and targets materialised in one go into an empty warehouse."""
+        twin = Project(self.folder / name, None, self.window_hours, self.lookback_hours)
+        twin.raw.rmdir()
+        twin.raw = self.raw
+        if self.targets is not None:
+            twin.write_targets(self.targets)
+        twin.materialise(hours)
+        return twin
+
+
+def hours_from(start: datetime, count: int) -> HourRange:
+    return HourRange(start, start + count * HOUR)
+
+
+UP_TO_ROUNDING = {"system_health": "health_score"}
+"""A mean of floats in no certain order; `test_the_score_of_the_fleet_does_not_depend_on_the_order_of_its_agents` is about it."""
+
+
+def _rounded(table: str, rows: list[Row]) -> list[Row]:
+    column = UP_TO_ROUNDING.get(table)
+    return [{**row, column: round(row[column], 9)} if column and row[column] is not None else row for row in rows]
+
+
+def assert_same_tables(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> None:
+    """Compare tables row by row, so that a failure names the first row and column that differ."""
+    for table, expected_rows in expected.items():
+        left, right = ([repr(row) for row in _rounded(table, rows)] for rows in (found[table], expected_rows))
+        missing, spare = sorted(set(right) - set(left)), sorted(set(left) - set(right))
+        assert not missing and not spare, f"{table}: missing {missing[:3]}, not expected {spare[:3]}"
+        assert len(left) == len(right), f"{table}: rows stand there more than once"
+
+
+def assert_lines_are_conserved(project: Project) -> None:
+    """Every line that is not blank is a row of exactly one record table, or counted as superseded there."""
+    for record_type, table in TABLE_OF_RECORD.items():
+        kept = project.query(
+            "SELECT coalesce(sum(lines - superseded), 0) FROM raw_logs WHERE is_loaded AND record_type = ?", [record_type]
+        )
+        assert kept == project.query(f"SELECT count(*) FROM {table}"), f"lines and rows of {table} differ"
+
+
+def command(
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 240
+) -> subprocess.CompletedProcess[str]:
+    """Run `health-assets` as a user does, in a process and a folder of its own."""
+    return subprocess.run(
+        command_line(*arguments),
+        env=command_environment() | (environment or {}),
+        cwd=folder or REPOSITORY.parent,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def command_line(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "health_assets.cli", *arguments]
+
+
+def command_environment() -> dict[str, str]:
+    """The environment without settings that a developer may have, wide enough not to fold sentences."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEALTH_", "DAGSTER_"))}
+    return kept | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def materialise_arguments(project: Project, hours: HourRange) -> list[str]:
+    arguments = ["materialize", "--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
+    arguments += ["--raw", str(project.raw), "--warehouse", str(project.warehouse_path)]
+    return arguments if project.targets is None else [*arguments, "--targets", str(project.targets_path)]
+
+
+def later(moment: datetime, **by: float) -> datetime:
+    return moment + timedelta(**by)
