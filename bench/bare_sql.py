@@ -6,7 +6,7 @@ one pass with a sliding frame over a dense grid of agents and hours.
 
 import duckdb
 
-from bench.data import LINE_COLUMNS, TARGETS
+from bench.fleet import LINE_COLUMNS, TARGETS
 
 EXECUTIONS = """
 CREATE TABLE executions AS
@@ -81,7 +81,9 @@ def backfill(raw: str, warehouse: str) -> int:
     """Fill a new file from all logs in a folder; returns the rows of `agent_health`."""
     values = {"raw": f"{raw}/*.jsonl", **TARGETS}
     with duckdb.connect(warehouse, config={"memory_limit": "3GB"}) as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false")
+        connection.execute(
+            "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
+        )
         for sql in (EXECUTIONS.format(columns=LINE_COLUMNS), COMPONENTS, AGENT_HEALTH, SYSTEM_HEALTH):
             connection.execute(sql, {name: value for name, value in values.items() if f"${name}" in sql})
         return connection.execute("SELECT count(*) FROM agent_health").fetchone()[0]

@@ -9,47 +9,17 @@ nothing reads any more is left out: the scores, summaries and check results of t
 import json
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
 import duckdb
 
+from bench.fleet import BACKFILL, DATA, HEADLINE_HOUR, HEADLINE_PER_HOUR, HISTORY, LINE_COLUMNS, ROOT, TARGETS
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.reader import TABLE_OF_RECORD
 from health_assets.scoring.health_components import SUMS, health_components
 from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Session, Warehouse
-
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "data" / "bench"
-
-HEADLINE_HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
-HEADLINE_AGENTS = 181_666
-HEADLINE_PER_HOUR = 12
-HISTORY = HourRange(HEADLINE_HOUR - 23 * HOUR, HEADLINE_HOUR)
-
-BACKFILL = HourRange(datetime(2026, 5, 8, tzinfo=UTC), datetime(2026, 6, 7, tzinfo=UTC))
-BACKFILL_AGENTS = 5_000
-
-TARGETS = {"expected_runtime_s": 30.0, "sla_s": 60.0}
-"""Defaults in `targets.yaml`, so that runtimes, long-running executions and SLA breaches all matter."""
-
-LINE_COLUMNS = {
-    "type": "VARCHAR",
-    "execution_id": "VARCHAR",
-    "agent_id": "VARCHAR",
-    "started_at": "TIMESTAMPTZ",
-    "ended_at": "TIMESTAMPTZ",
-    "status": "VARCHAR",
-    "session_id": "VARCHAR",
-    "model": "VARCHAR",
-    "platform": "VARCHAR",
-    "trigger_id": "VARCHAR",
-    "cost_usd": "DOUBLE",
-    "api_calls": "BIGINT",
-}
-"""Every field of a line and the type that a reader would give it."""
 
 
 def headline(agents: int) -> Path:
@@ -57,9 +27,10 @@ def headline(agents: int) -> Path:
     return _made(f"headline-{agents}", lambda folder: _make_headline(folder, agents))
 
 
-def backfill(agents: int, hours: HourRange = BACKFILL) -> Path:
-    """Folder with `raw/`, one file per hour with one execution per agent, and `targets.yaml`."""
-    return _made(f"backfill-{agents}x{len(hours)}", lambda folder: _make_backfill(folder, agents, hours))
+def backfill(agents: int, hours: int) -> Path:
+    """Folder with `raw/`, one file for each of the first hours with one execution per agent, and `targets.yaml`."""
+    span = HourRange(BACKFILL.start, BACKFILL.start + hours * HOUR)
+    return _made(f"backfill-{agents}x{hours}", lambda folder: _make_backfill(folder, agents, span))
 
 
 def _made(name: str, make: Callable[[Path], None]) -> Path:
@@ -78,7 +49,7 @@ def _made(name: str, make: Callable[[Path], None]) -> Path:
 
 def _version() -> str:
     """Changes with the text that makes the data and with that of the warehouse's tables."""
-    texts = (Path(__file__), ROOT / "health_assets" / "warehouse" / "tables.py")
+    texts = (Path(__file__), ROOT / "bench" / "fleet.py", ROOT / "health_assets" / "warehouse" / "tables.py")
     return sha256(b"".join(text.read_bytes() for text in texts)).hexdigest()
 
 
@@ -109,7 +80,9 @@ def _write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str) -
         name: f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if sql_type == "TIMESTAMPTZ" else name
         for name, sql_type in LINE_COLUMNS.items()
     }
-    connection.execute(f"COPY (SELECT {', '.join(texts.values())} FROM ({rows}) ORDER BY ended_at) TO '{path}' (FORMAT JSON)")
+    connection.execute(
+        f"COPY (SELECT {', '.join(texts.values())} FROM ({rows}) ORDER BY ended_at) TO '{path}' (FORMAT JSON)"
+    )
 
 
 def _make_backfill(folder: Path, agents: int, hours: HourRange) -> None:
@@ -148,7 +121,9 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     session.query("INSERT INTO raw_files VALUES (?, ?, 0, ?, 0)", [source_file, lines * 294, lines])
     targets = Targets(defaults=AgentTargets(**TARGETS))
     sightings = session.hours_of("signals", hour).select("hour", "agent_id")
-    rows = health_components(session.hours_of("executions", hour), session.hours_of("trigger_events", hour), sightings, targets)
+    rows = health_components(
+        session.hours_of("executions", hour), session.hours_of("trigger_events", hour), sightings, targets
+    )
     session.replace_hours("health_components", hour, rows)
     for table in ("raw_logs", *TABLE_OF_RECORD.values()):
         session.note_materialized(table, hour)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.data import ROOT
+from bench.fleet import ROOT
 
 progress = Console(stderr=True, highlight=False)
 
@@ -58,6 +58,16 @@ class Timing:
     def wall_s(self) -> float:
         """Median of the wall seconds."""
         return self.factor * statistics.median(sample.wall_s for sample in self.samples)
+
+    @property
+    def cpu_s(self) -> float:
+        """Median of the processor seconds."""
+        return self.factor * statistics.median(sample.cpu_s for sample in self.samples)
+
+    @property
+    def start_s(self) -> float:
+        """Median of the seconds before the work."""
+        return statistics.median(sample.start_s for sample in self.samples)
 
     @property
     def peak_bytes(self) -> int:

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from bench.data import TARGETS
+from bench.fleet import TARGETS
 
 WINDOW = pd.Timedelta(hours=24)
 LOOKBACK = pd.Timedelta(hours=168)

@@ -25,7 +25,7 @@ def read_json(raw: str, select: str) -> Work:
     """DuckDB reads the lines with typed columns: into a table in memory, or only into counts of every column."""
     import duckdb
 
-    from bench.data import LINE_COLUMNS
+    from bench.fleet import LINE_COLUMNS
 
     counts = ", ".join(f"count({name})" for name in LINE_COLUMNS)
     sql = {"table": "CREATE TABLE lines AS FROM {}", "aggregate": f"SELECT {counts} FROM {{}}"}[select]
@@ -73,7 +73,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     """Merge the windows that end with an hour, score them, and replace the hour: the body of the asset `agent_health`."""
     import ibis
 
-    from bench.data import TARGETS
+    from bench.fleet import TARGETS
     from health_assets.hours import HourRange, parse_hour
     from health_assets.scoring.agent_health import agent_health, window_span
     from health_assets.settings import Settings

@@ -4,7 +4,7 @@ What belongs here: an hour, a range of hours, how they are written and read. Wha
 (`planning`) and Dagster's partition definitions (`defs.partitions`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -96,7 +96,7 @@ class HourRange:
         return HourRange(start, max(start, min(self.end, other.end)))
 
 
-def contiguous(hours: Iterator[datetime] | set[datetime] | list[datetime]) -> list[HourRange]:
+def contiguous(hours: Iterable[datetime]) -> list[HourRange]:
     """The fewest ranges that hold exactly these hours, in order."""
     ranges: list[HourRange] = []
     for hour in sorted(set(hours)):

@@ -160,10 +160,9 @@ def _parts(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, Lin
 def _rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
     """The hour of each file's rejected lines: that of its earliest good event, else of its modification time."""
     hours = {file.source_file: floor_hour(datetime.fromtimestamp(file.modified_ns // 10**9, UTC)) for file in files}
-    for content in sorted(
-        (content for content in found if content.hour), key=lambda content: content.hour, reverse=True
-    ):
-        hours[files[content.file_id].source_file] = content.hour
+    events = [(content.file_id, content.hour) for content in found if content.hour]
+    for file_id, hour in sorted(events, reverse=True):
+        hours[files[file_id].source_file] = hour
     return hours
 
 

@@ -32,7 +32,9 @@ def progress_bar(console: Console, hours: HourRange, steps: int) -> Iterator:
         def on_event(event: dg.DagsterEvent) -> None:
             kind = event.event_type
             if kind == dg.DagsterEventType.STEP_START:
-                bar.update(task, description=f"{len(hours)} h · {event.step_key.replace('check_', 'checking ')}")
+                bar.update(
+                    task, description=f"{len(hours)} h · {(event.step_key or '').replace('check_', 'checking ')}"
+                )
             elif kind in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
                 bar.advance(task)
 

@@ -6,15 +6,15 @@ What belongs here: everything between "these hours, please" and an outcome. What
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 
-from health_assets.defs.assets import RECORD_TABLES
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
@@ -22,7 +22,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.settings import Settings
 
-QUIET = {"loggers": {"progress": {}}}
+QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 
 
@@ -99,26 +99,31 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
 
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: float) -> Outcome:
-    read = {"files_read": 0, "lines_read": 0, "lines_rejected": 0}
-    for event in result.get_asset_materialization_events():
-        if event.asset_key.to_user_string() in RECORD_TABLES:
-            metadata = event.step_materialization_data.materialization.metadata
-            if "lines_read" in metadata:
-                read = {name: metadata[name].value for name in read}
-                break
     failed = [
         (
             evaluation.asset_key.to_user_string(),
             evaluation.check_name,
             evaluation.severity.value,
-            evaluation.metadata["unexpected_count"].value,
+            _number(evaluation.metadata, "unexpected_count"),
         )
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed
     ]
-    return Outcome(
-        hours, elapsed_s, **read, failed_checks=failed, error=None if result.success else _first_error(result, failed)
-    )
+    error = None if result.success else _first_error(result, failed)
+    return Outcome(hours, elapsed_s, **_read_counts(result), failed_checks=failed, error=error)
+
+
+def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, int]:
+    names = ("files_read", "lines_read", "lines_rejected")
+    for event in result.get_asset_materialization_events():
+        metadata = event.step_materialization_data.materialization.metadata
+        if "lines_read" in metadata:
+            return {name: _number(metadata, name) for name in names}
+    return dict.fromkeys(names, 0)
+
+
+def _number(metadata: Mapping[str, Any], name: str) -> int:
+    return int(metadata[name].value)
 
 
 def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[str, str, str, int]]) -> str:
@@ -127,9 +132,9 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[st
         if failure.user_failure_data and failure.user_failure_data.description:
             return failure.user_failure_data.description
         error = failure.error
-        while error.cause:
+        while error and error.cause:
             error = error.cause
-        if "DagsterAssetCheckFailedError" not in (error.cls_name or ""):
+        if error and error.cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {error.to_string()}"
     errors = [
         f"{asset}.{check} ({count} rows)" for asset, check, severity, count in failed_checks if severity == "ERROR"

@@ -5,7 +5,7 @@ of a target is in the source document of the score that uses it.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import yaml
@@ -71,7 +71,7 @@ class Targets(BaseModel):
         return pa.Table.from_pylist(rows, schema=pa.schema({"agent_id": pa.string(), **fields}))
 
 
-_ARROW_TYPES = {int: pa.int64(), bool: pa.bool_(), str | None: pa.string()}
+_ARROW_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), bool: pa.bool_(), str | None: pa.string()}
 
 
 def load_targets(path: Path | None) -> Targets:

@@ -15,6 +15,7 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from health_assets.hours import HOUR, HourRange
 from health_assets.scoring.agent_health import TARGETS_USED, agent_health
@@ -283,6 +284,28 @@ def test_the_formulas_equal_the_reference_for_any_sums_and_targets(cases: list[t
         assert row["state"] == (
             "inactive" if score is None else "healthy" if score >= 85 else "degraded" if score >= 65 else "unhealthy"
         )
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-20, 1e15, 1e300, 1.7e308])
+@pytest.mark.parametrize("name", sorted(name for name in TARGETS_USED if name not in ("n_full", "healthy_at", "degraded_at")))
+def test_extreme_targets_are_refused_or_give_scores_in_range(name: str, value: float) -> None:
+    try:
+        AgentTargets.model_validate({name: value})
+    except ValidationError:
+        return
+    counts = {"executions": 4, "successes": 2, "failures": 2, "runtime_us_sum": 10**7, "sla_breaches": 0}
+    counts |= {"long_running": 0, "trigger_failures": 0}
+    many = counts | {"long_running": 4, "trigger_failures": 9, "sla_breaches": 4}
+    targets = {"few": {name: value}, "many": {name: value}, "slow": {name: value, "expected_runtime_s": 1e-3}}
+    if name == "expected_runtime_s":
+        del targets["slow"]
+    for row in window_rows([counts, many, many][: len(targets)], targets):
+        shares = {column: row[column] for column in row if column.endswith(("_score", "_factor", "_raw"))}
+        del shares["long_running_factor"], shares["health_score"]
+        assert all(0 <= share <= 1 for share in shares.values()), shares
+        assert 0 <= row["health_score"] <= 100
+        for sum_of, score in [("long_running", "stability"), ("sla_breaches", "sla"), ("trigger_failures", "trigger")]:
+            assert row[sum_of] or row[f"{score}_score"] == 1, f"{score}_score is {row[f'{score}_score']} for nothing"
 
 
 def exact_score(counts: Row, own: Row) -> Fraction:

@@ -85,7 +85,7 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         }
         for name, metadata in summaries.items():
             _log_earlier_hours(context, name, report.changed_hours, hours)
-            yield dg.MaterializeResult(asset_key=name, metadata=metadata | read)
+            yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
 
     return _ingest
 

@@ -19,7 +19,7 @@ class _Handler(logging.Handler):
                 listener(event)
 
 
-@dg.logger(description="Hands a run's events to the command line's progress bar.")
+@dg.logger({}, description="Hands a run's events to the command line's progress bar.")
 def progress_logger(_: dg.InitLoggerContext) -> logging.Logger:
     """The logger; choose it with run config `{"loggers": {"progress": {}}}`, which also silences the console."""
     logger = logging.Logger("health_assets.progress", level=logging.DEBUG)

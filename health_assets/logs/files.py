@@ -222,7 +222,8 @@ def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:
 
 
 def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
-    text, fault = [], []
+    text: list[str] = []
+    fault: list[str | None] = []
     for start, end in pairwise(offsets):
         line = buffer[start:end]
         try:

@@ -120,7 +120,10 @@ def _shaped() -> str:
 
 @contextmanager
 def _parser(files: Sequence[RawFile]) -> Iterator[duckdb.DuckDBPyConnection]:
-    config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
     with duckdb.connect(config=config) as connection:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
         # pushing a condition on a parsed value down into the parser would parse every line once more for it

@@ -255,8 +255,9 @@ def _great_expectations() -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
+        from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
     return gx, asset.add_batch_definition_whole_dataframe("whole")

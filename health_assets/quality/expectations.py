@@ -139,18 +139,25 @@ class Check:
         return self.expectations[0].is_uniqueness
 
 
+RowsMaker = Callable[[Any], ir.Table]
+"""Makes rows, an expression with `hour`, from a `quality.batches.Source`."""
+
+HoursMaker = Callable[[Any], pd.DataFrame]
+"""Makes facts by hour, a small frame with `hour`, from a `quality.batches.Source`."""
+
+
 @dataclass(frozen=True)
 class Suite:
-    """The checks of one asset and what they look at, made from a `quality.batches.Source`.
+    """The checks of one asset and what they look at.
 
     Args:
         asset: name of the asset and its table.
         checks: what must be true.
-        rows: name to a function that makes rows, an expression with `hour`.
-        hours: a function that makes facts by hour, a small frame with `hour`.
+        rows: makers of rows by name.
+        hours: maker of the facts by hour.
     """
 
     asset: str
     checks: Sequence[Check]
-    rows: dict[str, Callable[[Any], ir.Table]]
-    hours: Callable[[Any], pd.DataFrame]
+    rows: dict[str, RowsMaker]
+    hours: HoursMaker

@@ -7,7 +7,17 @@ whether a failure stops what follows (`error`) or asks a person to look (`warn`)
 from collections.abc import Sequence
 
 from health_assets.quality import batches
-from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
+from health_assets.quality.expectations import (
+    Check,
+    RowsMaker,
+    Suite,
+    at_least,
+    between,
+    equal,
+    greater,
+    one_of,
+    unique,
+)
 from health_assets.scoring.health_components import SUMS
 from health_assets.scoring.system_health import STATES
 
@@ -24,7 +34,7 @@ OF_EVERY_RECORD_TABLE = (*OF_EVERY_TABLE, Check("every_line_is_a_row", equal("ro
 def _record_suite(asset: str, event_time: str, checks: Sequence[Check] = (), *, key: str | None = None) -> Suite:
     within = Check("times_are_within_their_hour", [*at_least(event_time, "hour"), *greater("next_hour", event_time)])
     own = [*OF_EVERY_RECORD_TABLE, within, *checks]
-    made = {"rows": batches.rows}
+    made: dict[str, RowsMaker] = {"rows": batches.rows}
     if key:
         own += [
             Check(f"{key}_is_unique_within_the_hour", unique("hour", key)),

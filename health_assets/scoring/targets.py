@@ -4,6 +4,7 @@ What belongs here: joining targets to rows. What does not: reading targets (`hea
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import ibis
 from ibis import ir
@@ -11,7 +12,7 @@ from ibis import ir
 from health_assets.scoring.relations import lookup
 from health_assets.targets import AgentTargets, Targets
 
-_TYPES = {int: "int64", bool: "boolean", str | None: "string"}
+_TYPES: dict[Any, str] = {int: "int64", bool: "boolean", str | None: "string"}
 TARGET_TYPES = {name: _TYPES.get(field.annotation, "float64") for name, field in AgentTargets.model_fields.items()}
 
 

@@ -66,15 +66,14 @@ class Session:
         """Append the rows of an expression that has the table's columns; returns how many."""
         columns = columns_of(name)
         sql = f"INSERT INTO {name} ({', '.join(columns)}) {self._sql(rows.select(*columns))}"
-        return self._connection.execute(sql).fetchone()[0]
+        [(inserted,)] = self.query(sql)
+        return inserted
 
     def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> int:
         """Append Arrow rows that have the table's columns by name; returns how many."""
         self._connection.register("incoming", rows)
         columns = ", ".join(columns_of(name))
-        inserted = self._connection.execute(
-            f"INSERT INTO {name} ({columns}) SELECT {columns} FROM incoming"
-        ).fetchone()[0]
+        [(inserted,)] = self.query(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM incoming")
         self._connection.unregister("incoming")
         return inserted
 
@@ -250,7 +249,7 @@ class Warehouse:
     def _check_version(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
         tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         if "warehouse_version" in tables:
-            (version,) = connection.execute("SELECT max(version) FROM warehouse_version").fetchone()
+            [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
             if version > SCHEMA_VERSION:
                 raise HealthAssetsError(
                     f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} "

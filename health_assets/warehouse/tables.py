@@ -9,6 +9,7 @@ an index over millions of rows an hour costs ten times the load; the transforms 
 expectations watch it.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -328,7 +329,11 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
 
 def columns_of(table: str) -> list[str]:
     """Names of a table's columns in their declared order: identity first, as the classes state them."""
-    return [column.name for column in ALL_TABLES[table].__table__.columns]
+    return [column.name for column in _columns(table)]
+
+
+def _columns(table: str) -> Sequence[sa.Column]:
+    return list(SQLModel.metadata.tables[table].columns)
 
 
 _EXPRESSION_TYPES = {
@@ -365,5 +370,5 @@ def describe(table: str) -> list[tuple[str, str, bool, str]]:
             bool(column.nullable),
             model.model_fields[column.name].description or "",
         )
-        for column in model.__table__.columns
+        for column in _columns(table)
     ]

@@ -1,0 +1,239 @@
+"""The rows of the benchmark: what is timed against what, and how the ratio should be."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from bench.fleet import BACKFILL, BACKFILL_AGENTS, DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
+from bench.measure import Sample, Timing, by_turns, progress, run
+from health_assets.hours import HOUR
+
+SHORT_HOURS = 72
+QUICK_HOURS = 72
+MOST_DIFFERENCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A ratio and what it should be.
+
+    Args:
+        what: what is compared.
+        above: the timing above the line.
+        below: the timing below the line.
+        limit: what the ratio should be at most, or at least.
+        is_least: whether `limit` is the least.
+    """
+
+    what: str
+    above: Timing
+    below: Timing
+    limit: float | None
+    is_least: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Ratio of the medians of wall time."""
+        return self.above.wall_s / self.below.wall_s
+
+    @property
+    def cpu_ratio(self) -> float:
+        """Ratio of the processor seconds, which other programs on the machine hardly change."""
+        return self.above.cpu_s / self.below.cpu_s
+
+    @property
+    def target(self) -> str:
+        """The target as text."""
+        return "–" if self.limit is None else f"{'≥' if self.is_least else '≤'} {self.limit:g}"
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the target is met; None without target."""
+        if self.limit is None:
+            return None
+        return self.ratio >= self.limit if self.is_least else self.ratio <= self.limit
+
+
+@dataclass
+class Findings:
+    """What a benchmark found.
+
+    Args:
+        comparisons: the ratios.
+        runs: runs of the product whose steps are worth a look.
+        notes: what a reader must know.
+    """
+
+    comparisons: list[Comparison] = field(default_factory=list)
+    runs: list[Timing] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Benchmark:
+    """Runs the rows asked for.
+
+    Args:
+        scale: share of the agents that take part, 1 for the real thing.
+        repeats: how often each piece of work is timed.
+        is_quick: run the pandas script on the first hours only, and extrapolate.
+    """
+
+    def __init__(self, scale: float, repeats: int, *, is_quick: bool) -> None:
+        self._headline_agents = max(1, round(HEADLINE_AGENTS * scale))
+        self._backfill_agents = max(1, round(BACKFILL_AGENTS * scale))
+        self._repeats = repeats
+        self._is_quick = is_quick
+        self._backfilled: Timing | None = None
+        self.findings = Findings()
+        if scale != 1:
+            self.findings.notes.append(
+                f"SMALLER DATA: {scale:g} of the agents; these ratios are not those of the real thing."
+            )
+
+    def headline(self) -> None:
+        """The headline hour, against DuckDB merely reading its file."""
+        data = _data("headline", agents=self._headline_agents)
+        raw = str(data / "raw")
+        with _scratch() as folder:
+
+            def product() -> Sample:
+                warehouse = shutil.copy(data / "history.duckdb", folder / "health.duckdb")
+                return _product(data, warehouse, HEADLINE_HOUR, HEADLINE_HOUR + HOUR)
+
+            run("read_json", raw=raw, select="aggregate")  # now the file is in memory
+            timed, table, aggregate = by_turns(
+                self._repeats,
+                {
+                    "headline hour": product,
+                    "read_json into a table": lambda: run("read_json", raw=raw, select="table"),
+                    "read_json, counts only": lambda: run("read_json", raw=raw, select="aggregate"),
+                },
+            )
+        executions = self._headline_agents * HEADLINE_PER_HOUR
+        self.findings.comparisons += [
+            Comparison(f"{executions:,} executions through all assets and checks", timed, table, 5),
+            Comparison("the same, without keeping what is read", timed, aggregate, None),
+        ]
+        self.findings.runs.append(timed)
+        self.findings.notes.append(
+            f"Headline: {self._headline_agents:,} agents. The warehouse holds the 23 hours before "
+            f"({23 * executions:,} executions and their components), made with SQL before and not timed."
+        )
+
+    def window(self) -> None:
+        """The stage that merges windows, against the same when every agent executes four times as often."""
+        data = _data("headline", agents=self._headline_agents)
+        with _scratch() as folder:
+
+            def stage(factor: int) -> Callable[[], Sample]:
+                def work() -> Sample:
+                    warehouse = shutil.copy(data / f"window-{factor}x.duckdb", folder / "window.duckdb")
+                    return run("window_stage", warehouse=str(warehouse), hour=f"{HEADLINE_HOUR:%Y-%m-%dT%H}")
+
+                return work
+
+            once, often = by_turns(
+                self._repeats + 2, {"window stage": stage(1), "window stage, 4 × executions": stage(4)}
+            )
+        self.findings.comparisons.append(
+            Comparison("window stage when every agent executes 4 × as often", often, once, 1.2)
+        )
+
+    def backfill(self) -> None:
+        """Thirty days in one run, against a pandas script and bare SQL."""
+        hours = len(BACKFILL)
+        data = self._backfill_data(hours)
+        raw = str(data / "raw")
+        script_hours = min(QUICK_HOURS, hours) if self._is_quick else hours
+        with _scratch() as folder:
+            by_product, by_sql, by_pandas = (folder / f"{name}.duckdb" for name in ("product", "sql", "pandas"))
+            timed, bare = by_turns(
+                self._repeats,
+                {
+                    f"backfill of {hours} hours": lambda: _backfilled(data, by_product, hours),
+                    "bare SQL": lambda: run("bare_sql", raw=raw, warehouse=_new(by_sql)),
+                },
+            )
+            (script,) = by_turns(
+                1,
+                {
+                    "pandas script": lambda: run(
+                        "pandas_backfill", raw=raw, warehouse=_new(by_pandas), hours=script_hours
+                    )
+                },
+            )
+            _require_agreement(by_product, by_sql, hours * self._backfill_agents)
+            _require_agreement(by_product, by_pandas, script_hours * self._backfill_agents)
+        if script_hours < hours:
+            script = Timing(
+                f"pandas script, EXTRAPOLATED from {script_hours} hours", script.samples, hours / script_hours
+            )
+        what = f"{hours} hours × {self._backfill_agents:,} agents as one run"
+        self.findings.comparisons += [
+            Comparison(what, script, timed, 10, is_least=True),
+            Comparison(what, timed, bare, 3),
+        ]
+        self.findings.runs.append(timed)
+        self.findings.notes.append(
+            f"Backfill: pandas script, bare SQL and product agree on every score to {MOST_DIFFERENCE:g}."
+        )
+        self._backfilled = timed
+
+    def scaling(self) -> None:
+        """Ten times the hours."""
+        hours = len(BACKFILL)
+        short, long = self._backfill_data(SHORT_HOURS), self._backfill_data(hours)
+        with _scratch() as folder:
+            works = {
+                f"backfill of {SHORT_HOURS} hours": lambda: _backfilled(short, folder / "health.duckdb", SHORT_HOURS)
+            }
+            if self._backfilled is None:
+                works[f"backfill of {hours} hours"] = lambda: _backfilled(long, folder / "health.duckdb", hours)
+            few, *many = by_turns(self._repeats, works)
+        (many,) = many or [self._backfilled]
+        self.findings.comparisons.append(Comparison("ten times the hours", many, few, 11))
+
+    def _backfill_data(self, hours: int) -> Path:
+        return _data("backfill", agents=self._backfill_agents, hours=hours)
+
+
+def _data(kind: str, **arguments: int) -> Path:
+    progress.print(f"data for {kind}, made now unless it is there")
+    return Path(run("make_data", kind=kind, **arguments).details["folder"])
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="run-", dir=DATA) as folder:
+        yield Path(folder)
+
+
+def _product(data: Path, warehouse: Path, start: datetime, end: datetime) -> Sample:
+    return run(
+        "product",
+        raw=str(data / "raw"),
+        targets=str(data / "targets.yaml"),
+        warehouse=str(warehouse),
+        start=f"{start:%Y-%m-%dT%H}",
+        end=f"{end:%Y-%m-%dT%H}",
+    )
+
+
+def _backfilled(data: Path, warehouse: Path, hours: int) -> Sample:
+    return _product(data, Path(_new(warehouse)), BACKFILL.start, BACKFILL.start + hours * HOUR)
+
+
+def _new(warehouse: Path) -> str:
+    warehouse.unlink(missing_ok=True)
+    return str(warehouse)
+
+
+def _require_agreement(warehouse: Path, other: Path, rows: int) -> None:
+    """Stop unless both hold the same rows with the same scores."""
+    found = run("agreement", warehouse=str(warehouse), other=str(other)).details
+    if found["rows"] != rows or found["differing"] or found["largest"] > MOST_DIFFERENCE:
+        raise RuntimeError(f"{warehouse.stem} and {other.stem} do not agree on {rows} scores: {found}")
