@@ -5,6 +5,7 @@ What belongs here: making logs, running hours, reading tables back. What does no
 
 import gzip
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 
+from health_assets.defs.assets import all_assets
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.partitions import hours_tags
+from health_assets.defs.partitions import hourly_partitions, hours_tags
+from health_assets.defs.pipeline import Pipeline
 from health_assets.hours import HOUR, HourRange
 from health_assets.running import EVENT_STORAGE
 from health_assets.settings import Settings
@@ -26,6 +29,7 @@ ASSETS = (
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
+SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 NOON = datetime(2026, 6, 7, 12, tzinfo=UTC)
 
 
@@ -76,10 +80,25 @@ class World:
         raw.mkdir(parents=True, exist_ok=True)
         return cls(Settings(raw=raw, targets=None, warehouse=str(folder / "health.duckdb"), **settings))
 
-    def rebuilt(self, folder: Path) -> "World":
-        """The same logs with a warehouse that does not exist yet."""
+    def copied(self, folder: Path, **settings: object) -> "World":
+        """A copy of the logs and of the warehouse, so that a test may change both."""
+        shutil.copytree(self.settings.raw, folder / "raw")
+        shutil.copy2(self.settings.warehouse, folder / "health.duckdb")
+        changed = {"raw": folder / "raw", "warehouse": str(folder / "health.duckdb"), **settings}
+        return World(self.settings.model_copy(update=changed))
+
+    def rebuilt(self, folder: Path, hours: HourRange) -> "World":
+        """The same logs in a new warehouse, with these hours materialised from nothing and without checks."""
         folder.mkdir(parents=True, exist_ok=True)
-        return World(self.settings.model_copy(update={"warehouse": str(folder / "health.duckdb")}))
+        world = World(self.settings.model_copy(update={"warehouse": str(folder / "health.duckdb")}))
+        world.materialize(hours)
+        return world
+
+    def materialize(self, hours: HourRange) -> None:
+        """Materialise hours without checks and without a trace in any Dagster instance, which is fast."""
+        partitions = hourly_partitions(hours.extended_back(self.settings.lookback_hours))
+        resources = {"pipeline": Pipeline.of(self.settings)}
+        dg.materialize(all_assets(partitions), resources=resources, tags=hours_tags(hours), run_config=SILENT)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""

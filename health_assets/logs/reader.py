@@ -17,6 +17,7 @@ from health_assets.logs.files import LINES_SCHEMA, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
+from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import schema_of
 
 ROWS_PER_BATCH = 100_000
@@ -85,10 +86,8 @@ def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBat
             "files", pa.table({"file_id": range(len(files)), "source_file": [f.source_file for f in files]})
         )
         parser.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
-        backend = ibis.duckdb.from_connection(parser)
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
-        backend._run_pre_execute_hooks(rows)
-        yield parser.sql(backend.compile(rows)).to_arrow_reader(ROWS_PER_BATCH)
+        yield parser.sql(duckdb_sql(parser, rows)).to_arrow_reader(ROWS_PER_BATCH)
 
 
 def _shaped_schema() -> dict[str, str]:

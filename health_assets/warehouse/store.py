@@ -23,6 +23,7 @@ from ibis import ir
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
+from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
@@ -38,7 +39,6 @@ class Session:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._backend = ibis.duckdb.from_connection(connection)
 
     def table(self, name: str) -> ir.Table:
         """A table as an ibis expression."""
@@ -58,9 +58,7 @@ class Session:
         return self._connection.sql(self._sql(rows)).to_arrow_table()
 
     def _sql(self, rows: ir.Table) -> str:
-        """SQL of an expression; small tables in memory that it uses become known to the connection."""
-        self._backend._run_pre_execute_hooks(rows)
-        return self._backend.compile(rows)
+        return duckdb_sql(self._connection, rows)
 
     def insert(self, name: str, rows: ir.Table) -> int:
         """Append the rows of an expression that has the table's columns; returns how many."""
