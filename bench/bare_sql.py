@@ -10,8 +10,9 @@ from bench.fleet import LINE_COLUMNS, TARGETS
 
 EXECUTIONS = """
 CREATE TABLE executions AS
-SELECT date_trunc('hour', ended_at) AS hour, filename AS source_file, * EXCLUDE (type, filename), status = 'success' AS succeeded,
-    (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s, runtime_s > $sla_s AS sla_breached
+SELECT date_trunc('hour', ended_at) AS hour, filename AS source_file, * EXCLUDE (type, filename),
+    status = 'success' AS succeeded, (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
+    runtime_s > $sla_s AS sla_breached
 FROM read_json($raw, format = 'newline_delimited', filename = true, columns = {columns})
 """
 
@@ -72,7 +73,8 @@ FROM parts
 SYSTEM_HEALTH = """
 CREATE TABLE system_health AS
 SELECT hour, avg(health_score) AS health_score, count(*) AS agents, count_if(state = 'healthy') AS healthy,
-    count_if(state = 'degraded') AS degraded, count_if(state = 'unhealthy') AS unhealthy, count_if(state = 'inactive') AS inactive
+    count_if(state = 'degraded') AS degraded, count_if(state = 'unhealthy') AS unhealthy,
+    count_if(state = 'inactive') AS inactive
 FROM agent_health GROUP BY hour
 """
 
@@ -86,4 +88,4 @@ def backfill(raw: str, warehouse: str) -> int:
         )
         for sql in (EXECUTIONS.format(columns=LINE_COLUMNS), COMPONENTS, AGENT_HEALTH, SYSTEM_HEALTH):
             connection.execute(sql, {name: value for name, value in values.items() if f"${name}" in sql})
-        return connection.execute("SELECT count(*) FROM agent_health").fetchone()[0]
+        return connection.execute("SELECT count(*) FROM agent_health").fetchall()[0][0]

@@ -1,9 +1,9 @@
-"""The benchmark's data: logs of a made-up fleet, and a warehouse that already holds the 23 hours before the headline hour.
+"""Making the data: logs of a made-up fleet, and a warehouse that already holds the 23 hours before the headline hour.
 
 Everything follows from hashes, so it is the same every time. A data set is reused when its mark is there and names the
-same program text. The history is not read from 14 GB of logs but written with SQL and the product's own expressions: the 50 million
-executions, their components, and the accounts of files and hours, as runs of the product would have left them. What
-nothing reads any more is left out: the scores, summaries and check results of those hours. Making it is never timed.
+same program text. The history is not read from 14 GB of logs but written with SQL and the product's own expressions:
+the 50 million executions, their components, and the accounts of files and hours, as runs of the product would have left
+them. What nothing reads any more is left out: scores and check results of those hours. Making it is never timed.
 """
 
 import json
@@ -14,12 +14,14 @@ from pathlib import Path
 
 import duckdb
 
-from bench.fleet import BACKFILL, DATA, HEADLINE_HOUR, HEADLINE_PER_HOUR, HISTORY, LINE_COLUMNS, ROOT, TARGETS
+from bench import fleet
+from bench.fleet import BACKFILL, DATA, HEADLINE_HOUR, HEADLINE_PER_HOUR, HISTORY, LINE_COLUMNS, TARGETS
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.reader import TABLE_OF_RECORD
 from health_assets.scoring.health_components import SUMS, health_components
 from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Session, Warehouse
+from health_assets.warehouse.tables import ALL_TABLES, create_statement
 
 
 def headline(agents: int) -> Path:
@@ -48,20 +50,20 @@ def _made(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def _version() -> str:
-    """Changes with the text that makes the data and with that of the warehouse's tables."""
-    texts = (Path(__file__), ROOT / "bench" / "fleet.py", ROOT / "health_assets" / "warehouse" / "tables.py")
-    return sha256(b"".join(text.read_bytes() for text in texts)).hexdigest()
+    """Changes with the program that makes the data and with the warehouse's tables."""
+    texts = [Path(__file__).read_text(), Path(fleet.__file__).read_text(), *map(create_statement, ALL_TABLES)]
+    return sha256("".join(texts).encode()).hexdigest()
 
 
 def executions(hours: HourRange, agents: int, per_hour: int) -> str:
-    """SQL for the executions of a fleet: every agent `per_hour` times an hour, ended somewhere within an even share of it."""
+    """SQL for the executions of a fleet: every agent `per_hour` times an hour, each within an even share of it."""
     share_ms = 3_600_000 // per_hour
     return f"""
     WITH places AS (
         SELECT hour, agent, hash(epoch(hour), agent, place) AS dice,
             hour + to_milliseconds(({share_ms} * place + (dice >> 40) % {share_ms})::BIGINT) AS ended_at,
-            2000 + agent % 25 * 1000 + (dice >> 16) % 9000 + CASE WHEN dice % 250 = 0 THEN 180_000 ELSE 0 END AS runtime_ms
-        FROM unnest(generate_series(TIMESTAMPTZ '{hours.start}', TIMESTAMPTZ '{hours.end - HOUR}', INTERVAL 1 HOUR)) AS hours(hour),
+            2000 + agent % 25 * 1000 + (dice >> 16) % 9000 + if(dice % 250 = 0, 180_000, 0) AS runtime_ms
+        FROM range(TIMESTAMPTZ '{hours.start}', TIMESTAMPTZ '{hours.end}', INTERVAL 1 HOUR) AS hours(hour),
             range({agents}) AS agents(agent), range({per_hour}) AS places(place)
     )
     SELECT hour, 'execution' AS type, lower(lpad(to_hex(dice), 16, '0')) AS execution_id,
@@ -111,15 +113,16 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     session.query(
         f"""
         INSERT INTO executions BY NAME
-        SELECT * EXCLUDE (type), '{source_file}' AS source_file, row_number() OVER () AS line_number, 'baseline' AS condition,
-            status = 'success' AS succeeded, (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
+        SELECT * EXCLUDE (type), '{source_file}' AS source_file, row_number() OVER () AS line_number,
+            'baseline' AS condition, status = 'success' AS succeeded,
+            (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
             runtime_s > {TARGETS["sla_s"]} AS sla_breached
         FROM ({executions(hour, agents, HEADLINE_PER_HOUR)})
         """
     )
     session.query("INSERT INTO raw_logs VALUES (?, ?, 'execution', ?, '0', true, 0)", [hour.start, source_file, lines])
     session.query("INSERT INTO raw_files VALUES (?, ?, 0, ?, 0)", [source_file, lines * 294, lines])
-    targets = Targets(defaults=AgentTargets(**TARGETS))
+    targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
     sightings = session.hours_of("signals", hour).select("hour", "agent_id")
     rows = health_components(
         session.hours_of("executions", hour), session.hours_of("trigger_events", hour), sightings, targets
@@ -130,7 +133,7 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:
-    """Components alone, of the history and (as in the hour before) of the headline hour, with every sum times `factor`."""
+    """Components alone, of the history and (like the hour before) of the headline hour, every sum times `factor`."""
     sums = ", ".join(f"{name} * {factor} AS {name}" for name in (*SUMS, "runtime_s_sum"))
     session.query(f"ATTACH '{history}' AS history (READ_ONLY)")
     session.query(

@@ -24,8 +24,11 @@ def backfill(raw: str, warehouse: str, hours: int) -> int:
     components = components_of(executions)
     agents = pd.concat(scores_by_hour(components), ignore_index=True)
     tables = {
-        "executions": executions, "health_components": components, "agent_health": agents, "system_health": fleet(agents),
-    }  # fmt: skip
+        "executions": executions,
+        "health_components": components,
+        "agent_health": agents,
+        "system_health": fleet(agents),
+    }
     with duckdb.connect(warehouse) as connection:
         for name, frame in tables.items():
             connection.register("frame", frame)

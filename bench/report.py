@@ -29,9 +29,10 @@ def machine() -> str:
     """One line about what this runs on."""
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = os.getloadavg()[0]
+    libraries = ", ".join(f"{name} {version(name.lower())}" for name in ("DuckDB", "Dagster", "pandas"))
     return (
-        f"{os.cpu_count()} cores {_processor()}, {gib:.0f} GiB memory, {platform.system()}, Python {platform.python_version()}, "
-        f"DuckDB {version('duckdb')}, Dagster {version('dagster')}, pandas {version('pandas')}; load average {load:.1f} at the start"
+        f"{os.cpu_count()} cores {_processor()}, {gib:.0f} GiB memory, {platform.system()}, "
+        f"Python {platform.python_version()}, {libraries}; load average {load:.1f} at the start"
     )
 
 
@@ -77,10 +78,8 @@ def _ratio_row(each: Comparison) -> tuple[str, ...]:
 def _cost_row(timing: Timing) -> tuple[str, ...]:
     walls = [timing.factor * sample.wall_s for sample in timing.samples]
     peak = f"{timing.peak_bytes / 2**30:.2f} GiB" + (" (more than 4)" if timing.peak_bytes > MOST_BYTES else "")
-    return (
-        timing.name, str(len(walls)), f"{timing.wall_s:.2f} ({min(walls):.2f} to {max(walls):.2f})", f"{timing.cpu_s:.2f}",
-        f"{timing.start_s:.2f}", peak,
-    )  # fmt: skip
+    seconds = f"{timing.wall_s:.2f} ({min(walls):.2f} to {max(walls):.2f})"
+    return timing.name, str(len(walls)), seconds, f"{timing.cpu_s:.2f}", f"{timing.start_s:.2f}", peak
 
 
 def captions(findings: Findings, machine_line: str) -> list[str]:

@@ -55,10 +55,11 @@ def product(raw: str, targets: str, warehouse: str, start: str, end: str) -> Wor
     steps: dict[str, float] = {}
 
     def on_event(event: dg.DagsterEvent) -> None:
+        step = event.step_key or ""
         if event.event_type == dg.DagsterEventType.STEP_START:
-            started[event.step_key] = time.perf_counter()
+            started[step] = time.perf_counter()
         elif event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
-            steps[event.step_key] = time.perf_counter() - started[event.step_key]
+            steps[step] = time.perf_counter() - started[step]
 
     def work() -> dict[str, Any]:
         outcome = run_hours(settings, hours, on_event)
@@ -70,7 +71,7 @@ def product(raw: str, targets: str, warehouse: str, start: str, end: str) -> Wor
 
 
 def window_stage(warehouse: str, hour: str) -> Work:
-    """Merge the windows that end with an hour, score them, and replace the hour: the body of the asset `agent_health`."""
+    """Merge the windows that end with an hour, score them, and replace the hour, as the asset does."""
     import ibis
 
     from bench.fleet import TARGETS
@@ -83,7 +84,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     settings = Settings()
     hours = HourRange.of(parse_hour(hour))
     span = window_span(hours, settings.lookback_hours, settings.window_hours)
-    targets = Targets(defaults=AgentTargets(**TARGETS))
+    targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
 
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
@@ -110,13 +111,13 @@ def bare_sql(raw: str, warehouse: str) -> Work:
 
 
 def agreement(warehouse: str, other: str) -> Work:
-    """Compare the scores in two warehouses, for the hours that `other` has; tells the rows and the largest difference."""
+    """Compare the scores in two warehouses for the hours of `other`; tells rows and the largest difference."""
     import duckdb
 
     def work() -> dict[str, Any]:
         connection = duckdb.connect()
         connection.execute(f"ATTACH '{warehouse}' AS a (READ_ONLY); ATTACH '{other}' AS b (READ_ONLY)")
-        rows, differing, largest = connection.execute(
+        [(rows, differing, largest)] = connection.execute(
             """
             SELECT count(*), count(*) FILTER (left_rows.state IS DISTINCT FROM right_rows.state
                     OR (left_rows.health_score IS NULL) <> (right_rows.health_score IS NULL)),
@@ -125,7 +126,7 @@ def agreement(warehouse: str, other: str) -> Work:
             FULL JOIN b.agent_health AS right_rows
                 ON right_rows.hour = left_rows.hour AND right_rows.agent_id = left_rows.agent_id
             """
-        ).fetchone()
+        ).fetchall()
         return {"rows": rows, "differing": differing, "largest": largest}
 
     return work

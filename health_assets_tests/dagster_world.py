@@ -97,8 +97,7 @@ class World:
     def materialize(self, hours: HourRange) -> None:
         """Materialise hours without checks and without a trace in any Dagster instance, which is fast."""
         partitions = hourly_partitions(hours.extended_back(self.settings.lookback_hours))
-        resources = {"pipeline": Pipeline.of(self.settings)}
-        dg.materialize(all_assets(partitions), resources=resources, tags=hours_tags(hours), run_config=SILENT)
+        dg.materialize(all_assets(partitions), resources=self.resources(), tags=hours_tags(hours), run_config=SILENT)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""
@@ -112,6 +111,10 @@ class World:
         """One raw log per hour, with a rejected line in the first."""
         for place, hour in enumerate(hours):
             self.write(f"{hour:%Y-%m-%d}/{hour:%H}.jsonl", [*lines_of_hour(hour), *(["{not json"] if place == 0 else [])])
+
+    def resources(self) -> dict[str, Pipeline]:
+        """The resource that assets, checks, schedules and sensors ask for."""
+        return {"pipeline": Pipeline.of(self.settings)}
 
     def definitions(self) -> dg.Definitions:
         """The real definitions for this world."""
@@ -139,10 +142,15 @@ class World:
 
 
 @contextmanager
-def batching_instance(folder: Path) -> Iterator[dg.DagsterInstance]:
-    """A persistent instance with the project's event storage, in a folder that must exist."""
+def batching_instance(folder: Path, **kinds: bool) -> Iterator[dg.DagsterInstance]:
+    """A persistent instance with the project's event storage, in a folder that must exist.
+
+    Args:
+        folder: where it keeps its files.
+        kinds: further arguments of `dagster.instance_for_test`.
+    """
     storage = {**EVENT_STORAGE, "config": {"base_dir": str(folder / "history" / "runs")}}
-    with dg.instance_for_test(temp_dir=str(folder), overrides={"event_log_storage": storage}) as instance:
+    with dg.instance_for_test(overrides={"event_log_storage": storage}, temp_dir=str(folder), **kinds) as instance:
         yield instance
 
 

@@ -221,7 +221,7 @@ def parsed_lines(lines: str) -> str:
         + " ".join(f"WHEN '{name}' THEN {_value(kind.event_time)}" for name, kind in RECORD_TYPES.items())
         + " END"
     )
-    columns = ",\n".join(f'CASE WHEN is_good THEN {_value(name)} END AS "{name}"' for name in RULES)
+    columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
     return f"""
     WITH tokens AS (
         SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens

@@ -36,10 +36,6 @@ class Source:
         """The asset's rows for the hours checked."""
         return self.session.hours_of(self.asset, self.hours)
 
-    def row_count(self) -> int:
-        """How many they are."""
-        return sum(count for (count,) in self.by_hour(f"SELECT hour, count(*) FROM {self.asset}").values())
-
     def by_hour(
         self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None
     ) -> dict[datetime, tuple]:
@@ -77,13 +73,15 @@ def scored_agents(source: Source) -> ir.Table:
 
 
 def ids_in_several_hours(source: Source) -> ir.Table:
-    """Rows whose id also stands in another hour of the look-back before, or of the hours checked."""
+    """Rows whose id also stands in another of the hours checked, or in the hour before or after them.
+
+    Looking further back would compare every row with a week of rows, to find what mostly happens at an hour's edge.
+    """
     key, _ = ID_OF_TABLE[source.asset]
-    own = source.rows()
-    nearby = source.session.hours_of(source.asset, source.hours.extended_back(source.lookback_hours))
-    hours_of_id = nearby.semi_join(own, key).group_by(key).aggregate(hours_with_id=lambda row: row.hour.nunique())
-    repeated = hours_of_id.filter(hours_of_id.hours_with_id > 1)
-    return own.inner_join(repeated, key).select("hour", "source_file", "line_number", key, "hours_with_id")
+    nearby = source.session.hours_of(source.asset, source.hours.extended_back(1).extended_forward(1))
+    counted = nearby.group_by(key).aggregate(hours_with_id=lambda row: row.hour.nunique())
+    repeated = counted.filter(counted.hours_with_id > 1)
+    return source.rows().inner_join(repeated, key).select("hour", "source_file", "line_number", key, "hours_with_id")
 
 
 # -- facts by hour ---------------------------------------------------------------------------------------------------

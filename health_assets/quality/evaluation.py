@@ -7,7 +7,7 @@ rows and a sample of the others. The two must agree; if they ever do not, that i
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -19,7 +19,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.quality.batches import Source
-from health_assets.quality.expectations import Check, Expectation, Suite
+from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.warehouse.store import Session
 
 SMALL_BATCH_ROWS = 2_000
@@ -74,23 +74,23 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
     asked = [check for check in suite.checks if names is None or check.name in names]
     by_hour = [check for check in asked if check.batch == "hours"]
     outcomes = _evaluate_small(suite.hours(source), by_hour, source) if by_hour else []
-    row_count = source.row_count()
     for batch_name, make_rows in suite.rows.items():
         checks = [check for check in asked if check.batch == batch_name]
         if checks:
-            outcomes += _evaluate_rows(make_rows, checks, source, row_count)
+            outcomes += _evaluate_rows(make_rows, checks, source, is_own=batch_name == "rows")
     by_name = {outcome.check.name: outcome for outcome in outcomes}
     return [by_name[check.name] for check in asked]
 
 
-def _evaluate_rows(
-    make_rows: Callable[[Source], ir.Table], checks: Sequence[Check], source: Source, row_count: int
-) -> list[CheckResult]:
-    if not row_count:
+def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source, *, is_own: bool) -> list[CheckResult]:
+    own_rows = source.session.count(source.rows())
+    if not own_rows:
         return [
             CheckResult(check, [HourResult(hour, 0, 0) for hour in source.hours], pd.DataFrame()) for check in checks
         ]
-    rows = make_rows(source)
+    rows, row_count = make_rows(source), own_rows
+    if not is_own:  # something looked for among many rows, of which mostly there is nothing: look once
+        rows, row_count = source.session.kept(rows)
     if row_count > SMALL_BATCH_ROWS:
         return _evaluate_large(rows, checks, source)
     return _evaluate_small(source.session.arrow(rows.select(_shown(rows.columns, checks))).to_pandas(), checks, source)
@@ -212,6 +212,8 @@ _IDENTITY = (
 
 def _validate(frame: pd.DataFrame, checks: Sequence[Check]) -> list[list[set[int]]]:
     """For each check and each of its expectations, the positions of the rows that Great Expectations refuses."""
+    if frame.empty:
+        return [[set() for _ in check.expectations] for check in checks]
     expectations = [expectation for check in checks for expectation in check.expectations]
     refused = dict(zip(map(id, expectations), _verdicts(frame, expectations), strict=True))
     failed = [expectation for expectation in expectations if not refused[id(expectation)]]

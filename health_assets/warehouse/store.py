@@ -60,6 +60,18 @@ class Session:
     def _sql(self, rows: ir.Table) -> str:
         return duckdb_sql(self._connection, rows)
 
+    def count(self, rows: ir.Table) -> int:
+        """How many rows an expression has."""
+        [(count,)] = self.query(f"SELECT count(*) FROM ({self._sql(rows)})")
+        return count
+
+    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
+        """Evaluate an expression once, to be used several times in this session; with its number of rows."""
+        name = ibis.util.gen_name("kept")
+        self._connection.execute(f"CREATE TEMP TABLE {name} AS {self._sql(rows)}")
+        kept = ibis.table(rows.schema(), name=name)
+        return kept, self.count(kept)
+
     def insert(self, name: str, rows: ir.Table) -> int:
         """Append the rows of an expression that has the table's columns; returns how many."""
         columns = columns_of(name)
