@@ -15,7 +15,7 @@ from health_assets.hours import HourRange, parse_hour
 from health_assets.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
 
 RawOption = Annotated[Path | None, typer.Option("--raw", help="Folder of the raw logs (HEALTH_RAW).")]

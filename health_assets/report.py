@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
 
 import dagster as dg
 from rich.console import Console
@@ -15,6 +17,8 @@ from health_assets.scoring.system_health import STATES
 from health_assets.warehouse.store import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
+POINTS = {"rel": 40, "perf": 20, "stab": 20, "oper": 20}
+LEAST_LOSS = 0.05
 AGENTS_SHOWN = 15
 REASONS_SHOWN = 8
 
@@ -96,42 +100,68 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     console.print(_agents_table(session, latest))
 
 
-def _agents_table(session: Session, hour) -> Table:
-    rows = session.query(
-        """
-        SELECT agent_id, state, health_score, 40 * (1 - reliability_score), 20 * (1 - performance_score),
-            20 * (1 - stability_score), 20 * (1 - operational_score), n, asr, ar_s, expected_runtime_s, long_running,
-            sla_breaches, trigger_failures
-        FROM agent_health WHERE hour = ? ORDER BY state = 'inactive', health_score, agent_id
-        """,
-        [hour],
-    )
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("agent", overflow="fold")
-    for name in ("state", "score"):
-        table.add_column(name)
-    for name in ("reliability", "performance", "stability", "operational"):
-        table.add_column(f"{name}\npoints lost", justify="right")
-    for name in ("runs", "success", "runtime", "long\nruns", "SLA\nbreaches", "trigger\nfailures"):
-        table.add_column(name, justify="right")
-    for agent, state, score, *lost, runs, asr, runtime_s, expected_s, long_running, breaches, triggers in rows[
-        :AGENTS_SHOWN
-    ]:
+def _agents_table(session: Session, hour: datetime) -> Table:
+    """The worst agents, the points that each dimension cost them, and what cost most."""
+    names = (
+        "agent_id", "state", "health_score", "n", "reliability_score", "performance_score", "stability_score",
+        "operational_score", "asr", "expected_success_rate", "afh", "expected_failures_per_hour", "ar_s",
+        "expected_runtime_s", "long_running", "sla_breaches", "trigger_failures",
+    )  # fmt: skip
+    order = "state = 'inactive', health_score, agent_id"
+    found = session.query(f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order}", [hour])
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    table.add_column("agent", no_wrap=True, max_width=24)
+    table.add_column("state", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    for dimension in POINTS:
+        table.add_column(f"-{dimension}", justify="right", no_wrap=True)
+    table.add_column("runs", justify="right", no_wrap=True)
+    table.add_column("what cost most")
+    for values in found[:AGENTS_SHOWN]:
+        agent = dict(zip(names, values, strict=True))
         table.add_row(
-            Text(agent), Text(state, style=COLOURS[state]), "–" if score is None else f"{score:.1f}",
-            *("–" if points is None else f"{points:.1f}" if points > 0.05 else "·" for points in lost),
-            f"{runs:,}", "–" if asr is None else f"{asr:.0%}", _runtime(runtime_s, expected_s),
-            *(str(number) if number else "·" for number in (long_running, breaches, triggers)),
+            Text(agent["agent_id"]), Text(agent["state"], style=COLOURS[agent["state"]]), _points(agent["health_score"]),
+            *(_points(lost) if lost is None or lost > LEAST_LOSS else "·" for lost in _losses(agent)),
+            f"{agent['n']:,}", Text(_reason(agent)),
         )  # fmt: skip
-    if len(rows) > AGENTS_SHOWN:
-        table.caption = f"the worst {AGENTS_SHOWN} of {len(rows):,} agents; all are in the table agent_health"
+    table.caption = "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
+    if len(found) > AGENTS_SHOWN:
+        table.caption += f"\nthe worst {AGENTS_SHOWN} of {len(found):,} agents; all are in the table agent_health"
     return table
 
 
-def _runtime(runtime_s: float | None, expected_s: float | None) -> str:
-    if runtime_s is None:
-        return "–"
-    return f"{runtime_s:,.1f} s" if expected_s is None else f"{runtime_s:,.1f} / {expected_s:,.0f} s"
+def _losses(agent: dict[str, Any]) -> list[float | None]:
+    scores = [agent[f"{name}_score"] for name in ("reliability", "performance", "stability", "operational")]
+    return [
+        None if score is None else points * (1 - score) for points, score in zip(POINTS.values(), scores, strict=True)
+    ]
+
+
+def _points(points: float | None) -> str:
+    return "–" if points is None else f"{points:.1f}"
+
+
+def _reason(agent: dict[str, Any]) -> str:
+    """The loss that is greatest, as what was seen against what was expected."""
+    losses = _losses(agent)
+    if losses[0] is None:
+        return "no execution in the window"
+    dimension = max(range(len(losses)), key=lambda place: losses[place] or 0)
+    if (losses[dimension] or 0) <= LEAST_LOSS:
+        return ""
+    succeeded = f"{agent['asr']:.0%} succeeded, {agent['expected_success_rate']:.0%} expected"
+    failed = f"{agent['afh']:.1f} failures an hour, {agent['expected_failures_per_hour']:g} expected"
+    operation = (
+        f"{agent['sla_breaches']:,} SLA breaches"
+        if agent["sla_breaches"] >= agent["trigger_failures"]
+        else f"{agent['trigger_failures']:,} failed triggers"
+    )
+    return (
+        succeeded if agent["asr"] < agent["expected_success_rate"] else failed,
+        f"{agent['ar_s']:,.1f} s a run, {agent['expected_runtime_s'] or 0:g} s expected",
+        f"{agent['long_running']:,} long runs",
+        operation,
+    )[dimension]
 
 
 def _colour_of(score: float | None) -> str:
