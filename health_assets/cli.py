@@ -12,7 +12,7 @@ from rich.console import Console
 from health_assets import __version__
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange, parse_hour
-from health_assets.settings import Settings
+from health_assets.settings import Settings, load_settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console(width=None if sys.stdout.isatty() else 120)
@@ -64,7 +64,7 @@ def demo(
 
 def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
     given = {"raw": raw, "targets": targets, "warehouse": warehouse}
-    return Settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
 def _materialize(settings: Settings, hours: HourRange) -> None:
@@ -76,11 +76,12 @@ def _materialize(settings: Settings, hours: HourRange) -> None:
         steps = step_count(settings)
     with progress_bar(console, hours, steps) as on_event:
         outcome = run_hours(settings, hours, on_event)
-    if outcome.error is None or Pipeline.of(settings).open().exists:
-        with Pipeline.of(settings).open().read() as session:
-            print_outcome(console, outcome, session)
-            console.print()
-            print_fleet(console, session, hours)
+    if outcome.error is not None and not outcome.failed_checks:
+        raise HealthAssetsError(outcome.error)
+    with Pipeline.of(settings).open().read() as session:
+        print_outcome(console, outcome, session)
+        console.print()
+        print_fleet(console, session, hours)
     if outcome.error is not None:
         raise HealthAssetsError(outcome.error)
 

@@ -120,7 +120,8 @@ def _agents_table(session: Session, hour: datetime) -> Table:
     for values in found[:AGENTS_SHOWN]:
         agent = dict(zip(names, values, strict=True))
         table.add_row(
-            Text(agent["agent_id"]), Text(agent["state"], style=COLOURS[agent["state"]]), _points(agent["health_score"]),
+            Text(agent["agent_id"]), Text(agent["state"], style=COLOURS[agent["state"]]),
+            _points(agent["health_score"]),
             *(_points(lost) if lost is None or lost > LEAST_LOSS else "·" for lost in _losses(agent)),
             f"{agent['n']:,}", Text(_reason(agent)),
         )  # fmt: skip

@@ -20,7 +20,7 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
-from health_assets.settings import Settings
+from health_assets.settings import Settings, load_settings
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
@@ -82,7 +82,7 @@ def step_count(settings: Settings) -> int:
 @contextmanager
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """The user's Dagster instance, where the run is about the warehouse that it shows; else one for this run alone."""
-    is_own_warehouse = settings.warehouse == Settings().warehouse
+    is_own_warehouse = settings.warehouse == load_settings().warehouse
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-dagster-"))
         if is_own_warehouse and os.getenv("DAGSTER_HOME"):

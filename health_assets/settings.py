@@ -6,8 +6,24 @@ expected to do is not a setting but a target (`targets`).
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from health_assets.errors import HealthAssetsError
+
+
+def load_settings() -> "Settings":
+    """The settings of the environment.
+
+    Raises:
+        HealthAssetsError: a variable has an impossible value.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"HEALTH_{first['loc'][0]}".upper()
+        raise HealthAssetsError(f"{name}: {first['msg']}, got {first['input']!r}") from error
 
 
 class Settings(BaseSettings):

@@ -213,7 +213,9 @@ def test_a_file_that_grew_and_one_delivered_twice_leave_the_tables_of_a_clean_re
     (request,) = sensor_tick(world, instance).run_requests
     assert set(requested_hours(request.tags)) == dependent_hours([grown, twice], BUILT.end)
     assert world.run(instance, tags=request.tags).success
-    assert world.tables() == world.rebuilt(tmp_path / "clean", BUILT).tables()
+    clean = world.rebuilt(tmp_path / "clean", BUILT)
+    print([(a,b) for a,b in zip(world.tables()["raw_logs"],clean.tables()["raw_logs"]) if a!=b])
+    assert world.tables() == clean.tables()
     assert world.query("SELECT count(*) FROM trigger_events WHERE trigger_id = 'new'") == [(1,)]
 
 
@@ -258,6 +260,7 @@ def differing(world: World, clean: World, hours: set[datetime]) -> list[str]:
 # -- a backfill from the UI ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Function `AssetSelection.sources` is deprecated:DeprecationWarning")  # Dagster's own
 def test_a_week_launched_from_the_ui_is_one_run_and_a_late_file_after_it_is_one_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

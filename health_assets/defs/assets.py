@@ -183,7 +183,7 @@ def _hours_to_build(session: Session, asked: HourRange, lookback_hours: int, *, 
     missing = {hour for hour in span if hour not in built and (hour >= first or hour in asked)}
     wanted = set(asked)
     if only_stale:
-        wanted &= session.hours_older_than("health_components", "executions", asked)
+        wanted &= session.hours_older_than("health_components", EVENT_TABLES, asked)
     return contiguous(wanted | missing)
 
 

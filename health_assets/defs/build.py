@@ -13,7 +13,7 @@ from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.hours import HourRange
-from health_assets.settings import Settings
+from health_assets.settings import Settings, load_settings
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
@@ -26,7 +26,7 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
         settings: where logs, targets and warehouse are.
         hours: the hours that can be materialised; by default all from 2020 to the newest finished one.
     """
-    settings = settings or Settings()
+    settings = settings or load_settings()
     assets = all_assets(hourly_partitions(hours))
     checks = all_suite_checks()
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))

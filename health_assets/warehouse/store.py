@@ -151,16 +151,16 @@ class Session:
         )
         return {row[0] for row in rows}
 
-    def hours_older_than(self, asset: str, source: str, hours: HourRange) -> set[datetime]:
-        """Hours of `asset` that were never materialised, or not since those of `source` were."""
+    def hours_older_than(self, asset: str, sources: Sequence[str], hours: HourRange) -> set[datetime]:
+        """Hours of `asset` that were never materialised, or not since that of one of `sources` was."""
         rows = self.query(
             """
-            SELECT sources.hour FROM materialized_hours AS sources
+            SELECT DISTINCT sources.hour FROM materialized_hours AS sources
             LEFT JOIN materialized_hours AS own ON own.hour = sources.hour AND own.asset = $asset
-            WHERE sources.asset = $source AND sources.hour >= $start AND sources.hour < $end
+            WHERE sources.asset IN (SELECT unnest($sources)) AND sources.hour >= $start AND sources.hour < $end
                 AND (own.materialized_at IS NULL OR own.materialized_at < sources.materialized_at)
             """,
-            {"asset": asset, "source": source, "start": hours.start, "end": hours.end},
+            {"asset": asset, "sources": list(sources), "start": hours.start, "end": hours.end},
         )
         return {row[0] for row in rows}
 
