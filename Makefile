@@ -24,6 +24,11 @@ bench: $(STAMP)
 dev: $(STAMP)
 	$(BIN)/dagster dev
 
+## docs: write docs/tables.md from the tables' classes
+docs: $(STAMP)
+	$(BIN)/python -m health_assets.warehouse.documentation
+
+## lint: mend what can be mended by itself
 lint: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

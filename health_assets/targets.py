@@ -29,7 +29,7 @@ class AgentTargets(BaseModel):
     deviation_allowed: Positive = 0.2
     n_full: Annotated[int, Field(ge=1)] = 20
     long_running_factor: Positive = 5.0
-    stability_threshold: Positive = 15.0
+    stability_threshold: Annotated[float, Field(ge=1e-6, allow_inf_nan=False)] = 15.0
     sla_breach_threshold: Positive = 5.0
     trigger_failure_threshold: Positive = 5.0
     sla_s: NotNegative | None = None

@@ -16,8 +16,10 @@ def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
         agents: rows of `agent_health`.
         hours: the hours to give rows for, with `hour`, `window_start`, `window_end` and `hours_covered`.
     """
+    # whole billionths add up to the same sum in any order, doubles do not
+    billionths = (agents.health_score * 1e9).round().cast("int64")
     counted = agents.group_by("hour").aggregate(
-        health_score=agents.health_score.mean(),
+        health_score=billionths.sum().cast("float64") / 1e9 / agents.health_score.count().nullif(0),
         agents=agents.count(),
         **{state: agents.count(where=agents.state == state) for state in STATES},
     )

@@ -1,0 +1,61 @@
+"""What the documentation promises: its tables, settings, commands and targets are those of the code."""
+
+import re
+from pathlib import Path
+
+from health_assets.cli import app
+from health_assets.defs.build import build_definitions
+from health_assets.logs.native import RECORD_TYPES, RULES
+from health_assets.settings import Settings
+from health_assets.targets import AgentTargets
+from health_assets.warehouse.documentation import PAGE, tables_page
+from health_assets.warehouse.tables import ALL_TABLES
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_tables_is_the_one_that_the_classes_make() -> None:
+    assert (ROOT / PAGE).read_text(encoding="utf-8") == tables_page()
+
+
+def test_every_column_has_a_meaning_that_is_a_sentence() -> None:
+    from health_assets.warehouse.tables import describe
+
+    for table in ALL_TABLES:
+        for column, _, _, meaning in describe(table):
+            assert meaning.endswith("."), f"{table}.{column}"
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    for name in Settings.model_fields:
+        assert f"HEALTH_{name.upper()}" in README, name
+
+
+def test_every_target_is_in_the_readme_with_its_default() -> None:
+    for name, field in AgentTargets.model_fields.items():
+        assert name in README, name
+        if isinstance(field.default, int | float) and not isinstance(field.default, bool) and f"`{name}` " in README:
+            assert re.search(rf"`{name}` {field.default:g}\b", README) or f"({field.default:g})" in README, name
+
+
+def test_every_field_of_every_record_type_is_in_the_readme() -> None:
+    for kind in RECORD_TYPES.values():
+        for name in kind.columns:
+            assert f"`{RULES[name].field}`" in README, name
+
+
+def test_every_asset_is_in_the_picture_of_the_lineage() -> None:
+    picture = README.split("```mermaid")[1].split("```")[0]
+    for key in build_definitions().resolve_asset_graph().get_all_asset_keys():
+        assert key.to_user_string() in picture
+
+
+def test_every_command_is_in_the_readme() -> None:
+    for command in app.registered_commands:
+        assert command.callback is not None
+        assert re.search(rf"(health-assets|make) {command.callback.__name__}\b", README)
+
+
+def test_nothing_left_to_fill_in() -> None:
+    assert "@@" not in README

@@ -1,0 +1,595 @@
+"""Whatever the order in which logs arrive and hours are materialised, the end is the same as of a clean rebuild."""
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import dagster as dg
+import ibis
+import pyarrow as pa
+import pytest
+import reference
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from health_assets.defs.assets import ONLY_STALE_TAG
+from health_assets.defs.sensors import late_logs_sensor
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR, HourRange, parse_hour
+from health_assets.ingestion import changed_hours
+from health_assets.logs.files import list_files
+from health_assets.scoring.health_components import SUMS, merge
+from health_assets.scoring.windows import window_sums
+from logs_made import START, cut_into_files, execution, line, random_lines, random_targets, trigger
+from projects import (
+    RECORD_TABLES,
+    RESULT_TABLES,
+    Project,
+    Row,
+    assert_lines_are_conserved,
+    assert_same_tables,
+    hours_from,
+)
+
+HOURS = 10
+ALL_HOURS = hours_from(START - 2 * HOUR, HOURS + 4)
+
+
+# -- a fleet's logs in the hands of chance -----------------------------------------------------------------------------
+
+
+@st.composite
+def log_lines(draw: st.DrawFn) -> str:
+    """A line out of so few possible ones that ids, times and whole lines repeat often."""
+    hour, minute = draw(st.integers(0, HOURS - 1)), draw(st.sampled_from([0, 30, 59]))
+    at = START + hour * HOUR + minute * HOUR / 60
+    agent, number = draw(st.sampled_from("ab")), draw(st.integers(0, 3))
+    kind = draw(st.sampled_from(["execution"] * 6 + ["trigger", "trigger", "model_call", "agent_update", "judgement", "bad", ""]))
+    records = {
+        "execution": execution(f"e{number}", agent, at, 60 * number, status=draw(st.sampled_from(["success", "failure"]))),
+        "trigger": trigger(f"t{number}", agent, at, draw(st.sampled_from(["fired", "failed"]))),
+        "model_call": {"type": kind, "call_id": f"c{number}", "model": agent, "ended_at": at.isoformat(), "status": "success"},
+        "agent_update": {"type": kind, "agent_id": f"u{number}", "at": at.isoformat(), "kind": "restart"},
+        "judgement": {"type": kind, "execution_id": f"e{number}", "at": at.isoformat(), "violations": [], "agent_id": "j"},
+    }
+    return line(records[kind]) if kind in records else kind and f"bad {number}"
+
+
+NAMES = st.sampled_from(["a.jsonl", "b.jsonl.gz", "deep/er/c.jsonl", "deep/d.jsonl.gz"])
+SOME_LINES = st.lists(log_lines(), min_size=1, max_size=6)
+RANGES = st.builds(lambda first, count: hours_from(START + first * HOUR, count), st.integers(-1, HOURS), st.integers(1, 5))
+
+
+class Deliveries(RuleBasedStateMachine):
+    """Files come, grow, change and come twice, while this hour and that is materialised."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="deliveries-"))
+        targets = {"defaults": {"expected_runtime_s": 60}, "agents": {"b": {"sla_s": 100}, "listed": {}}}
+        self.project = Project(self.folder / "project", targets, window_hours=3, lookback_hours=5)
+        self.contents: dict[str, list[str]] = {}
+        self.writes = 0
+        self.asked: set[datetime] = set()
+
+    def write(self, name: str, lines: list[str]) -> None:
+        self.writes += 1  # the time of modification decides the hour of a file without any good line
+        self.contents[name] = lines
+        path = self.project.write_log(name, lines)
+        modified = int((START + self.writes % HOURS * HOUR).timestamp()) * 10**9 + self.writes
+        os.utime(path, ns=(modified, modified))
+
+    @rule(name=NAMES, lines=SOME_LINES)
+    def a_file_comes_or_is_replaced(self, name: str, lines: list[str]) -> None:
+        self.write(name, lines)
+
+    @precondition(lambda self: self.contents)
+    @rule(data=st.data(), lines=SOME_LINES)
+    def a_file_grows(self, data: st.DataObject, lines: list[str]) -> None:
+        name = data.draw(st.sampled_from(sorted(self.contents)))
+        self.write(name, self.contents[name] + lines)
+
+    @precondition(lambda self: self.contents)
+    @rule(data=st.data(), name=NAMES)
+    def a_file_comes_twice(self, data: st.DataObject, name: str) -> None:
+        self.write(name, self.contents[data.draw(st.sampled_from(sorted(self.contents)))])
+
+    @precondition(lambda self: self.contents)
+    @rule(data=st.data())
+    def a_file_loses_or_swaps_lines(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.contents)))
+        lines = data.draw(st.permutations(self.contents[name]))
+        self.write(name, lines[: data.draw(st.integers(0, len(lines)))])
+
+    @rule(hours=RANGES)
+    def hours_are_materialised(self, hours: HourRange) -> None:
+        self.project.materialise(hours, only=["ingest", "health_components"])
+
+    @rule(hours=RANGES)
+    def a_file_is_read_once_and_not_again(self, hours: HourRange) -> None:
+        self.project.ingest(hours)
+        assert self.project.ingest(hours).files_read == []
+
+    @rule(hours=RANGES, table=st.sampled_from(["executions", "trigger_events", "rejected_records", "health_components"]))
+    def somebody_deletes_rows_by_hand(self, hours: HourRange, table: str) -> None:
+        if self.project.warehouse_path.exists():
+            self.project.change(f"DELETE FROM {table} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
+
+    @invariant()
+    def nothing_is_loaded_twice(self) -> None:
+        if self.writes and self.project.warehouse_path.exists():
+            for table, key in [("executions", "execution_id"), ("trigger_events", "trigger_id")]:
+                assert not self.project.query(f"SELECT hour, {key} FROM {table} GROUP BY ALL HAVING count(*) > 1")
+
+    def teardown(self) -> None:
+        try:
+            self.compare_with_a_clean_rebuild()
+        finally:
+            shutil.rmtree(self.folder)
+
+    def compare_with_a_clean_rebuild(self) -> None:
+        self.project.materialise(ALL_HOURS)
+        tables = self.project.tables()
+        clean = self.project.clean_rebuild(ALL_HOURS)
+        assert_same_tables(tables, clean.tables())
+        assert_lines_are_conserved(self.project)
+        good, rejected = reference.read_lines(self.project.raw)
+        places = {(row["source_file"], row["line_number"], row["hour"]) for row in rejected}
+        assert {(row["source_file"], row["line_number"], row["hour"]) for row in tables["rejected_records"]} == places
+        kept = {(row["_source_file"], row["_line_number"]) for row in reference.deduplicate(good)}
+        rows = [row for name in RECORD_TABLES if name != "rejected_records" for row in tables[name]]
+        assert {(row["source_file"], row["line_number"]) for row in rows} == kept
+
+
+def test_any_history_of_deliveries_ends_like_a_clean_rebuild() -> None:
+    run_state_machine_as_test(Deliveries, settings=settings(max_examples=6, stateful_step_count=10))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    project = Project(tmp_path / "project", random_targets(random), window_hours=4, lookback_hours=7)
+    hours = hours_from(START - 5 * HOUR, 36)
+    files = {}
+    for delivery in range(4):
+        for name, lines in cut_into_files(random, random_lines(random, 40, 24)).items():
+            files[f"{delivery}/{name}"] = lines
+    twice = random.choice(sorted(files))
+    files["zz twice.jsonl"] = files[twice]
+    waiting = sorted(files)
+    random.shuffle(waiting)
+    for turn, name in enumerate(waiting):
+        lines = files[name]
+        if turn % 3 == 0 and lines:  # half of it first, the whole later
+            project.write_log(name, lines[: len(lines) // 2], modified=START + turn * HOUR)
+            waiting.append(name)
+            files[name] = lines + ["", "a broken line"]
+        else:
+            project.write_log(name, lines, modified=START + turn * HOUR)
+        if turn % 4 == 3:
+            project.materialise(hours_from(START + random.randrange(-3, 24) * HOUR, random.randrange(1, 12)))
+        if turn > 40:
+            break
+    project.materialise(hours)
+    assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())
+    assert_lines_are_conserved(project)
+
+
+# -- the late-log sensor's part ------------------------------------------------------------------------------------------
+
+
+def late_logs_tick(project: Project) -> list[HourRange]:
+    """What the sensor asks for now, materialised as its runs do."""
+    sensor = late_logs_sensor("job", project.settings)
+    asked = sensor(dg.build_sensor_context(resources={"pipeline": project.pipeline}))
+    ranges = []
+    for request in [] if isinstance(asked, dg.SkipReason) else asked.run_requests:
+        assert ONLY_STALE_TAG in request.tags
+        start = request.tags.get("dagster/asset_partition_range_start", request.tags.get("dagster/partition"))
+        last = request.tags.get("dagster/asset_partition_range_end", request.tags.get("dagster/partition"))
+        ranges.append(HourRange(parse_hour(start), parse_hour(last) + HOUR))
+        project.materialise(ranges[-1], only_stale=True)
+    return ranges
+
+
+def assert_like_a_clean_rebuild_in_the_hours_built(project: Project, hours: HourRange) -> None:
+    clean = project.clean_rebuild(hours)
+    for table in RESULT_TABLES:
+        built = project.built_hours(table)
+        expected = [row for row in clean.rows(table) if row["hour"] in built]
+        assert_same_tables({table: project.rows(table)}, {table: expected})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    project = Project(tmp_path / "project", {"agents": {"listed": {}}}, window_hours=3, lookback_hours=6)
+    on_time, *late = (random_lines(random, 30, 20) for _ in range(4))
+    project.write_log("on time.jsonl", on_time, modified=START)
+    project.materialise(hours_from(START + 4 * HOUR, 16))
+    for number, lines in enumerate(late):
+        few = hours_from(START + random.randrange(20) * HOUR, 2)
+        chosen = [text for text in lines if _hour_of(text) in few] or lines[:3]
+        project.write_log(f"late {number % 2}.jsonl", chosen, modified=START + number * HOUR)
+        ranges = late_logs_tick(project)
+        assert len(ranges) <= 2
+        assert late_logs_tick(project) == []
+    assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START - HOUR, 30))
+
+
+def _hour_of(text: str) -> datetime | None:
+    parsed = reference.parse_object(text.encode())
+    record = None if parsed is None else reference.clean(parsed)
+    return None if record is None else record["_hour"]
+
+
+def test_the_sensor_asks_only_for_hours_that_depend_on_what_is_late(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(20)])
+    project.materialise(hours_from(START, 20))
+    project.write_log("late.jsonl", [line(execution("late", "b", START + 7 * HOUR))])
+    assert late_logs_tick(project) == [hours_from(START + 7 * HOUR, 5)]
+
+
+def test_materialising_a_late_hour_by_hand_leaves_no_later_hour_out_of_date(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(8)])
+    project.materialise(hours_from(START, 8))
+    project.write_log("late.jsonl", [line(execution("late", "b", START + 3 * HOUR))])
+    project.materialise(HourRange.of(START + 3 * HOUR))  # somebody is faster than the sensor
+    late_logs_tick(project)
+    assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START, 8))
+
+
+# -- what is read --------------------------------------------------------------------------------------------------------
+
+_opened: list[str] | None = None
+
+
+def _note_opened(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _opened is not None:
+        _opened.append(str(arguments[0]))
+
+
+@contextmanager
+def opened_below(folder: Path) -> Iterator[list[str]]:
+    """Names of the files below the folder that are opened while the block runs, once for every time."""
+    global _opened
+    if not hasattr(opened_below, "is_listening"):
+        sys.addaudithook(_note_opened)  # there is no way to take a hook away
+        opened_below.is_listening = True
+    names: list[str] = []
+    _opened = []
+    try:
+        yield names
+    finally:
+        below = [Path(name) for name in _opened if name.startswith(f"{folder}{os.sep}")]
+        names += [path.relative_to(folder).as_posix() for path in below]
+        _opened = None
+
+
+def three_files(project: Project) -> None:
+    for name in "abc":
+        project.write_log(f"{name}.jsonl", [line(execution(f"{name}{n}", "a", START + n * HOUR)) for n in range(4)])
+
+
+def test_a_run_reads_every_new_file_once(project: Project) -> None:
+    three_files(project)
+    with opened_below(project.raw) as opened:
+        report = project.ingest(hours_from(START, 4))
+    assert sorted(opened) == report.files_read == ["a.jsonl", "b.jsonl", "c.jsonl"]
+    assert (report.files_seen, report.lines_read, report.rejected) == (3, 12, 0)
+    with opened_below(project.raw) as opened:
+        report = project.ingest(hours_from(START, 4))
+    assert opened == report.files_read == []
+
+
+def test_a_run_reads_only_the_file_that_changed(project: Project) -> None:
+    three_files(project)
+    project.ingest(hours_from(START, 4))
+    with (project.raw / "b.jsonl").open("a", encoding="utf-8") as log:
+        log.write(line(execution("new", "a", START + HOUR)) + "\n")
+    with opened_below(project.raw) as opened:
+        report = project.ingest(hours_from(START, 4))
+    assert report.files_read == ["b.jsonl"]
+    assert set(opened) == {"b.jsonl"}
+
+
+def test_a_run_reads_a_changed_file_once(project: Project) -> None:
+    three_files(project)
+    project.ingest(hours_from(START, 4))
+    with (project.raw / "b.jsonl").open("a", encoding="utf-8") as log:
+        log.write(line(execution("new", "a", START + HOUR)) + "\n")
+    with opened_below(project.raw) as opened:
+        project.ingest(hours_from(START, 4))
+    assert opened == ["b.jsonl"]
+
+
+def test_a_file_that_was_only_touched_changes_nothing(project: Project) -> None:
+    three_files(project)
+    project.materialise(hours_from(START, 4))
+    before = project.tables()
+    stamps = project.query("SELECT * FROM materialized_hours WHERE asset = 'executions' ORDER BY ALL")
+    os.utime(project.raw / "a.jsonl")
+    report = project.ingest(hours_from(START, 4))
+    assert report.files_read == ["a.jsonl"]
+    assert report.changed_hours == set()
+    assert project.tables() == before
+    assert project.query("SELECT * FROM materialized_hours WHERE asset = 'executions' ORDER BY ALL") == stamps
+
+
+def test_other_hours_of_a_file_wait_until_they_are_asked_for(project: Project) -> None:
+    three_files(project)
+    project.ingest(HourRange.of(START))
+    assert project.query("SELECT DISTINCT hour FROM executions") == [(START,)]
+    report = project.ingest(HourRange.of(START + 3 * HOUR))  # the hours between are those of its window
+    assert report.files_read == ["a.jsonl", "b.jsonl", "c.jsonl"]
+    assert project.query("SELECT count(*) FROM executions") == [(12,)]
+    assert project.ingest(hours_from(START, 4)).files_read == []
+
+
+def test_looking_for_late_logs_writes_nothing(project: Project) -> None:
+    three_files(project)
+    project.ingest(hours_from(START, 2))
+    project.write_log("d.jsonl", [line(execution("d", "a", START))])
+    before = project.warehouse_path.read_bytes()
+    with project.warehouse.read() as session:
+        hours = changed_hours(session, list_files(project.raw))
+    assert hours == {START, START + 2 * HOUR, START + 3 * HOUR}
+    assert project.warehouse_path.read_bytes() == before
+
+
+# -- replays, repairs and ties -------------------------------------------------------------------------------------------
+
+
+def test_a_replay_changes_nothing(tmp_path: Path) -> None:
+    random = Random(3)
+    project = Project(tmp_path / "project", random_targets(random), 6, 12)
+    for name, lines in cut_into_files(random, random_lines(random, 300, 20)).items():
+        project.write_log(name, lines, modified=START)
+    hours = hours_from(START, 20)
+    project.materialise(hours)
+    before = project.tables()
+    project.materialise(hours)
+    assert_same_tables(project.tables(), before)
+    project.materialise(hours_from(START + 7 * HOUR, 3))
+    project.materialise(HourRange.of(START + 19 * HOUR))
+    assert_same_tables(project.tables(), before)
+
+
+@pytest.mark.parametrize("table", [name for name in RESULT_TABLES if name != "agent_updates"])
+@pytest.mark.parametrize("condition", ["true", "hash(hour) % 2 = 0"])
+def test_rows_deleted_by_hand_come_back(tmp_path: Path, table: str, condition: str) -> None:
+    random = Random(4)
+    project = Project(tmp_path / "project", None, 3, 6)
+    for name, lines in cut_into_files(random, random_lines(random, 150, 6, bad_share=0.2)).items():
+        project.write_log(name, lines, modified=START)
+    hours = hours_from(START, 6)
+    project.materialise(hours)
+    before = project.tables()
+    project.change(f"DELETE FROM {table} WHERE {condition}")
+    assert project.rows(table) != before[table]
+    project.materialise(hours)
+    assert_same_tables(project.tables(), before)
+    assert_lines_are_conserved(project)
+
+
+def test_rows_doubled_by_hand_are_single_again(project: Project) -> None:
+    three_files(project)
+    project.write_log("d.jsonl", ["bad", line({"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"})])
+    hours = hours_from(START, 4)
+    project.materialise(hours)
+    before = project.tables()
+    for table in ("executions", "agent_updates", "rejected_records", "health_components", "agent_health"):
+        project.change(f"INSERT INTO {table} SELECT * FROM {table}")
+    project.materialise(hours)
+    assert_same_tables(project.tables(), before)
+
+
+def ids_and_files(project: Project) -> list[tuple]:
+    return project.query("SELECT execution_id, agent_id, source_file, line_number FROM executions ORDER BY ALL")
+
+
+def test_of_the_same_id_in_one_hour_the_latest_end_then_the_last_file_then_the_last_line_wins(project: Project) -> None:
+    early, late = START + HOUR / 4, START + HOUR / 2
+    project.write_log("a.jsonl", [line(execution("x", "late end", late)), line(execution("y", "a1", early))])
+    project.write_log("b.jsonl", [line(execution("x", "early end", early)), line(execution("y", "b1", early))])
+    project.write_log("B.jsonl", [line(execution("y", "B1", early))] * 3)
+    project.write_log("c/a.jsonl", [line(execution("y", "ca1", early)), line(execution("y", "ca2", early))])
+    project.ingest(HourRange.of(START))
+    assert ids_and_files(project) == [("x", "late end", "a.jsonl", 1), ("y", "ca2", "c/a.jsonl", 2)]
+    assert_lines_are_conserved(project)
+
+
+def test_the_same_id_in_two_hours_stays_two_rows(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("x", "a", START)), line(execution("x", "a", START + HOUR))])
+    project.ingest(hours_from(START, 2))
+    assert len(ids_and_files(project)) == 2
+
+
+@pytest.mark.parametrize("way", ["changes", "loses it", "moves on", "gets another winner"])
+def test_a_superseded_duplicate_comes_back_when_the_file_that_beat_it_changes(project: Project, way: str) -> None:
+    at = START + HOUR / 2
+    project.write_log("a.jsonl", [line(execution("x", "loser", at)), line(execution("other", "a", at))])
+    project.write_log("b.jsonl.gz", [line(execution("x", "winner", at)), line(execution("b", "b", at))])
+    hours = hours_from(START, 2)
+    project.ingest(hours)
+    assert ("x", "winner", "b.jsonl.gz", 1) in ids_and_files(project)
+    changed = {
+        "changes": [line(execution("b", "b", at)), line(execution("x", "new", at))],
+        "loses it": [line(execution("b", "b", at))],
+        "moves on": [line(execution("x", "winner", at + HOUR)), line(execution("b", "b", at))],
+        "gets another winner": [line(execution("x", "too early", START)), line(execution("b", "b", at))],
+    }[way]
+    project.write_log("b.jsonl.gz", changed, modified=START)
+    project.ingest(hours)
+    assert ("x", "new" if way == "changes" else "loser") in {row[:2] for row in ids_and_files(project)}
+    assert_same_tables(project.tables(names=RECORD_TABLES), project.clean_rebuild(hours).tables(names=RECORD_TABLES))
+    assert_lines_are_conserved(project)
+
+
+def test_the_same_lines_plain_and_gzipped_are_one_row_each(project: Project) -> None:
+    lines = [line(execution(f"e{n}", "a", START)) for n in range(5)]
+    project.write_log("a.jsonl", lines)
+    project.ingest(HourRange.of(START))
+    (project.raw / "a.jsonl.gz").write_bytes(gzip.compress((project.raw / "a.jsonl").read_bytes()))
+    report = project.ingest(HourRange.of(START))
+    assert report.files_read == ["a.jsonl.gz"]
+    assert {row[2] for row in ids_and_files(project)} == {"a.jsonl.gz"}
+    assert_lines_are_conserved(project)
+
+
+def test_a_log_that_is_rotated_away_keeps_its_rows(project: Project) -> None:
+    """`app.jsonl` is renamed and begins anew, as log rotation does it."""
+    project.write_log("app.jsonl", [line(execution(f"old {n}", "a", START + n * HOUR)) for n in range(3)])
+    project.materialise(hours_from(START, 4))
+    (project.raw / "app.jsonl").rename(project.raw / "app.1.jsonl")
+    project.write_log("app.jsonl", [line(execution("new", "a", START + 3 * HOUR))])
+    project.materialise(hours_from(START, 4))
+    assert [row[0] for row in ids_and_files(project)] == ["new", "old 0", "old 1", "old 2"]
+    assert_same_tables(project.tables(), project.clean_rebuild(hours_from(START, 4)).tables())
+
+
+def test_a_log_that_is_gone_keeps_its_rows_and_stops_only_what_needs_it(project: Project) -> None:
+    three_files(project)
+    project.materialise(hours_from(START, 2))
+    (project.raw / "a.jsonl").unlink()
+    before = project.tables(hours_from(START, 2))
+    project.materialise(hours_from(START, 2))
+    assert_same_tables(project.tables(hours_from(START, 2)), before)
+    with pytest.raises((HealthAssetsError, dg.Failure), match=r"a\.jsonl is gone.*2026-06-07T0[23]"):
+        project.materialise(hours_from(START, 4))
+    assert_same_tables(project.tables(hours_from(START, 2)), before)
+
+
+# -- targets and the past ------------------------------------------------------------------------------------------------
+
+
+def test_changed_targets_apply_to_the_hours_materialised_from_then_on(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 1, 3)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, 60)) for n in range(4)])
+    project.materialise(hours_from(START, 4))
+    assert project.query("SELECT sum(sla_breaches) FROM health_components") == [(0,)]
+    project.write_targets({"defaults": {"sla_s": 10}})
+    project.materialise(hours_from(START + 2 * HOUR, 2))
+    breached = dict(project.query("SELECT hour, sla_breached FROM executions"))
+    assert [breached[START + n * HOUR] for n in range(4)] == [False, False, True, True]
+    assert [row["sla_breaches"] for row in project.rows("agent_health")] == [0, 0, 1, 1]
+    assert [row["sla_s"] for row in project.rows("agent_health")] == [100, 100, 10, 10]
+
+
+def test_changed_targets_leave_hours_alone_that_nobody_asked_for(tmp_path: Path) -> None:
+    """An old log that comes late makes the run build hours before those that are built already."""
+    project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 2, 8)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, 60)) for n in range(4)])
+    project.materialise(hours_from(START, 4))
+    project.write_targets({"defaults": {"sla_s": 10}})
+    project.write_log("old.jsonl", [line(execution("old", "a", START - HOUR, 60))])
+    project.materialise(HourRange.of(START + 4 * HOUR))
+    for hour in hours_from(START, 4):
+        (breached,) = project.query("SELECT count(*) FILTER (sla_breached) FROM executions WHERE hour = ?", [hour])
+        (summed,) = project.query("SELECT sum(sla_breaches) FROM health_components WHERE hour = ?", [hour])
+        assert breached == summed == (0,), f"{hour} was not asked for"
+
+
+# -- where a range starts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("window_hours", "lookback_hours"), [(3, 6), (24, 168), (6, 2)])
+def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
+    tmp_path: Path, window_hours: int, lookback_hours: int
+) -> None:
+    random = Random(5)
+    targets = {"agents": {"listed": {}, "coder": {"expected_runtime_s": 30}}}
+    project = Project(tmp_path / "project", targets, window_hours, lookback_hours)
+    for name, lines in cut_into_files(random, random_lines(random, 200, 12)).items():
+        project.write_log(name, lines, modified=START)
+    whole = project.clean_rebuild(hours_from(START - HOUR, 15), "whole")
+    asked = hours_from(START + 9 * HOUR, 4)
+    for name, hours in [("many", asked), ("one", HourRange.of(START + 9 * HOUR)), ("last", HourRange.of(asked.end - HOUR))]:
+        found = project.clean_rebuild(hours, name)
+        for table in ("agent_health", "system_health"):
+            assert_same_tables({table: found.rows(table)}, {table: whole.rows(table, hours)})
+    one_by_one = project.clean_rebuild(HourRange.of(asked.end - HOUR), "backwards")
+    for hour in reversed(list(asked)):
+        one_by_one.materialise(HourRange.of(hour))
+    for table in ("agent_health", "system_health"):
+        assert_same_tables({table: one_by_one.rows(table)}, {table: whole.rows(table, asked)})
+
+
+# -- windows -------------------------------------------------------------------------------------------------------------
+
+
+COMPONENTS = pa.schema(
+    {"hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), **dict.fromkeys(SUMS, pa.int64())}
+)
+
+
+def random_components(random: Random, hours: int) -> pa.Table:
+    rows = [
+        {"hour": START + hour * HOUR, "agent_id": agent, **{name: random.choice([0, 1, 7, 10**15]) for name in SUMS}}
+        for hour in range(hours)
+        for agent in "abcde"
+        if random.random() < 0.15
+    ]
+    return pa.Table.from_pylist(rows, COMPONENTS)
+
+
+def evaluated(rows: ibis.Table) -> list[Row]:
+    found = ibis.duckdb.connect().to_pyarrow(rows).to_pylist()
+    return sorted(found, key=lambda row: (row["hour"], row["agent_id"]))
+
+
+def sums_by_hand(components: Sequence[Row], listed: Sequence[str], hours: HourRange, window: int, lookback: int) -> list[Row]:
+    rows = []
+    for hour in hours:
+        seen = {row["agent_id"] for row in components if hour - lookback * HOUR < row["hour"] <= hour}
+        for agent in sorted(seen | set(listed)):
+            own = [row for row in components if row["agent_id"] == agent and hour - window * HOUR < row["hour"] <= hour]
+            rows.append({"hour": hour, "agent_id": agent, **{name: sum(row[name] for row in own) for name in SUMS}})
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("window_hours", "lookback_hours"), [(1, 1), (3, 3), (4, 9), (9, 4), (1, 12), (24, 168)])
+def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(seed: int, window_hours: int, lookback_hours: int) -> None:
+    components = random_components(Random(seed), 20)
+    table = ibis.memtable(components)
+    listed = ibis.memtable(pa.table({"agent_id": ["a", "listed"]}))
+    hours = hours_from(START + 8 * HOUR, 10)
+    columns = ["hour", "agent_id", *SUMS]
+
+    def windows(of: HourRange) -> list[Row]:
+        return evaluated(window_sums(table, listed, of, window_hours, lookback_hours).select(columns))
+
+    by_hand = sums_by_hand(components.to_pylist(), ["a", "listed"], hours, window_hours, lookback_hours)
+    assert windows(hours) == by_hand
+    for hour in list(hours)[:: 4]:
+        assert windows(HourRange.of(hour)) == [row for row in by_hand if row["hour"] == hour]
+
+
+def test_merging_hours_in_any_grouping_gives_the_whole() -> None:
+    random = Random(9)
+    rows = random_components(random, 40).to_pylist()
+    whole = None
+    for _ in range(4):
+        random.shuffle(rows)
+        place = random.randrange(len(rows))
+        parts = [ibis.memtable(pa.Table.from_pylist(part, COMPONENTS)) for part in (rows[:place], rows[place:])]
+        merged = merge(ibis.union(*(merge(part, ["agent_id"]) for part in parts)), ["agent_id"])
+        found = ibis.duckdb.connect().to_pyarrow(merged.order_by("agent_id")).to_pylist()
+        whole = whole or found
+        assert found == whole
+    nothing = {"hour": START, "agent_id": "a", **dict.fromkeys(SUMS, 0)}
+    zero = ibis.memtable(pa.Table.from_pylist([nothing], COMPONENTS))
+    with_zero = merge(ibis.union(ibis.memtable(pa.Table.from_pylist(rows, COMPONENTS)), zero), ["agent_id"])
+    assert ibis.duckdb.connect().to_pyarrow(with_zero.order_by("agent_id")).to_pylist() == whole
