@@ -251,7 +251,8 @@ def parsed_lines(lines: str) -> str:
             {values}
         FROM tokens
     ), judged AS (
-        SELECT *, coalesce(NOT (fault IS NOT NULL OR repeats_a_field OR has_trailing_comma) AND {_is_good()}, false) AS is_good
+        SELECT *,
+            coalesce(NOT (fault IS NOT NULL OR repeats_a_field OR has_trailing_comma) AND {_is_good()}, false) AS is_good
         FROM typed
     )
     SELECT
