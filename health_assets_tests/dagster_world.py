@@ -111,7 +111,9 @@ class World:
     def write_hours(self, hours: HourRange) -> None:
         """One raw log per hour, with a rejected line in the first."""
         for place, hour in enumerate(hours):
-            self.write(f"{hour:%Y-%m-%d}/{hour:%H}.jsonl", [*lines_of_hour(hour), *(["{not json"] if place == 0 else [])])
+            self.write(
+                f"{hour:%Y-%m-%d}/{hour:%H}.jsonl", [*lines_of_hour(hour), *(["{not json"] if place == 0 else [])]
+            )
 
     def resources(self) -> dict[str, Pipeline]:
         """The resource that assets, checks, schedules and sensors ask for."""
@@ -122,12 +124,20 @@ class World:
         return build_definitions(self.settings, HourRange(NOON - 500 * HOUR, NOON + 500 * HOUR))
 
     def run(
-        self, instance: dg.DagsterInstance, hours: HourRange | None = None, *, tags: Mapping[str, str] | None = None
+        self,
+        instance: dg.DagsterInstance,
+        hours: HourRange | None = None,
+        *,
+        tags: Mapping[str, str] | None = None,
+        assets: Sequence[str] = ASSETS,
     ) -> dg.ExecuteInProcessResult:
-        """Run all assets and their checks for some hours, or with the tags of a run request."""
+        """Run all assets, or some, and their checks for some hours, or with the tags of a run request."""
         job = self.definitions().resolve_job_def(JOB)
         chosen = dict(tags) if hours is None else hours_tags(hours)
-        return job.execute_in_process(instance=instance, tags=chosen, run_config=QUIET, raise_on_error=False)
+        selection = None if assets == ASSETS else [dg.AssetKey(name) for name in assets]
+        return job.execute_in_process(
+            instance=instance, tags=chosen, run_config=QUIET, raise_on_error=False, asset_selection=selection
+        )
 
     def query(self, sql: str) -> list[tuple]:
         """Read from the warehouse, or change it behind the product's back."""

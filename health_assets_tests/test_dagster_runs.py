@@ -18,8 +18,6 @@ from dagster._daemon.backfill import execute_backfill_iteration
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster_graphql.client.query import LAUNCH_PARTITION_BACKFILL_MUTATION
 from dagster_graphql.test.utils import execute_dagster_graphql
-
-import health_assets.definitions
 from dagster_world import (
     ASSETS,
     NOON,
@@ -30,6 +28,8 @@ from dagster_world import (
     lines_of_hour,
     requested_hours,
 )
+
+import health_assets.definitions
 from health_assets.defs.assets import ONLY_STALE_TAG
 from health_assets.defs.build import FRESHNESS_JOB, JOB
 from health_assets.hours import HOUR, HourRange, floor_hour
@@ -123,7 +123,9 @@ def test_hours_that_the_schedule_catches_up_with_equal_a_clean_rebuild(
     assert world.tables() == clean.tables()
 
 
-@pytest.mark.xfail(strict=True, reason="catch-up starts from the newest hour there is, so it does not see a hole before it")
+@pytest.mark.xfail(
+    strict=True, reason="catch-up starts from the newest hour there is, so it does not see a hole before it"
+)
 def test_the_schedule_catches_up_with_a_hole_before_a_later_hour(world: World, instance: dg.DagsterInstance) -> None:
     world.write("late.jsonl", [execution(NOON + 2 * HOUR, "after the outage")])
     for request in sensor_tick(world, instance).run_requests:
@@ -193,7 +195,7 @@ def test_late_files_are_requested_in_one_tick_and_leave_the_tables_of_a_clean_re
     for request in requests:
         world.materialize(tags=request.tags)
 
-    clean = world.rebuilt(tmp_path / "clean", HourRange(min(touched + [BUILT.start]), BUILT.end))
+    clean = world.rebuilt(tmp_path / "clean", HourRange(min([*touched, BUILT.start]), BUILT.end))
     assert differing(world, clean, hours=set(BUILT) | expected) == []
     assert sensor_tick(world, instance).skip_message.startswith("the tables agree with all")
     built_after = materialized_at(world, "health_components")
@@ -206,7 +208,9 @@ def test_a_file_that_grew_and_one_delivered_twice_leave_the_tables_of_a_clean_re
 ) -> None:
     grown, twice = NOON - 10 * HOUR, NOON - 8 * HOUR
     with (world.settings.raw / "2026-06-07/02.jsonl").open("a") as log:
-        log.write('{"type": "trigger", "trigger_id": "new", "agent_id": "ada", "fired_at": "2026-06-07T02:59:59Z", "status": "fired"}\n')
+        log.write(
+            '{"type": "trigger", "trigger_id": "new", "agent_id": "ada", "fired_at": "2026-06-07T02:59:59Z", "status": "fired"}\n'
+        )
     world.write("copies/04.jsonl.gz", lines_of_hour(twice))
     (request,) = sensor_tick(world, instance).run_requests
     assert set(requested_hours(request.tags)) == dependent_hours([grown, twice], BUILT.end)
@@ -250,7 +254,8 @@ def differing(world: World, clean: World, hours: set[datetime]) -> list[str]:
     mine, other = world.tables(), clean.tables()
     place = {name: 1 if name == "materialized_hours" else 0 for name in mine}
     kept = {
-        name: tuple([row for row in tables[name] if row[place[name]] in hours] for tables in (mine, other)) for name in mine
+        name: tuple([row for row in tables[name] if row[place[name]] in hours] for tables in (mine, other))
+        for name in mine
     }
     return [name for name, (left, right) in kept.items() if left != right]
 
@@ -271,7 +276,9 @@ def test_a_week_launched_from_the_ui_is_one_run_and_a_late_file_after_it_is_one_
         monkeypatch.setenv(f"HEALTH_{name.upper()}", str(getattr(world.settings, name)))
     (tmp_path / "dagster").mkdir()
     with (
-        batching_instance(tmp_path / "dagster", synchronous_run_coordinator=True, synchronous_run_launcher=True) as instance,
+        batching_instance(
+            tmp_path / "dagster", synchronous_run_coordinator=True, synchronous_run_launcher=True
+        ) as instance,
         create_test_daemon_workspace_context(_definitions_file(), instance) as workspace,
     ):
         backfill_id = _launch_backfill(workspace.create_request_context(), week)
@@ -286,7 +293,9 @@ def test_a_week_launched_from_the_ui_is_one_run_and_a_late_file_after_it_is_one_
         assert instance.get_backfill(backfill_id).status.value == "COMPLETED_SUCCESS"
         for name in ASSETS:
             assert set(keys_of(week)) <= instance.get_materialized_partitions(dg.AssetKey(name)), name
-        assert world.query("SELECT count(*), min(hour), max(hour) FROM system_health") == [(168, week.start, NOON - HOUR)]
+        assert world.query("SELECT count(*), min(hour), max(hour) FROM system_health") == [
+            (168, week.start, NOON - HOUR)
+        ]
         assert world.tables() == world.rebuilt(tmp_path / "clean", week).tables()
 
         late = NOON - 5 * HOUR
@@ -364,7 +373,9 @@ def test_a_failing_check_of_executions_stops_what_follows_until_it_is_mended(
     assert world.tables() == before
 
 
-@pytest.mark.xfail(strict=True, reason="health_components depends on the record tables only, whose step is that of raw_logs")
+@pytest.mark.xfail(
+    strict=True, reason="health_components depends on the record tables only, whose step is that of raw_logs"
+)
 def test_a_failing_check_of_raw_logs_stops_what_follows(world: World, instance: dg.DagsterInstance) -> None:
     world.query("UPDATE raw_files SET lines = lines + 1 WHERE source_file = '2026-06-07/11.jsonl'")
     result = world.run(instance, HourRange.of(NOON - HOUR))
@@ -428,7 +439,12 @@ def test_definitions_load_without_a_warning(tmp_path: Path) -> None:
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HEALTH_", "DAGSTER_"))}
     loaded = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stderr == ""
