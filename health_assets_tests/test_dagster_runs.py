@@ -27,6 +27,7 @@ from dagster_world import (
     execution,
     lines_of_hour,
     requested_hours,
+    stamp,
 )
 
 import health_assets.definitions
@@ -207,10 +208,8 @@ def test_a_file_that_grew_and_one_delivered_twice_leave_the_tables_of_a_clean_re
     world: World, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     grown, twice = NOON - 10 * HOUR, NOON - 8 * HOUR
-    with (world.settings.raw / "2026-06-07/02.jsonl").open("a") as log:
-        log.write(
-            '{"type": "trigger", "trigger_id": "new", "agent_id": "ada", "fired_at": "2026-06-07T02:59:59Z", "status": "fired"}\n'
-        )
+    new = {"type": "trigger", "trigger_id": "new", "agent_id": "ada", "fired_at": stamp(grown), "status": "fired"}
+    world.write("2026-06-07/02.jsonl", [*lines_of_hour(grown), new])
     world.write("copies/04.jsonl.gz", lines_of_hour(twice))
     (request,) = sensor_tick(world, instance).run_requests
     assert set(requested_hours(request.tags)) == dependent_hours([grown, twice], BUILT.end)

@@ -1,0 +1,190 @@
+"""The declarations of the tables, and that the warehouse has exactly what they declare."""
+
+import re
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlalchemy as sa
+
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HourRange
+from health_assets.warehouse import tables
+from health_assets.warehouse.store import Warehouse
+from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
+from logs_made import START, execution, line
+from projects import Project
+
+CONTRACT = {  # section 4; the names are fixed, more columns are welcome
+    "executions": "hour source_file line_number execution_id agent_id started_at ended_at status session_id task_id condition "
+    "trigger_id model error sla_s sla_breached confidence cost_usd api_calls error_count call_latency_s actions violations "
+    "platform runtime_s succeeded action_count",
+    "trigger_events": "hour trigger_id agent_id fired_at status reason",
+    "model_calls": "hour call_id model ended_at status agent_id execution_id latency_ms error",
+    "rejected_records": "hour source_file line_number reason raw",
+    "health_components": "hour agent_id executions successes failures runtime_s_sum long_running sla_breaches trigger_failures",
+    "agent_health": "hour window_start window_end hours_covered agent_id n asr afh ar_s success_score failure_score "
+    "reliability_raw confidence_factor reliability_score deviation performance_score stability_score sla_score trigger_score "
+    "operational_score health_score state long_running sla_breaches trigger_failures expected_success_rate "
+    "expected_failures_per_hour expected_runtime_s",
+    "system_health": "hour window_start window_end hours_covered health_score agents healthy degraded unhealthy inactive",
+    "expectation_results": "hour asset expectation success element_count unexpected_count severity",
+}
+COLUMNS = [(table, *column) for table in ALL_TABLES for column in describe(table)]
+
+
+@pytest.mark.parametrize("table", sorted(CONTRACT))
+def test_every_column_of_the_contract_is_there(table: str) -> None:
+    assert set(CONTRACT[table].split()) <= set(columns_of(table))
+
+
+@pytest.mark.parametrize("table", sorted(ALL_TABLES))
+def test_the_warehouse_has_exactly_the_declared_columns(tmp_path: Path, table: str) -> None:
+    with Warehouse(str(tmp_path / "w.duckdb")).write() as session:
+        found = session.query(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]
+        )
+    names = {"DOUBLE PRECISION": "DOUBLE"}
+    assert found == [(name, names.get(sql_type, sql_type)) for name, sql_type, _, _ in describe(table)]
+
+
+def test_the_warehouse_has_no_other_tables(tmp_path: Path) -> None:
+    with Warehouse(str(tmp_path / "w.duckdb")).write() as session:
+        assert {row[0] for row in session.query("SELECT table_name FROM duckdb_tables()")} == set(ALL_TABLES)
+
+
+@pytest.mark.parametrize(("table", "name", "sql_type", "nullable", "meaning"), COLUMNS, ids=[f"{c[0]}.{c[1]}" for c in COLUMNS])
+def test_every_column_has_a_meaning(table: str, name: str, sql_type: str, nullable: bool, meaning: str) -> None:
+    assert len(meaning) > 5
+    assert meaning.endswith((".", ")."))
+    assert meaning.lower().rstrip(".") != name.replace("_", " "), "says nothing that the name does not say"
+    assert sql_type
+    assert isinstance(nullable, bool)
+    assert name in columns_of(table)
+
+
+@pytest.mark.parametrize("table", sorted(ALL_TABLES))
+def test_every_table_says_what_it_is_and_what_a_row_is_known_by(table: str) -> None:
+    model = ALL_TABLES[table]
+    assert model.__tablename__ == table
+    assert model.__doc__
+    assert model.__doc__.strip().endswith(".")
+    assert [column.name for column in model.__table__.primary_key]
+
+
+@pytest.mark.parametrize("table", sorted(ALL_TABLES))
+def test_every_time_has_a_zone_and_every_quantity_a_unit(table: str) -> None:
+    for column in ALL_TABLES[table].__table__.columns:
+        if isinstance(column.type, sa.DateTime):
+            assert column.type.timezone, column.name
+            assert column.name == "hour" or column.name.endswith(("_at", "_start", "_end")), column.name
+        assert not re.search(r"(runtime|latency|duration)(_sum)?$", column.name), f"{column.name} does not say its unit"
+
+
+def test_every_declared_table_is_listed() -> None:
+    declared = {
+        model.__tablename__
+        for model in vars(tables).values()
+        if isinstance(model, type) and issubclass(model, tables.SQLModel) and hasattr(model, "__table__")
+    }
+    assert declared == set(ALL_TABLES)
+
+
+def test_the_statements_that_make_tables_can_be_run_twice_and_have_no_index() -> None:
+    connection = duckdb.connect()
+    for table in ALL_TABLES:
+        statement = create_statement(table)
+        assert "PRIMARY KEY" not in statement.upper()
+        connection.execute(statement)
+        connection.execute(statement)
+    assert connection.execute("SELECT count(*) FROM duckdb_indexes()").fetchone() == (0,)
+
+
+def test_a_new_warehouse_has_the_version_of_this_program(tmp_path: Path) -> None:
+    with Warehouse(str(tmp_path / "w.duckdb")).write() as session:
+        assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
+
+
+# -- the store -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_that_fails_leaves_no_trace(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START))])
+    project.materialise(HourRange.of(START))
+    before = project.tables()
+    with pytest.raises(ZeroDivisionError), project.warehouse.write() as session:
+        for table in before:
+            session.delete_hours(table, HourRange.of(START))
+        assert session.query("SELECT count(*) FROM executions") == [(0,)]
+        raise ZeroDivisionError
+    assert project.tables() == before
+
+
+def test_a_reader_cannot_write(project: Project) -> None:
+    project.ingest(HourRange.of(START))
+    with pytest.raises(duckdb.Error), project.warehouse.read() as session:
+        session.query("DELETE FROM executions")
+
+
+def test_two_readers_may_look_at_the_same_time(project: Project) -> None:
+    project.ingest(HourRange.of(START))
+    with project.warehouse.read() as one, project.warehouse.read() as other:
+        assert one.query("SELECT 1") == other.query("SELECT 1")
+
+
+def test_a_warehouse_that_is_not_there_yet_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(HealthAssetsError, match="no warehouse"), Warehouse(str(tmp_path / "w.duckdb")).read():
+        pass
+    assert not (tmp_path / "w.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("data/health.duckdb", "data/health.duckdb"),
+        ("/abs/health.duckdb", "/abs/health.duckdb"),
+        ("duckdb:///health.duckdb", "health.duckdb"),
+        ("duckdb:///data/health.duckdb", "data/health.duckdb"),
+        ("duckdb:////abs/health.duckdb", "/abs/health.duckdb"),
+        ("C:/x/health.duckdb", "C:/x/health.duckdb"),
+    ],
+)
+def test_a_warehouse_is_named_by_a_path_or_a_url_like_sqlalchemys(url: str, path: str) -> None:
+    assert Warehouse(url).path == Path(path)
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/db", "sqlite:///x.db", "http://x", "DuckDB://x/y.db"])
+def test_another_engine_is_refused(url: str) -> None:
+    with pytest.raises(HealthAssetsError, match="not supported"):
+        Warehouse(url)
+
+
+@pytest.mark.parametrize("url", [":memory:", "duckdb:///:memory:", "", "duckdb://"])
+def test_a_warehouse_that_would_be_forgotten_is_refused(url: str) -> None:
+    """Every step opens the warehouse anew; one in memory would be empty each time."""
+    with pytest.raises(HealthAssetsError), Warehouse(url).write() as session:
+        session.query("SELECT 1")
+
+
+@pytest.mark.parametrize("name", ["with space.duckdb", "ünï.duckdb", "quote's.duckdb", "no suffix", "a?b=c.duckdb", "100%.db"])
+def test_a_warehouse_may_have_any_file_name(tmp_path: Path, name: str) -> None:
+    warehouse = Warehouse(str(tmp_path / "new folder" / name))
+    with warehouse.write() as session:
+        session.query("SELECT 1")
+    assert warehouse.exists
+    with warehouse.read() as session:
+        assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
+
+
+def test_times_come_back_in_utc_whatever_the_zone_of_the_machine(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        project.write_log("a.jsonl", [line(execution("e", "a", START)), "bad"], modified=START)
+        project.materialise(HourRange.of(START))
+        assert [row["hour"] for row in project.rows("executions")] == [START]
+        assert [row["hour"].utcoffset().total_seconds() for row in project.rows("agent_health")] == [0]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
