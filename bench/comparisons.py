@@ -15,6 +15,7 @@ from health_assets.hours import HOUR
 SHORT_HOURS = 72
 QUICK_HOURS = 72
 MOST_DIFFERENCE = 1e-9
+MOST_GIB = 4
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,11 @@ class Benchmark:
             Comparison("the same, over reading without keeping", timed, aggregate, None),
         ]
         self.findings.runs.append(timed)
-        self.findings.notes.append(
+        self.findings.notes += [
             f"Headline: {self._headline_agents:,} agents. The warehouse holds the 23 hours before "
-            f"({23 * executions:,} executions and their components), made with SQL before and not timed."
-        )
+            f"({23 * executions:,} executions and their components), made with SQL before and not timed.",
+            f"Headline: peak memory {timed.peak_gib:.2f} GiB; at most {MOST_GIB} wanted.",
+        ]
 
     def window(self) -> None:
         """The stage that merges windows, against the same when every agent executes four times as often."""

@@ -70,9 +70,9 @@ class Timing:
         return statistics.median(sample.start_s for sample in self.samples)
 
     @property
-    def peak_bytes(self) -> int:
-        """The largest peak."""
-        return max(sample.peak_bytes for sample in self.samples)
+    def peak_gib(self) -> float:
+        """The largest peak of memory in GiB."""
+        return max(sample.peak_bytes for sample in self.samples) / 2**30
 
 
 def run(task: str, **arguments: Any) -> Sample:

@@ -13,8 +13,6 @@ from rich.table import Table
 from bench.comparisons import Comparison, Findings
 from bench.measure import Timing
 
-MOST_BYTES = 4 << 30
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -45,7 +43,7 @@ def _processor() -> str:
 
 
 def grids(findings: Findings) -> Iterator[Grid]:
-    """The tables: ratios, what each piece of work cost, and the steps of the product's runs."""
+    """The tables: ratios, what each piece of work cost, and the steps of the product's median runs."""
     yield Grid(
         "Ratios of medians, measured in one run",
         ("what", "time of", ">seconds", "over", ">seconds", ">ratio", ">target", "met", ">CPU ratio"),
@@ -64,7 +62,7 @@ def grids(findings: Findings) -> Iterator[Grid]:
             (name, f"{seconds:.2f}", f"{seconds / run.median.wall_s:.0%}")
             for name, seconds in (*steps.items(), ("Dagster around them", rest))
         ]
-        yield Grid(f"Steps of the {run.name} (the run in the middle)", ("step", ">seconds", ">share"), rows)
+        yield Grid(f"Steps, {run.name}", ("step", ">seconds", ">share"), rows)
 
 
 def _ratio_row(each: Comparison) -> tuple[str, ...]:
@@ -77,9 +75,15 @@ def _ratio_row(each: Comparison) -> tuple[str, ...]:
 
 def _cost_row(timing: Timing) -> tuple[str, ...]:
     walls = [timing.factor * sample.wall_s for sample in timing.samples]
-    peak = f"{timing.peak_bytes / 2**30:.2f} GiB" + (" (more than 4)" if timing.peak_bytes > MOST_BYTES else "")
     seconds = f"{timing.wall_s:.2f} ({min(walls):.2f} to {max(walls):.2f})"
-    return timing.name, str(len(walls)), seconds, f"{timing.cpu_s:.2f}", f"{timing.start_s:.2f}", peak
+    return (
+        timing.name,
+        str(len(walls)),
+        seconds,
+        f"{timing.cpu_s:.2f}",
+        f"{timing.start_s:.2f}",
+        f"{timing.peak_gib:.2f} GiB",
+    )
 
 
 def captions(findings: Findings, machine_line: str) -> list[str]:
