@@ -33,6 +33,7 @@ from dagster_world import (
 import health_assets.definitions
 from health_assets.defs.assets import ONLY_STALE_TAG
 from health_assets.defs.build import FRESHNESS_JOB, JOB
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
 
@@ -218,6 +219,72 @@ def test_a_file_that_grew_and_one_delivered_twice_leave_the_tables_of_a_clean_re
     assert materialized_assets(result) == set(ASSETS)
     assert world.tables() == world.rebuilt(tmp_path / "clean", BUILT).tables()
     assert world.query("SELECT count(*) FROM trigger_events WHERE trigger_id = 'new'") == [(1,)]
+
+
+def test_a_line_added_to_a_file_of_many_hours_touches_only_its_hour(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    world = World.at(tmp_path / "world", lookback_hours=2)
+    day = [line for hour in BUILT for line in lines_of_hour(hour)]
+    world.write("day.jsonl", day)
+    world.materialize(BUILT)
+    world.write("day.jsonl", [*day, execution(NOON - 20 * HOUR, "one more")])
+    (request,) = sensor_tick(world, instance).run_requests
+    assert requested_hours(request.tags) == HourRange(NOON - 20 * HOUR, NOON - 18 * HOUR)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the sensor asks raw_logs alone, which knows what was read, not what was computed"
+)
+def test_a_late_run_that_dies_after_reading_is_requested_again(world: World, instance: dg.DagsterInstance) -> None:
+    world.write("late.jsonl", [execution(NOON - 2 * HOUR, "late")])
+    (first,) = sensor_tick(world, instance).run_requests
+    records = [name for name in ASSETS if name not in HEALTH_TABLES]
+    assert world.run(instance, tags=first.tags, assets=records).success  # and then the process is killed
+    (second,) = sensor_tick(world, instance).run_requests
+    assert requested_hours(second.tags) == requested_hours(first.tags)
+
+
+@pytest.mark.xfail(strict=True, reason="the sensor does not look at runs that are queued or under way")
+def test_hours_of_a_run_under_way_are_not_requested_again(world: World, instance: dg.DagsterInstance) -> None:
+    world.write("late.jsonl", [execution(NOON - 2 * HOUR, "late")])
+    (first,) = sensor_tick(world, instance).run_requests
+    job = world.definitions().resolve_job_def(JOB)
+    instance.create_run_for_job(job, tags=first.tags, status=dg.DagsterRunStatus.STARTED)
+    world.write("later.jsonl", [execution(NOON - 2 * HOUR, "later")])
+    assert not sensor_tick(world, instance).run_requests, "the next tick after the run sees what it has left"
+
+
+@pytest.mark.xfail(strict=True, raises=HealthAssetsError, reason="the tick fails where it could skip")
+def test_the_sensor_skips_while_a_step_holds_the_warehouse(
+    built: Built, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    world = built.world.copied(tmp_path / "world", lock_timeout_s=0.2)
+    program = (
+        f"import duckdb, sys; held = duckdb.connect({world.settings.warehouse!r}); print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        try:
+            tick = sensor_tick(world, instance)
+        finally:
+            holder.kill()
+    assert tick.skip_message
+
+
+@pytest.mark.xfail(strict=True, reason="components of hours whose events were never read count as built")
+def test_an_asset_that_was_materialised_alone_before_its_inputs_is_mended_by_the_next_run(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    world = World.at(tmp_path / "world", window_hours=WINDOW_HOURS, lookback_hours=LOOKBACK_HOURS)
+    world.write_hours(HourRange(NOON - 8 * HOUR, NOON))
+    world.run(instance, HourRange(NOON - 8 * HOUR, NOON - 2 * HOUR), assets=["health_components"])
+    last = HourRange(NOON - 2 * HOUR, NOON)
+    world.materialize(last)
+    assert differing(world, world.rebuilt(tmp_path / "clean", last), hours=set(last.extended_back(2))) == []
 
 
 def test_a_file_for_the_hour_that_is_still_the_schedules_is_left_to_it(

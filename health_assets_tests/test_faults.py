@@ -8,18 +8,21 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR
+from health_assets.logs.files import list_files
 from health_assets.warehouse.tables import SCHEMA_VERSION
 from logs_made import START, execution, line
 from projects import (
@@ -82,17 +85,8 @@ def without_raw_root(project: Project) -> None:
     shutil.rmtree(project.raw)
 
 
-def with_a_file_as_raw_root(project: Project) -> None:
-    shutil.rmtree(project.raw)
-    project.raw.write_text("a file", encoding="utf-8")
-
-
 def with_a_dangling_link(project: Project) -> None:
     (project.raw / "deep" / "dangling.jsonl").symlink_to("nowhere")
-
-
-def with_a_link_to_itself(project: Project) -> None:
-    (project.raw / "circle.jsonl").symlink_to("circle.jsonl")
 
 
 def with_targets(text: str) -> Callable[[Project], None]:
@@ -157,19 +151,13 @@ def with_warehouse(name: str) -> Callable[[Project], Sequence[str]]:
 
 CASES = [
     Case("an empty range", "2026-06-07T00", arguments=between("2026-06-07T00", "2026-06-07T00")),
-    Case("a range that ends before it starts", "2026-06-07T01", arguments=between("2026-06-07T01", "2026-06-07T00")),
     Case("a bad hour", "2026-06-07T0x", arguments=between("2026-06-07T0x", "2026-06-07T05")),
-    Case("half an hour", "2026-06-07T00:30", arguments=between("2026-06-07T00", "2026-06-07T00:30")),
     Case("an hour before the calendar", "0001", arguments=between("0001-01-01T00", "0001-01-01T01")),
     Case("an hour after the calendar", "9999", arguments=between("9999-12-31T22", "9999-12-31T23")),
     Case("a raw root that is missing", "raw", without_raw_root),
-    Case("a raw root that is a file", "raw", with_a_file_as_raw_root),
     Case("a dangling link", "dangling.jsonl", with_a_dangling_link),
-    Case("a link to itself", "circle.jsonl", with_a_link_to_itself),
     Case("an unknown target", "n_ful", with_targets("agents: {agent 7: {n_ful: 3}}")),
     Case("an impossible target", "agent 7.*n_full", with_targets("agents: {agent 7: {n_full: -3}}")),
-    Case("an agent listed twice", "agent 7", with_targets("agents:\n  agent 7: {}\n  agent 7: {}\n")),
-    Case("targets that are not YAML", "targets.yaml.*YAML", with_targets("agents: {a: ")),
     Case("targets that are missing", "targets.yaml", without_targets_file),
     Case("a warehouse of a newer version", f"version {SCHEMA_VERSION + 1}.*upgrade", with_newer_version),
     Case("a file that is no DuckDB", "health.duckdb", with_another_warehouse_file(b"dear diary\n" * 1000), keeps_warehouse=False),
@@ -238,8 +226,7 @@ def test_after_a_fault_the_tables_are_as_they_were(case: Case, outcomes: dict[st
 def test_after_a_fault_is_mended_the_run_succeeds(outcomes: dict[str, Outcome], filled: Project) -> None:
     for name in ("a dangling link", "a log that is gone although its lines are needed", "an unknown target"):
         project = outcomes[name].project
-        for path in project.raw.rglob("dangling.jsonl"):
-            path.unlink()
+        (project.raw / "deep" / "dangling.jsonl").unlink(missing_ok=True)
         shutil.copytree(filled.raw, project.raw, dirs_exist_ok=True)
         shutil.copy(filled.targets_path, project.targets_path)
         project.materialise(LATER)
@@ -252,6 +239,18 @@ def test_somebody_elses_files_are_left_as_they_were(outcomes: dict[str, Outcome]
         assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("precious",)]
     diary = outcomes["a file that is no DuckDB"].project.warehouse_path
     assert diary.read_bytes() == b"dear diary\n" * 1000
+
+
+@pytest.mark.parametrize(("make", "named"), [
+    (lambda raw: raw.rmdir(), "raw"),
+    (lambda raw: (raw.rmdir(), raw.write_text("a file", encoding="utf-8")), "raw"),
+    (lambda raw: (raw / "circle.jsonl").symlink_to("circle.jsonl"), "circle.jsonl"),
+    (lambda raw: (raw / "gone.jsonl").symlink_to("nowhere"), "gone.jsonl"),
+])  # fmt: skip
+def test_logs_that_cannot_be_looked_at_are_named(project: Project, make: Callable[[Path], None], named: str) -> None:
+    make(project.raw)
+    with pytest.raises(HealthAssetsError, match=named):
+        list_files(project.raw)
 
 
 # -- a locked warehouse ------------------------------------------------------------------------------------------------
@@ -291,8 +290,6 @@ def test_a_warehouse_that_comes_free_in_time_is_used(filled: Project, tmp_path: 
 
 
 def test_a_reader_waits_for_a_writer_and_says_who_it_is(filled: Project, tmp_path: Path) -> None:
-    from health_assets.errors import HealthAssetsError
-
     project = copy_of(filled, tmp_path / "project")
     project.lock_timeout_s = 0.5
     with held_by_another_process(project.warehouse_path, 300) as holder:
@@ -350,11 +347,8 @@ def test_a_disk_without_any_room_left_is_named(filled: Project, tmp_path: Path, 
     project = copy_of(filled, tmp_path / "project")
     project.warehouse_path = Path(shutil.copy(project.warehouse_path, small_disk / "health.duckdb"))
     before = project.tables()
-    with (small_disk / "filling").open("wb") as filling:
-        try:
-            while filling.write(b"\0" * 4096):
-                filling.flush()
-        except OSError:
+    with (small_disk / "filling").open("wb", buffering=0) as filling, suppress(OSError):
+        while filling.write(b"\0" * 4096):
             pass
     assert_one_sentence(command(*materialise_arguments(project, LATER)), r"disk.*full")
     (small_disk / "filling").unlink()
@@ -390,8 +384,6 @@ def test_a_full_temporary_folder_is_named(filled: Project, tmp_path: Path, small
 
 
 def test_ctrl_c_stops_without_a_wall_of_text(filled: Project, tmp_path: Path) -> None:
-    import signal
-
     project = copy_of(filled, tmp_path / "project")
     before = project.tables()
     process = subprocess.Popen(
@@ -404,5 +396,4 @@ def test_ctrl_c_stops_without_a_wall_of_text(filled: Project, tmp_path: Path) ->
     assert process.returncode != 0
     assert "Traceback" not in output + complaints
     assert len(complaints.strip().splitlines()) <= 2
-    assert_same_tables(project.tables(HOURS), {name: [row for row in rows if row["hour"] in HOURS] for name, rows in before.items()})
-    assert isinstance(HOURS, HourRange)
+    assert_same_tables(project.tables(HOURS), before)

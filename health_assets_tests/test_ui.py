@@ -1,4 +1,4 @@
-"""The Dagster web page in a real browser: `dagster dev` in a copy of the workspace, headless Chromium, what a user sees.
+"""The Dagster web page in a real browser: `dagster dev` in a copy of the workspace, and what a user sees of it.
 
 With HEALTH_SCREENSHOTS set, the screenshots are also kept in /tmp/ui, to be looked at.
 """
