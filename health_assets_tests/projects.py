@@ -149,18 +149,20 @@ class Project:
 
     def rows(self, table: str, hours: HourRange | None = None) -> list[Row]:
         """The rows of a table, of these hours or all, in an order of their own."""
-        columns = columns_of(table)
-        sql = f"SELECT {', '.join(columns)} FROM {table}"
-        parameters = []
-        if hours is not None:
-            sql += " WHERE hour >= ? AND hour < ?"
-            parameters = [hours.start, hours.end]
-        found = [dict(zip(columns, row, strict=True)) for row in self.query(sql, parameters)]
-        return sorted(found, key=lambda row: [repr(row[name]) for name in columns])
+        return self.tables(hours, [table])[table]
 
     def tables(self, hours: HourRange | None = None, names: Sequence[str] = RESULT_TABLES) -> dict[str, list[Row]]:
         """The rows of several tables."""
-        return {name: self.rows(name, hours) for name in names}
+        tables = {}
+        with self.warehouse.read() as session:
+            for name in names:
+                columns = columns_of(name)
+                sql = f"SELECT {', '.join(columns)} FROM {name}"
+                where = " WHERE hour >= ? AND hour < ?" if hours else ""
+                rows = session.query(sql + where, [hours.start, hours.end] if hours else ())
+                found = [dict(zip(columns, row, strict=True)) for row in rows]
+                tables[name] = sorted(found, key=lambda row: repr(list(row.values())))
+        return tables
 
     def built_hours(self, asset: str) -> set[datetime]:
         """Hours of an asset that are noted as materialised."""

@@ -1,12 +1,10 @@
 """A materialisation that is killed at any moment: whole hours or nothing, and running again mends everything."""
 
 import multiprocessing
-import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -54,9 +52,11 @@ class Killed:
 
     def assert_whole_hours(self, project: Project) -> None:
         """What is committed is as before or as a clean rebuild has it, hour by hour, and noted with its rows."""
+        tables = project.tables()
+        counts = project.query("SELECT asset, hour, rows FROM materialized_hours")
         for table in RESULT_TABLES:
-            rows = by_hour(project.rows(table))
-            noted = dict(project.query("SELECT hour, rows FROM materialized_hours WHERE asset = ?", [table]))
+            rows = by_hour(tables[table])
+            noted = {hour: count for asset, hour, count in counts if asset == table}
             assert {hour: len(found) for hour, found in rows.items()} == {hour: count for hour, count in noted.items() if count}
             before, clean = by_hour(self.before[table]), by_hour(self.clean[table])
             for hour in noted:
@@ -134,46 +134,45 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
 
 # -- the assets alone: many more moments -------------------------------------------------------------------------------
 
+COPIES = 6
+
 
 def _materialise(folder: str, targets: dict) -> None:
     Project(Path(folder), targets, 6, 24).materialise(ALL_HOURS)
 
 
-def _in_a_process(project: Project, wait: Callable[[int], None]) -> int:
-    context = multiprocessing.get_context("forkserver")
+def start_in_a_process(project: Project) -> multiprocessing.Process:
+    context = multiprocessing.get_context("forkserver")  # has the imports done already
     context.set_forkserver_preload(["projects"])
     process = context.Process(target=_materialise, args=(str(project.folder), project.targets))
     process.start()
-    wait(process.pid)
-    if process.is_alive():
-        os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    return process.exitcode
+    return process
 
 
-def test_assets_killed_at_many_moments_and_again_and_again_end_like_a_clean_rebuild(killed: Killed, tmp_path: Path) -> None:
-    whole = killed.copy(tmp_path / "whole")
+def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_running_again(
+    killed: Killed, tmp_path: Path
+) -> None:
+    undisturbed = killed.copy(tmp_path / "undisturbed")
+    start_in_a_process(undisturbed).join()  # the first one does the imports
+    shutil.rmtree(undisturbed.folder)
+    undisturbed = killed.copy(tmp_path / "undisturbed")
     start = time.monotonic()
-    assert _in_a_process(whole, lambda _: None if time.sleep(0) else _wait_for_the_end(whole)) in (0, -signal.SIGKILL)
+    process = start_in_a_process(undisturbed)
+    process.join()
+    assert process.exitcode == 0
+    killed.assert_mended(undisturbed)
     life = time.monotonic() - start
     random = Random(5)
-    project = killed.copy(tmp_path / "project")
     codes = []
-    for turn in range(10):
-        moment = life * (turn + random.random()) / 10
-        codes.append(_in_a_process(project, lambda _, moment=moment: time.sleep(moment)))
-        killed.assert_whole_hours(project)
-    assert -signal.SIGKILL in codes
-    project.materialise(ALL_HOURS)
-    killed.assert_mended(project)
-
-
-def _wait_for_the_end(project: Project) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        time.sleep(0.2)
-        try:
-            if ALL_HOURS.end - HOUR in project.built_hours("system_health"):
-                return
-        except Exception:  # noqa: BLE001, S110, the child holds the warehouse
-            pass
+    for turn in range(COPIES):
+        project = killed.copy(tmp_path / str(turn))
+        for moment in (life * (turn + random.random()) / COPIES, life * random.random()):
+            process = start_in_a_process(project)
+            time.sleep(moment)
+            process.kill()
+            process.join()
+            codes.append(process.exitcode)
+            killed.assert_whole_hours(project)
+        project.materialise(ALL_HOURS)
+        killed.assert_mended(project)
+    assert codes.count(-signal.SIGKILL) > COPIES, f"the processes were done before they were killed: {codes}"

@@ -79,7 +79,7 @@ def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBat
     """Stream every line that is not blank as one row, cleaned for the table of its kind.
 
     The rows have the columns of all record tables together, so that a table's rows are a selection of rows and columns;
-    besides, `file_id`, `record_type` and `fingerprint`. `hour` is null where a line was rejected.
+    besides, `file_id` in place of `source_file`, `record_type` and `fingerprint`. `hour` is null where a line was rejected.
     """
     with _parser(files) as parser:
         parser.register(
@@ -91,11 +91,11 @@ def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBat
 
 
 def _shaped_schema() -> dict[str, str]:
-    """Columns of `_shaped`: those of all record tables that do not need the targets, and the bookkeeping ones."""
+    """Columns of `_shaped`: those of all record tables that need neither targets nor names of files, and its own."""
     columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64"}
     for table in RECORD_OF_TABLE:
         columns |= schema_of(table)
-    return {name: column_type for name, column_type in columns.items() if name != "sla_breached"}
+    return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
 
 
 def _shaped() -> str:
@@ -104,7 +104,7 @@ def _shaped() -> str:
         for place, signal in enumerate(SIGNALS, start=1)
     )
     return f"""
-    SELECT file_id, record_type, fingerprint, hour, source_file, line_number, raw,
+    SELECT file_id, record_type, fingerprint, hour, line_number, raw,
         execution_id, trigger_id, call_id, agent_id, session_id, task_id, model, platform, error, detail, kind,
         coalesce(rejection, reason) AS reason,
         started_at, ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
@@ -113,7 +113,7 @@ def _shaped() -> str:
         (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
         sla_s, sla_breached AS sla_breached_reported, confidence, cost_usd, api_calls, error_count, call_latency_s,
         latency_ms, actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations
-    FROM ({parsed_lines("lines")}) JOIN files USING (file_id)
+    FROM ({parsed_lines("lines")})
     """
 
 

@@ -35,18 +35,20 @@ class Router:
     def __init__(self, files: Sequence[RawFile], is_wanted: IsWanted, schema: pa.Schema, folder: Path) -> None:
         self._files = files
         self._is_wanted = is_wanted
-        self._schema = schema
+        self._names = pa.array([file.source_file for file in files], pa.string())
+        self._named = schema.append(pa.field("source_file", pa.string()))
         self._folder = folder
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
         self._counts: dict[tuple[int, str, datetime | None], tuple[int, int]] = {}
 
     def streamed(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Wanted rows of `STREAMED_TABLE`; reading them to the end reads the whole stream."""
-        schema = pa.schema([self._schema.field(name) for name in columns_of(STREAMED_TABLE)])
+        schema = pa.schema([self._named.field(name) for name in columns_of(STREAMED_TABLE)])
         return pa.RecordBatchReader.from_batches(schema, self._streamed(stream))
 
     def _streamed(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        for batch in stream:
+        for unnamed in stream:
+            batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
             kinds = self._count(batch)
             for record_type, places in kinds.items():
                 rows = self._wanted_rows(batch, record_type, places, is_alone=len(kinds) == 1)
