@@ -17,11 +17,10 @@ import duckdb
 from bench import fleet
 from bench.fleet import BACKFILL, DATA, HEADLINE_HOUR, HEADLINE_PER_HOUR, HISTORY, LINE_COLUMNS, TARGETS
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.reader import TABLE_OF_RECORD
 from health_assets.scoring.health_components import SUMS, health_components
 from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Session, Warehouse
-from health_assets.warehouse.tables import ALL_TABLES, create_statement
+from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, create_statement
 
 
 def headline(agents: int) -> Path:
@@ -129,7 +128,7 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     )
     session.replace_hours("health_components", hour, rows)
     for table in ("raw_logs", *TABLE_OF_RECORD.values()):
-        session.note_materialized(table, hour)
+        session.note_materialized(table, hour, hour)
 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:

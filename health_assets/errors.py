@@ -7,3 +7,11 @@ bug and stays an ordinary exception, traceback and all.
 
 class HealthAssetsError(Exception):
     """A fault that a user can mend; the message is one sentence that says what is wrong and what to do."""
+
+
+class NoWarehouseError(HealthAssetsError):
+    """Nothing has been materialised yet."""
+
+
+class WarehouseBusyError(HealthAssetsError):
+    """Another process holds the warehouse, and went on holding it."""

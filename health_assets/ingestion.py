@@ -11,7 +11,7 @@ either as it was or as a clean rebuild would make it.
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,12 +20,13 @@ from pathlib import Path
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange, contiguous, floor_hour
 from health_assets.logs.files import RawFile
-from health_assets.logs.reader import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD, Content, contents, records
+from health_assets.logs.reader import Content, contents, records
 from health_assets.logs.routing import STREAMED_TABLE, Router
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.store import Session
+from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 
 
 @dataclass
@@ -68,11 +69,13 @@ def ingest(
     tables: Sequence[str],
     targets: Targets,
     lookback_hours: int,
+    *,
+    with_new_targets: bool = True,
 ) -> IngestReport:
-    """Bring `tables` up to date for `hours`, and for hours of the look-back before them that were never built.
+    """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
-    The windows of the first hours asked for reach back before them; building what is missing there in the same reading
-    makes the result for an hour independent of where a range starts.
+    The windows of the first hours asked for reach back before them; building what is missing or late there in the same
+    reading makes the result for an hour independent of where a range starts.
 
     Args:
         session: a write session; everything happens in its transaction.
@@ -81,35 +84,36 @@ def ingest(
         tables: record tables asked for, values of `TABLE_OF_RECORD`.
         targets: targets that resolve SLA breaches.
         lookback_hours: length of the look-back.
+        with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
 
     Raises:
-        HealthAssetsError: a file cannot be read, or is gone although an hour to build needs it.
+        HealthAssetsError: a file cannot be read, or is gone although an hour asked for needs it.
     """
     report = IngestReport(hours, files_seen=len(files))
     ledger = Ledger(session)
     span = hours.extended_back(lookback_hours - 1)
     built = {table: session.materialized_hours(table, span) for table in tables}
 
+    present = _names(files)
+
     def is_asked(part: Part) -> bool:
-        table = TABLE_OF_RECORD[part.record_type]
-        return table in built and (part.hour in hours or (part.hour in span and part.hour not in built[table]))
+        is_in_reach = part.hour in hours or (part.hour in span and part.source_file in present)
+        return is_in_reach and TABLE_OF_RECORD[part.record_type] in tables
 
     new, changed = ledger.unread(files)
     if changed:
         report.add_read(changed, _compare(ledger, changed))
     ledger.unload_damaged(hours, tables)
-    waiting = {part: lines for part, lines in ledger.waiting(span, tables).items() if is_asked(part)}
-    _require(waiting, files)
+    waiting = {part: lines for part, lines in ledger.waiting(span, tables, present).items() if is_asked(part)}
+    _require(waiting, present)
     ledger.delete_rows(waiting)
-    found = _read(session, files, new, waiting, is_asked, targets, report, changed)
-    ledger.write(
-        new, [Entry(part, lines, is_asked(part)) for part, lines in found.items() if part.source_file in _names(new)]
-    )
+    found = _read(session, files, new, waiting, is_asked, targets)
+    report.add_read([file for file in files if file.source_file in _files_of(found) and file not in changed], found)
+    own = {part: lines for part, lines in found.items() if part.source_file in _names(new)}
+    ledger.write(new, [Entry(part, lines, is_asked(part)) for part, lines in own.items()])
     ledger.mark_loaded(waiting)
 
-    touched = {part.hour for part in waiting} | {
-        part.hour for part in found if part.source_file in _names(new) and is_asked(part)
-    }
+    touched = {part.hour for part in (*waiting, *own) if is_asked(part)}
     first = session.first_event_hour() or hours.start
     never_built = {
         hour for hour in span if (hour >= first or hour in hours) and any(hour not in done for done in built.values())
@@ -117,31 +121,63 @@ def ingest(
     report.changed_hours = touched | never_built
     report.hours = HourRange(min(report.changed_hours | {hours.start}), hours.end)
     _keep_winners(session, ledger, report.hours, tables)
-    if "executions" in tables:
-        _resolve_slas_again(session, report.hours, targets)
+    if "executions" in tables and with_new_targets and _resolve_slas_again(session, hours, targets):
+        touched |= set(hours)
+    report.changed_hours |= touched
     for table in ("raw_logs", *tables):
         for changed_range in contiguous(report.changed_hours):
-            session.note_materialized(table, changed_range)
+            session.note_materialized(table, changed_range, touched & set(changed_range))
     return report
 
 
-def changed_hours(session: Session, files: Sequence[RawFile]) -> set[datetime]:
-    """Hours whose tables no longer agree with the raw logs, or never did.
+@dataclass(frozen=True)
+class Unread:
+    """What is needed to tell which hours' tables no longer agree with the logs, without holding the warehouse.
 
-    New and changed files are read to find out; nothing is written.
+    Args:
+        files: new and changed files.
+        entries: what the ledger says of the changed ones.
+        not_loaded: parts that are known, but not in their hours' tables.
     """
+
+    files: Sequence[RawFile]
+    entries: Sequence[Entry]
+    not_loaded: Sequence[Part]
+
+
+def unread(session: Session, files: Sequence[RawFile]) -> Unread:
+    """Look up what there is to compare; parts whose file is gone are left out, since nothing can be done for them."""
     ledger = Ledger(session)
     new, changed = ledger.unread(files)
-    now = _parts(new + changed, contents(new + changed)) if new or changed else {}
-    before = {entry.part: entry.lines for entry in ledger.entries(changed)}
-    differing = {
-        part.hour for part in before.keys() | now.keys() if before.get(part, NO_LINES) != now.get(part, NO_LINES)
-    }
-    return ledger.hours_not_loaded() | differing
+    present = _names(files)
+    waiting = [part for part in ledger.not_loaded() if part.source_file in present]
+    return Unread(new + changed, ledger.entries(changed), waiting)
+
+
+def late_parts(found: Unread, most_bytes: int | None = None) -> dict[Part, Lines]:
+    """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
+
+    Args:
+        found: what `unread` gave.
+        most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
+    """
+    reading, size_bytes = [], 0
+    for file in found.files:
+        if most_bytes is None or size_bytes < most_bytes:
+            reading.append(file)
+            size_bytes += file.size_bytes
+    now = _parts(reading, contents(reading)) if reading else {}
+    before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in _names(reading)}
+    late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
+    return dict.fromkeys(found.not_loaded, NO_LINES) | late
 
 
 def _names(files: Sequence[RawFile]) -> set[str]:
     return {file.source_file for file in files}
+
+
+def _files_of(parts: Iterable[Part]) -> set[str]:
+    return {part.source_file for part in parts}
 
 
 def _parts(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, Lines]:
@@ -179,8 +215,7 @@ def _compare(ledger: Ledger, changed: Sequence[RawFile]) -> dict[Part, Lines]:
     return now
 
 
-def _require(waiting: dict[Part, int], files: Sequence[RawFile]) -> None:
-    present = _names(files)
+def _require(waiting: dict[Part, int], present: set[str]) -> None:
     for part, lines in waiting.items():
         if lines and part.source_file not in present:
             raise HealthAssetsError(
@@ -196,8 +231,6 @@ def _read(
     waiting: dict[Part, int],
     is_asked: Callable[[Part], bool],
     targets: Targets,
-    report: IngestReport,
-    changed: Sequence[RawFile],
 ) -> dict[Part, Lines]:
     """Read new files and those with waiting parts once, and send every line that is asked for to its table."""
     new_names = _names(new)
@@ -217,9 +250,7 @@ def _read(
         session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
         for table, rows in router.set_aside(_rejected_hours(reading, router.contents())):
             session.insert_arrow(table, rows)
-        found = _parts(reading, router.contents())
-    report.add_read([file for file in reading if file not in changed], found)
-    return found
+        return _parts(reading, router.contents())
 
 
 def _keep_winners(session: Session, ledger: Ledger, hours: HourRange, tables: Sequence[str]) -> None:
@@ -230,10 +261,12 @@ def _keep_winners(session: Session, ledger: Ledger, hours: HourRange, tables: Se
         ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
 
 
-def _resolve_slas_again(session: Session, hours: HourRange, targets: Targets) -> None:
-    """Apply targets that changed since the rows were loaded; rows that were just loaded have them already."""
+def _resolve_slas_again(session: Session, hours: HourRange, targets: Targets) -> bool:
+    """Apply targets that changed since the rows were loaded; gives whether any row differs."""
     stored = session.hours_of("executions", hours)
     resolved = resolve_sla(stored.rename(stored_sla_breached="sla_breached"), targets)
     differing = resolved.filter(resolved.sla_breached != resolved.stored_sla_breached).count()
-    if session.arrow(differing.as_table())[0][0].as_py():
-        session.rewrite_hours("executions", hours, resolved)
+    if not session.arrow(differing.as_table())[0][0].as_py():
+        return False
+    session.rewrite_hours("executions", hours, resolved)
+    return True

@@ -24,15 +24,22 @@ def hours_covered(
     return counts
 
 
-def late_ranges(touched: AbstractSet[datetime], lookback_hours: int, until: datetime) -> list[HourRange]:
+def late_ranges(
+    touched: AbstractSet[datetime],
+    lookback_hours: int,
+    until: datetime,
+    *,
+    only_themselves: AbstractSet[datetime] = frozenset(),
+) -> list[HourRange]:
     """The fewest ranges that hold the touched hours and every later hour that depends on them.
 
     Args:
         touched: hours whose events changed.
         lookback_hours: how far an hour's results look back.
         until: end of the hours that may be materialised, excluded.
+        only_themselves: hours that need work although no later hour depends on it.
     """
-    dependent: set[datetime] = set()
+    dependent = {hour for hour in only_themselves if hour < until}
     for group in contiguous(touched):
         reach = HourRange(group.start, max(group.start, min(group.end + (lookback_hours - 1) * HOUR, until)))
         dependent |= set(reach)
@@ -44,8 +51,17 @@ def newest_finished_hour(now: datetime, grace: timedelta = timedelta(0)) -> date
     return floor_hour(now - grace) - HOUR
 
 
-def catch_up(newest: datetime, last_materialized: datetime | None, lookback_hours: int) -> HourRange:
-    """The hours that a scheduled run must cover: the newest one, and those before it that earlier runs missed."""
-    earliest = newest - (lookback_hours - 1) * HOUR
-    start = newest if last_materialized is None else min(newest, max(earliest, last_materialized + HOUR))
-    return HourRange(start, newest + HOUR)
+def catch_up(
+    newest: datetime, materialized: AbstractSet[datetime], first_materialized: datetime | None, lookback_hours: int
+) -> HourRange:
+    """The hours that a scheduled run must cover: from the earliest of the look-back that earlier runs missed.
+
+    Args:
+        newest: the hour that is due.
+        materialized: hours of the look-back that there are.
+        first_materialized: the first hour that ever was; hours before it were never asked for.
+        lookback_hours: how far back to look.
+    """
+    span = HourRange.of(newest).extended_back(lookback_hours - 1)
+    missed = [hour for hour in span if first_materialized and hour > first_materialized and hour not in materialized]
+    return HourRange(min(missed, default=newest), span.end)

@@ -6,7 +6,7 @@ expected to do is not a setting but a target (`targets`).
 
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from health_assets.errors import HealthAssetsError
@@ -22,6 +22,8 @@ def load_settings() -> "Settings":
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:
+            raise HealthAssetsError(f"HEALTH_LOOKBACK_HOURS: {first['msg'].removeprefix('Value error, ')}") from error
         name = f"HEALTH_{first['loc'][0]}".upper()
         raise HealthAssetsError(f"{name}: {first['msg']}, got {first['input']!r}") from error
 
@@ -41,3 +43,9 @@ class Settings(BaseSettings):
     schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialised.")
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
     run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")
+
+    @model_validator(mode="after")
+    def _look_back_holds_the_window(self) -> "Settings":
+        if self.lookback_hours < self.window_hours:
+            raise ValueError(f"the look-back is shorter than the window of {self.window_hours} h")
+        return self

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
 from projects import Project
 
 # The same examples in every run, so that a failure is never a surprise of the day; HYPOTHESIS_PROFILE=explore looks further.
@@ -18,7 +17,9 @@ settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "steady"))
 def pytest_configure(config: pytest.Config) -> None:
     # ibis 12.0 uses names of DuckDB 2.0 and pandas 3 that are going away; nothing that we could change
     config.addinivalue_line("filterwarnings", r"ignore:fetch_arrow_table\(\) is deprecated:DeprecationWarning")
-    config.addinivalue_line("filterwarnings", "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning")
+    config.addinivalue_line(
+        "filterwarnings", "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning"
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -64,7 +64,9 @@ def random_record(random: Random, count: int, hours: int, agents: Sequence[str])
     kind = random.choices(
         ["execution", "trigger", "model_call", "signals", "judgement", "agent_update"], [60, 20, 8, 4, 4, 4]
     )[0]
-    at = START + timedelta(seconds=random.randrange(hours * 3600), microseconds=random.choice([0, 0, 999_999, 1, 500_000]))
+    at = START + timedelta(
+        seconds=random.randrange(hours * 3600), microseconds=random.choice([0, 0, 999_999, 1, 500_000])
+    )
     if random.random() < 0.1:
         at = at.replace(minute=0, second=0, microsecond=0)  # the first moment of an hour belongs to it
     record = {"type": kind, **_MAKERS[kind](random, at, count, random.choice(list(agents)))}
@@ -98,13 +100,13 @@ def random_time(random: Random, moment: datetime) -> str | float:
 
 def _sometimes(random: Random, fields: Record, share: float = 0.25) -> Record:
     """Some of these fields, now and then as an explicit null."""
-    return {
-        name: None if random.random() < 0.1 else value for name, value in fields.items() if random.random() < share
-    }
+    return {name: None if random.random() < 0.1 else value for name, value in fields.items() if random.random() < share}
 
 
 def _execution(random: Random, ended_at: datetime, count: int, agent_id: str) -> Record:
-    runtime = timedelta(microseconds=random.choice([0, 1, 30_000_000, random.randrange(10**9), random.randrange(10**11)]))
+    runtime = timedelta(
+        microseconds=random.choice([0, 1, 30_000_000, random.randrange(10**9), random.randrange(10**11)])
+    )
     return {
         "execution_id": f"e{random.randrange(count)}",
         "agent_id": agent_id,
@@ -151,7 +153,9 @@ def _model_call(random: Random, ended_at: datetime, count: int, agent_id: str) -
         "ended_at": random_time(random, ended_at),
         "status": random.choice(["success", "failure"]),
     } | _sometimes(
-        random, {"agent_id": agent_id, "execution_id": "e1", "latency_ms": random.random() * 1000, "error": "timeout"}, 0.5
+        random,
+        {"agent_id": agent_id, "execution_id": "e1", "latency_ms": random.random() * 1000, "error": "timeout"},
+        0.5,
     )
 
 
@@ -165,11 +169,15 @@ def _signals(random: Random) -> Record:
 
 
 def _signals_record(random: Random, at: datetime, count: int, agent_id: str) -> Record:
-    return {
-        "execution_id": f"e{random.randrange(count)}",
-        "at": random_time(random, at),
-        "coherence": random.random(),
-    } | _sometimes(random, {**_signals(random), "agent_id": agent_id, "session_id": "s1"}, 0.5) | {"confidence": 0.5}
+    return (
+        {
+            "execution_id": f"e{random.randrange(count)}",
+            "at": random_time(random, at),
+            "coherence": random.random(),
+        }
+        | _sometimes(random, {**_signals(random), "agent_id": agent_id, "session_id": "s1"}, 0.5)
+        | {"confidence": 0.5}
+    )
 
 
 def _violations(random: Random) -> list[Record]:

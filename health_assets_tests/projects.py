@@ -24,13 +24,21 @@ from health_assets.defs.pipeline import Pipeline
 from health_assets.hours import HOUR, HourRange
 from health_assets.ingestion import IngestReport, ingest
 from health_assets.logs.files import list_files
-from health_assets.logs.reader import TABLE_OF_RECORD
 from health_assets.settings import Settings
 from health_assets.targets import load_targets
 from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import columns_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+TABLE_OF_RECORD = {  # the contract's: where each kind of line goes
+    "execution": "executions",
+    "trigger": "trigger_events",
+    "model_call": "model_calls",
+    "signals": "signals",
+    "judgement": "judgements",
+    "agent_update": "agent_updates",
+    "rejected": "rejected_records",
+}
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
 RESULT_TABLES = (*RECORD_TABLES, "health_components", "agent_health", "system_health")
 """Every table whose rows follow from the logs and the targets alone."""
@@ -205,7 +213,8 @@ def assert_lines_are_conserved(project: Project) -> None:
     """Every line that is not blank is a row of exactly one record table, or counted as superseded there."""
     for record_type, table in TABLE_OF_RECORD.items():
         kept = project.query(
-            "SELECT coalesce(sum(lines - superseded), 0) FROM raw_logs WHERE is_loaded AND record_type = ?", [record_type]
+            "SELECT coalesce(sum(lines - superseded), 0) FROM raw_logs WHERE is_loaded AND record_type = ?",
+            [record_type],
         )
         assert kept == project.query(f"SELECT count(*) FROM {table}"), f"lines and rows of {table} differ"
 

@@ -320,8 +320,7 @@ def read_lines(root: Path) -> tuple[list[Record], list[Record]]:
             hour = hour_of(datetime.fromtimestamp(path.stat().st_mtime, tz=UTC))
         good.extend(good_here)
         rejected.extend(
-            {"source_file": source_file, "line_number": line_number, "hour": hour}
-            for line_number in bad_line_numbers
+            {"source_file": source_file, "line_number": line_number, "hour": hour} for line_number in bad_line_numbers
         )
     return good, rejected
 
@@ -562,9 +561,7 @@ def system_health(agent_rows: list[Record]) -> list[Record]:
     rows = []
     for hour in sorted(rows_of):
         states = [agent_row["state"] for agent_row in rows_of[hour]]
-        active = [
-            agent_row["health_score"] for agent_row in rows_of[hour] if agent_row["state"] != "inactive"
-        ]
+        active = [agent_row["health_score"] for agent_row in rows_of[hour] if agent_row["state"] != "inactive"]
         rows.append(
             {
                 "hour": hour,

@@ -33,7 +33,6 @@ from dagster_world import (
 import health_assets.definitions
 from health_assets.defs.assets import ONLY_STALE_TAG
 from health_assets.defs.build import FRESHNESS_JOB, JOB
-from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
 
@@ -125,9 +124,6 @@ def test_hours_that_the_schedule_catches_up_with_equal_a_clean_rebuild(
     assert world.tables() == clean.tables()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="catch-up starts from the newest hour there is, so it does not see a hole before it"
-)
 def test_the_schedule_catches_up_with_a_hole_before_a_later_hour(world: World, instance: dg.DagsterInstance) -> None:
     world.write("late.jsonl", [execution(NOON + 2 * HOUR, "after the outage")])
     for request in sensor_tick(world, instance).run_requests:
@@ -233,9 +229,6 @@ def test_a_line_added_to_a_file_of_many_hours_touches_only_its_hour(
     assert requested_hours(request.tags) == HourRange(NOON - 20 * HOUR, NOON - 18 * HOUR)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the sensor asks raw_logs alone, which knows what was read, not what was computed"
-)
 def test_a_late_run_that_dies_after_reading_is_requested_again(world: World, instance: dg.DagsterInstance) -> None:
     world.write("late.jsonl", [execution(NOON - 2 * HOUR, "late")])
     (first,) = sensor_tick(world, instance).run_requests
@@ -245,7 +238,6 @@ def test_a_late_run_that_dies_after_reading_is_requested_again(world: World, ins
     assert requested_hours(second.tags) == requested_hours(first.tags)
 
 
-@pytest.mark.xfail(strict=True, reason="the sensor does not look at runs that are queued or under way")
 def test_hours_of_a_run_under_way_are_not_requested_again(world: World, instance: dg.DagsterInstance) -> None:
     world.write("late.jsonl", [execution(NOON - 2 * HOUR, "late")])
     (first,) = sensor_tick(world, instance).run_requests
@@ -255,7 +247,6 @@ def test_hours_of_a_run_under_way_are_not_requested_again(world: World, instance
     assert not sensor_tick(world, instance).run_requests, "the next tick after the run sees what it has left"
 
 
-@pytest.mark.xfail(strict=True, raises=HealthAssetsError, reason="the tick fails where it could skip")
 def test_the_sensor_skips_while_a_step_holds_the_warehouse(
     built: Built, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -275,7 +266,6 @@ def test_the_sensor_skips_while_a_step_holds_the_warehouse(
     assert tick.skip_message
 
 
-@pytest.mark.xfail(strict=True, reason="components of hours whose events were never read count as built")
 def test_an_asset_that_was_materialised_alone_before_its_inputs_is_mended_by_the_next_run(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -439,9 +429,6 @@ def test_a_failing_check_of_executions_stops_what_follows_until_it_is_mended(
     assert world.tables() == before
 
 
-@pytest.mark.xfail(
-    strict=True, reason="health_components depends on the record tables only, whose step is that of raw_logs"
-)
 def test_a_failing_check_of_raw_logs_stops_what_follows(world: World, instance: dg.DagsterInstance) -> None:
     world.query("UPDATE raw_files SET lines = lines + 1 WHERE source_file = '2026-06-07/11.jsonl'")
     result = world.run(instance, HourRange.of(NOON - HOUR))

@@ -19,11 +19,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR
-from health_assets.logs.files import list_files
-from health_assets.warehouse.tables import SCHEMA_VERSION
 from logs_made import START, execution, line
 from projects import (
     Project,
@@ -35,6 +30,11 @@ from projects import (
     hours_from,
     materialise_arguments,
 )
+
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR
+from health_assets.logs.files import list_files
+from health_assets.warehouse.tables import SCHEMA_VERSION
 
 HOURS = hours_from(START, 2)
 LATER = hours_from(START + 2 * HOUR, 1)
@@ -160,8 +160,15 @@ CASES = [
     Case("an impossible target", "agent 7.*n_full", with_targets("agents: {agent 7: {n_full: -3}}")),
     Case("targets that are missing", "targets.yaml", without_targets_file),
     Case("a warehouse of a newer version", f"version {SCHEMA_VERSION + 1}.*upgrade", with_newer_version),
-    Case("a file that is no DuckDB", "health.duckdb", with_another_warehouse_file(b"dear diary\n" * 1000), keeps_warehouse=False),
-    Case("somebody else's DuckDB", "not a Health Assets warehouse", with_somebody_elses_database, keeps_warehouse=False),
+    Case(
+        "a file that is no DuckDB",
+        "health.duckdb",
+        with_another_warehouse_file(b"dear diary\n" * 1000),
+        keeps_warehouse=False,
+    ),
+    Case(
+        "somebody else's DuckDB", "not a Health Assets warehouse", with_somebody_elses_database, keeps_warehouse=False
+    ),
     Case("a damaged warehouse", "health.duckdb", with_a_damaged_warehouse, keeps_warehouse=False),
     Case("a warehouse that is cut off", "health.duckdb", with_a_cut_off_warehouse, keeps_warehouse=False),
     Case("a folder in place of the warehouse", "health.duckdb", with_a_folder_as_warehouse, keeps_warehouse=False),
@@ -170,6 +177,7 @@ CASES = [
     Case("a log that is gone although its lines are needed", r"deep/a\.jsonl is gone", without_a_needed_log),
     Case("a setting that is no number", "(?i)window_hours", environment={"HEALTH_WINDOW_HOURS": "a day"}),
     Case("a setting that is impossible", "(?i)lookback_hours", environment={"HEALTH_LOOKBACK_HOURS": "0"}),
+    Case("a look-back shorter than the window", "(?i)lookback_hours", environment={"HEALTH_LOOKBACK_HOURS": "23"}),
     Case("a memory limit in words", "(?i)memory", environment={"HEALTH_MEMORY_LIMIT": "lots"}),
 ]
 
@@ -324,7 +332,8 @@ def write_much(project: Project) -> None:
     """Logs that make a warehouse of tens of megabytes."""
     for number in range(4):
         records = (
-            execution(f"{number} {n}", f"agent {n}", START + 2 * HOUR, error=os.urandom(300).hex()) for n in range(10_000)
+            execution(f"{number} {n}", f"agent {n}", START + 2 * HOUR, error=os.urandom(300).hex())
+            for n in range(10_000)
         )
         project.write_log(f"much {number}.jsonl", [line(record) for record in records])
 
@@ -377,7 +386,9 @@ def test_a_full_temporary_folder_is_named(filled: Project, tmp_path: Path, small
     project = copy_of(filled, tmp_path / "project")
     before = project.tables()
     for number in range(4):
-        project.write_log(f"much {number}.jsonl", ["x" * 1000 + os.urandom(500).hex() for _ in range(5000)], modified=START + 2 * HOUR)
+        project.write_log(
+            f"much {number}.jsonl", ["x" * 1000 + os.urandom(500).hex() for _ in range(5000)], modified=START + 2 * HOUR
+        )
     done = command(*materialise_arguments(project, LATER), environment={"TMPDIR": str(small_disk)})
     assert_one_sentence(done, r"(full|space)")
     assert_same_tables(project.tables(), before)

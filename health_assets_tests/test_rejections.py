@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 import reference
+from logs_made import START, Record, execution, line, trigger
+from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, hours_from
 
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.reader import RECORD_OF_TABLE
-from logs_made import START, Record, execution, line, trigger
-from projects import Project, assert_lines_are_conserved, hours_from
 
 RAW_BYTES = 64 << 10
 AT = START + HOUR / 2
@@ -24,7 +23,13 @@ AT = START + HOUR / 2
 GOOD: dict[str, Record] = {
     "execution": execution("e1", "a", AT),
     "trigger": trigger("t1", "a", AT),
-    "model_call": {"type": "model_call", "call_id": "c1", "model": "m", "ended_at": AT.isoformat(), "status": "success"},
+    "model_call": {
+        "type": "model_call",
+        "call_id": "c1",
+        "model": "m",
+        "ended_at": AT.isoformat(),
+        "status": "success",
+    },
     "signals": {"type": "signals", "execution_id": "e1", "at": AT.isoformat(), "coherence": 0.5},
     "judgement": {"type": "judgement", "execution_id": "e1", "at": AT.isoformat(), "violations": []},
     "agent_update": {"type": "agent_update", "agent_id": "a", "at": AT.isoformat(), "kind": "restart"},
@@ -97,7 +102,11 @@ def _broken_lines() -> Iterator[tuple[str, str | bytes, str]]:
     yield "type rejected", bad("execution", type="rejected"), "type must be one of"
     yield "type a number", bad("execution", type=1), "type must be one of"
     yield "type a list", bad("execution", type=["execution"]), "type must be one of"
-    yield "ended before started", bad("execution", started_at="2026-06-07T00:30:00.000001Z"), "ended_at is before started_at"
+    yield (
+        "ended before started",
+        bad("execution", started_at="2026-06-07T00:30:00.000001Z"),
+        "ended_at is before started_at",
+    )
     yield "before 2000", bad("execution", started_at="1999-12-31T23:59:59Z"), "started_at must be"
     yield "after 2099", bad("execution", ended_at="2100-01-01T00:00:00Z"), "ended_at must be"
     yield "time zero", bad("execution", started_at=0), "started_at must be"
@@ -163,7 +172,8 @@ def test_a_bad_line_is_rejected_with_its_reason(judged: tuple[Project, dict[int,
 
 def test_the_good_lines_among_the_bad_ones_are_all_loaded(judged: tuple[Project, dict[int, tuple[str, str]]]) -> None:
     project, found = judged
-    assert project.query("SELECT count(*) FROM executions") == [(len(BAD),)]
+    good = "SELECT count(*) FROM executions WHERE execution_id LIKE 'good %'"
+    assert project.query(good) == [(len(BAD),)]
     assert {number % 2 for number in found} == {1}
     assert_lines_are_conserved(project)
 
@@ -187,19 +197,29 @@ def _strange_but_good() -> Iterator[tuple[str, str, Record]]:
     yield "unknown fields", bad("execution", extra={"agent_id": 3}, Status="failure"), {"status": "success"}
     yield "an unknown field twice", line(GOOD["execution"])[:-1] + ', "x": 1, "x": 2}', {}
     yield "an unknown deep field", bad("execution", deep="@").replace('"@"', "[" * 100 + "]" * 100), {}
-    yield "optional nulls", bad("execution", model=None, actions=None, violations=None, sla_breached=None), {"model": None}
+    yield (
+        "optional nulls",
+        bad("execution", model=None, actions=None, violations=None, sla_breached=None),
+        {"model": None},
+    )
     yield "spaces", "  \t" + line(GOOD["execution"]) + " \t ", {}
     yield "a carriage return", line(GOOD["execution"]) + "\r", {}
-    yield "escapes", bad("execution", agent_id="@").replace("@", '\\u00fc\\n\\"\\\\\\/\\ud83d\\ude00'), {
-        "agent_id": 'ü\n"\\/😀'
-    }
+    yield (
+        "escapes",
+        bad("execution", agent_id="@").replace("@", '\\u00fc\\n\\"\\\\\\/\\ud83d\\ude00'),
+        {"agent_id": 'ü\n"\\/😀'},
+    )
     yield "an escaped field name", line(GOOD["execution"]).replace("agent_id", "agent\\u005fid"), {"agent_id": "a"}
     yield "an escaped type", line(GOOD["execution"]).replace('"execution"', '"\\u0065xecution"'), {}
     yield "text that looks like a number", bad("execution", agent_id="1e5", task_id="null"), {"agent_id": "1e5"}
     yield "one letter", bad("execution", agent_id="x", error=""), {"agent_id": "x", "error": ""}
     yield "one backslash", bad("execution", agent_id="\\"), {"agent_id": "\\"}
     yield "one quote", bad("execution", agent_id='"'), {"agent_id": '"'}
-    yield "combined characters", bad("execution", agent_id="e\u0301👩\u200d👩\u200d👧"), {"agent_id": "e\u0301👩\u200d👩\u200d👧"}
+    yield (
+        "combined characters",
+        bad("execution", agent_id="e\u0301👩\u200d👩\u200d👧"),
+        {"agent_id": "e\u0301👩\u200d👩\u200d👧"},
+    )
     yield "an escaped null character", bad("execution", error="a\x00b"), {"error": "a\x00b"}
     yield "a name of spaces", bad("execution", agent_id=" "), {"agent_id": " "}
     yield "2^63 - 1", bad("execution", api_calls=2**63 - 1), {"api_calls": 2**63 - 1}
@@ -270,7 +290,9 @@ def test_every_way_to_write_a_time_gives_the_same_moment(project: Project) -> No
     for number, (value, _) in enumerate(TIMES):
         project.write_log(f"{number}.jsonl", [line(GOOD["trigger"] | {"fired_at": value})])
     project.ingest(HourRange.of(START))
-    found = {name: (kind, hour) for name, kind, hour in project.query("SELECT source_file, record_type, hour FROM raw_logs")}
+    found = {
+        name: (kind, hour) for name, kind, hour in project.query("SELECT source_file, record_type, hour FROM raw_logs")
+    }
     for number, (value, moment) in enumerate(TIMES):
         assert found[f"{number}.jsonl"] == ("trigger", moment.replace(minute=0, second=0, microsecond=0)), value
 
@@ -343,7 +365,11 @@ def random_lines_with_odd_fields(random: Random, count: int) -> Iterator[str]:
             text = text[:-1] + f", {json.dumps(random.choice(FIELDS))}: {random.choice(TOKENS)}}}"
         if random.random() < 0.1:
             place = random.randrange(len(text))
-            text = text[:place] + random.choice(['"', "{", "}", "[", "]", ":", ",", "\\", " ", "e", "-", "é"]) + text[place:]
+            text = (
+                text[:place]
+                + random.choice(['"', "{", "}", "[", "]", ":", ",", "\\", " ", "e", "-", "é"])
+                + text[place:]
+            )
         if not COMMA_TOO_MANY.search(text):
             yield text
 
@@ -353,7 +379,7 @@ def judge_like_the_reference(project: Project, lines: list[str]) -> dict[str, li
     project.write_log("a.jsonl", lines)
     project.ingest(hours_from(START, 24))
     found = {}
-    for table, kind in RECORD_OF_TABLE.items():
+    for kind, table in TABLE_OF_RECORD.items():
         for number, hour in project.query(f"SELECT line_number, hour FROM {table}"):
             assert number not in found
             found[number] = (kind, None if kind == "rejected" else hour)
@@ -512,7 +538,9 @@ def test_a_byte_order_mark_does_not_cost_the_first_line(project: Project) -> Non
 
 def test_windows_line_ends_blank_lines_and_a_missing_last_newline_are_fine(project: Project) -> None:
     lines = five_lines()
-    content = b"\r\n" + lines[0].encode() + b"\r\n\r\n  \t\r\nbroken\r\n" + lines[1].encode() + b"\n\n" + lines[2].encode()
+    content = (
+        b"\r\n" + lines[0].encode() + b"\r\n\r\n  \t\r\nbroken\r\n" + lines[1].encode() + b"\n\n" + lines[2].encode()
+    )
     project.write_bytes("a.jsonl", content)
     project.ingest(HourRange.of(START))
     assert executions(project) == ["e0", "e1", "e2"]
@@ -548,7 +576,9 @@ def test_a_garbage_line_of_10_megabytes_is_rejected_and_cut_at_64_kibibytes(proj
 
 def test_a_valid_line_of_10_megabytes_is_loaded(project: Project) -> None:
     for name in ("a.jsonl", "b.jsonl.gz"):
-        project.write_log(name, [line(execution(name, "a", AT, error="é" * (5 << 20))), line(execution(name + "2", "a", AT))])
+        project.write_log(
+            name, [line(execution(name, "a", AT, error="é" * (5 << 20))), line(execution(name + "2", "a", AT))]
+        )
     project.ingest(HourRange.of(START))
     assert len(executions(project)) == 4
     assert project.query("SELECT max(length(error)) FROM executions") == [(5 << 20,)]
@@ -624,7 +654,9 @@ def test_logs_are_found_through_links_and_a_link_that_leads_back_is_no_trap(proj
     assert project.query("SELECT source_file FROM executions") == [("linked/a.jsonl",)]
 
 
-@pytest.mark.parametrize("name", ["ünï 'quoted'; --.jsonl", "a\nb.jsonl", "%41 *?[x].jsonl", "-rf.jsonl", "A.JSONL", "B.jsonl.GZ"])
+@pytest.mark.parametrize(
+    "name", ["ünï 'quoted'; --.jsonl", "a\nb.jsonl", "%41 *?[x].jsonl", "-rf.jsonl", "A.JSONL", "B.jsonl.GZ"]
+)
 def test_any_file_name_will_do(project: Project, name: str) -> None:
     content = line(GOOD["execution"]).encode() + b"\nbad\n"
     (project.raw / name).write_bytes(gzip.compress(content) if name.endswith("GZ") else content)

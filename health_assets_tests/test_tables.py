@@ -7,14 +7,14 @@ from pathlib import Path
 import duckdb
 import pytest
 import sqlalchemy as sa
+from logs_made import START, execution, line
+from projects import Project
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.warehouse import tables
 from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
-from logs_made import START, execution, line
-from projects import Project
 
 CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "executions": "hour source_file line_number execution_id agent_id started_at ended_at status session_id task_id condition "
@@ -54,7 +54,9 @@ def test_the_warehouse_has_no_other_tables(tmp_path: Path) -> None:
         assert {row[0] for row in session.query("SELECT table_name FROM duckdb_tables()")} == set(ALL_TABLES)
 
 
-@pytest.mark.parametrize(("table", "name", "sql_type", "nullable", "meaning"), COLUMNS, ids=[f"{c[0]}.{c[1]}" for c in COLUMNS])
+@pytest.mark.parametrize(
+    ("table", "name", "sql_type", "nullable", "meaning"), COLUMNS, ids=[f"{c[0]}.{c[1]}" for c in COLUMNS]
+)
 def test_every_column_has_a_meaning(table: str, name: str, sql_type: str, nullable: bool, meaning: str) -> None:
     assert len(meaning) > 5
     assert meaning.endswith((".", ")."))
@@ -167,7 +169,9 @@ def test_a_warehouse_that_would_be_forgotten_is_refused(url: str) -> None:
         session.query("SELECT 1")
 
 
-@pytest.mark.parametrize("name", ["with space.duckdb", "ünï.duckdb", "quote's.duckdb", "no suffix", "a?b=c.duckdb", "100%.db"])
+@pytest.mark.parametrize(
+    "name", ["with space.duckdb", "ünï.duckdb", "quote's.duckdb", "no suffix", "a?b=c.duckdb", "100%.db"]
+)
 def test_a_warehouse_may_have_any_file_name(tmp_path: Path, name: str) -> None:
     warehouse = Warehouse(str(tmp_path / "new folder" / name))
     with warehouse.write() as session:
@@ -177,7 +181,9 @@ def test_a_warehouse_may_have_any_file_name(tmp_path: Path, name: str) -> None:
         assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
 
 
-def test_times_come_back_in_utc_whatever_the_zone_of_the_machine(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_come_back_in_utc_whatever_the_zone_of_the_machine(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
     try:

@@ -46,7 +46,9 @@ def test_an_agents_overrides_go_over_the_files_defaults_and_those_over_the_built
     assert set(targets.agents) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("content", ["", "# nothing\n", "---\n", "{}", "defaults:\nagents:\n", "defaults: {}\nagents: {}\n"])
+@pytest.mark.parametrize(
+    "content", ["", "# nothing\n", "---\n", "{}", "defaults:\nagents:\n", "defaults: {}\nagents: {}\n"]
+)
 def test_an_empty_file_gives_the_defaults(tmp_path: Path, content: str) -> None:
     assert load_targets(write(tmp_path, content)) == Targets()
 

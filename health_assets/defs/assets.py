@@ -17,23 +17,26 @@ from health_assets.defs.summaries import summary
 from health_assets.hours import KEY_FORMAT, HourRange, contiguous
 from health_assets.ingestion import ingest
 from health_assets.logs.files import list_files
-from health_assets.logs.reader import TABLE_OF_RECORD
 from health_assets.planning import hours_covered
 from health_assets.scoring.agent_health import agent_health, window_span
 from health_assets.scoring.health_components import health_components
 from health_assets.scoring.system_health import system_health
+from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import ALL_TABLES, describe
+from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, describe
 
 POOL = "warehouse"
+GROUP = "agent_health_model"
 OWNERS = ["team:agent-platform"]
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
-EVENT_TABLES = tuple(table for table in RECORD_TABLES if table != "rejected_records")
+SUMMED_TABLES = ("executions", "trigger_events")
+SIGHTING_TABLES = tuple(table for table in RECORD_TABLES if table not in (*SUMMED_TABLES, "rejected_records"))
+EVENT_TABLES = (*SUMMED_TABLES, *SIGHTING_TABLES)
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 
 
-def asset_spec(name: str, group: str, deps: Sequence[str] = ()) -> dg.AssetSpec:
+def asset_spec(name: str, deps: Sequence[str] = ()) -> dg.AssetSpec:
     """Spec of the asset that makes a table: description and columns come from the table's class."""
     model = ALL_TABLES[name]
     columns = [
@@ -44,14 +47,14 @@ def asset_spec(name: str, group: str, deps: Sequence[str] = ()) -> dg.AssetSpec:
         name,
         deps=list(deps),
         description=model.__doc__,
-        group_name=group,
-        kinds={"duckdb", "ibis"} if group == "health" else {"duckdb", "jsonl"},
+        group_name=GROUP,
+        kinds={"duckdb", "python"} if name.endswith(("_health", "_components")) else {"duckdb", "json"},
         owners=OWNERS,
         metadata={"dagster/column_schema": dg.TableSchema(columns), "dagster/table_name": name},
     )
 
 
-RECORD_SPECS = [asset_spec("raw_logs", "raw"), *(asset_spec(name, "records", ["raw_logs"]) for name in RECORD_TABLES)]
+RECORD_SPECS = [asset_spec("raw_logs"), *(asset_spec(name, ["raw_logs"]) for name in RECORD_TABLES)]
 
 
 def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
@@ -72,7 +75,11 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             files, targets = list_files(pipeline.raw_root), pipeline.load_targets()
         with pipeline.write() as session:
             tables = [name for name in RECORD_TABLES if name in selected]
-            report = ingest(session, files, hours, tables, targets, pipeline.lookback_hours)
+            Ledger(session).require_root(pipeline.raw_root, files)
+            report = ingest(
+                session, files, hours, tables, targets, pipeline.lookback_hours,
+                with_new_targets=ONLY_STALE_TAG not in context.run.tags,
+            )  # fmt: skip
             summaries = {
                 name: summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected
             }
@@ -95,7 +102,7 @@ def components_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
 
     @dg.multi_asset(
         name="health_components",
-        specs=[asset_spec("health_components", "health", EVENT_TABLES)],
+        specs=[asset_spec("health_components", ("raw_logs", *EVENT_TABLES))],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
@@ -109,7 +116,7 @@ def components_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
                 session, asked, pipeline.lookback_hours, only_stale=ONLY_STALE_TAG in context.run.tags
             )
             for hours in ranges:
-                events = [session.hours_of(name, hours).select("hour", "agent_id") for name in EVENT_TABLES[2:]]
+                events = [session.hours_of(name, hours).select("hour", "agent_id") for name in SIGHTING_TABLES]
                 rows = health_components(
                     session.hours_of("executions", hours),
                     session.hours_of("trigger_events", hours),
@@ -129,7 +136,7 @@ def agent_health_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefiniti
 
     @dg.multi_asset(
         name="agent_health",
-        specs=[asset_spec("agent_health", "health", ["health_components"])],
+        specs=[asset_spec("agent_health", ["health_components"])],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
@@ -154,7 +161,7 @@ def system_health_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinit
 
     @dg.multi_asset(
         name="system_health",
-        specs=[asset_spec("system_health", "health", ["agent_health"])],
+        specs=[asset_spec("system_health", ["agent_health"])],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
@@ -176,15 +183,13 @@ def all_assets(partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]
 
 
 def _hours_to_build(session: Session, asked: HourRange, lookback_hours: int, *, only_stale: bool) -> list[HourRange]:
-    """The hours asked for (with `only_stale`, those whose events changed) and missing ones of the look-back."""
+    """The hours asked for (with `only_stale`, none as such), and those of the look-back that are not up to date."""
     span = asked.extended_back(lookback_hours - 1)
     built = session.materialized_hours("health_components", span)
     first = session.first_event_hour() or asked.start
     missing = {hour for hour in span if hour not in built and (hour >= first or hour in asked)}
-    wanted = set(asked)
-    if only_stale:
-        wanted &= session.hours_older_than("health_components", EVENT_TABLES, asked)
-    return contiguous(wanted | missing)
+    stale = session.hours_older_than("health_components", EVENT_TABLES, span)
+    return contiguous(missing | stale | (set() if only_stale else set(asked)))
 
 
 def _coverage(session: Session, hours: HourRange, pipeline: Pipeline) -> ibis.Table:

@@ -9,7 +9,7 @@ import pandas as pd
 from health_assets.defs.assets import POOL
 from health_assets.defs.partitions import run_hours
 from health_assets.defs.pipeline import Pipeline, readable_failures
-from health_assets.hours import KEY_FORMAT, HourRange
+from health_assets.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.planning import newest_finished_hour
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, evaluate, write_history
@@ -96,9 +96,12 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
         due = newest_finished_hour(datetime.now(UTC), late_after)
         with pipeline.write() as session:
             (newest,) = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")[0]
-            is_there = due in session.materialized_hours("system_health", HourRange.of(due))
+            after_its_end = session.query(
+                "SELECT 1 FROM materialized_hours WHERE asset = 'system_health' AND hour = ? AND materialized_at >= ?",
+                [due, due + HOUR],
+            )
         return dg.AssetCheckResult(
-            passed=is_there,
+            passed=bool(after_its_end),
             severity=dg.AssetCheckSeverity.WARN,
             metadata={
                 "due_hour": f"{due:{KEY_FORMAT}}",

@@ -1,5 +1,6 @@
 """The resource that tells assets where logs, targets and warehouse are, and turns user errors into short failures."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,9 +46,10 @@ class Pipeline(dg.ConfigurableResource):
         """The targets as their file has them now."""
         return load_targets(Path(self.targets) if self.targets else None)
 
-    def open(self) -> Warehouse:
-        """The warehouse."""
-        return Warehouse(self.warehouse, lock_timeout_s=self.lock_timeout_s, memory_limit=self.memory_limit)
+    def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
+        """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
+        lock_timeout_s = min(self.lock_timeout_s, most_lock_timeout_s)
+        return Warehouse(self.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=self.memory_limit)
 
     @contextmanager
     def write(self) -> Iterator[Session]:

@@ -22,10 +22,12 @@ def prune_runs_job(settings: Settings) -> dg.JobDefinition:
     def delete_old_runs(context: dg.OpExecutionContext) -> None:
         before = datetime.now(UTC) - timedelta(days=settings.run_history_days)
         filters = dg.RunsFilter(statuses=ENDED, created_before=before)
-        records = context.instance.get_run_records(filters, limit=RUNS_AT_ONCE)
-        for record in records:
-            context.instance.delete_run(record.dagster_run.run_id)
-        context.log.info(f"deleted {len(records)} runs that started before {before:%Y-%m-%d}")
+        deleted = 0
+        while records := context.instance.get_run_records(filters, limit=RUNS_AT_ONCE):
+            for record in records:
+                context.instance.delete_run(record.dagster_run.run_id)
+            deleted += len(records)
+        context.log.info(f"deleted {deleted} runs that started before {before:%Y-%m-%d}")
 
     @dg.job(name=JOB, description=f"Deletes runs older than {settings.run_history_days} days, with their events.")
     def prune_run_history() -> None:

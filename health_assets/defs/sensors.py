@@ -5,54 +5,74 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from health_assets.defs.assets import ONLY_STALE_TAG
-from health_assets.defs.partitions import hours_tags
+from health_assets.defs.assets import EVENT_TABLES, ONLY_STALE_TAG
+from health_assets.defs.partitions import FIRST_HOUR, hours_tags
 from health_assets.defs.pipeline import Pipeline
-from health_assets.hours import HOUR, KEY_FORMAT, floor_hour
-from health_assets.ingestion import changed_hours
+from health_assets.errors import NoWarehouseError, WarehouseBusyError
+from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.ingestion import Unread, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.settings import Settings
+from health_assets.warehouse.store import Session
 
 INTERVAL_S = 60
+LOCK_TIMEOUT_S = 10.0
+BYTES_PER_TICK = 256 << 20
+UNFINISHED = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 
 def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
     """Find new and changed files, and request the hours that they touch and every later hour that depends on them.
 
-    The state is in the warehouse: hours are requested for as long as their tables disagree with the logs, so nothing is
-    lost when a run fails. The same disagreement is requested once an hour at most.
+    The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
+    tables that they are made from, so nothing is lost when a run fails. What is under way is not requested again, and
+    the same disagreement once an hour at most.
     """
 
     @dg.sensor(
         name="late_logs",
         job_name=job_name,
+        description="Re-materialises the hours that new and changed logs touch, and those that depend on them.",
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
-    def _late_logs(pipeline: Pipeline) -> dg.SensorResult | dg.SkipReason:
+    def _late_logs(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> dg.SensorResult | dg.SkipReason:
+        under_way = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags={ONLY_STALE_TAG: "true"})
+        if context.instance.get_run_records(under_way, limit=1):
+            return dg.SkipReason("a run for late logs is under way")
         now = datetime.now(UTC)
+        # the hour that is still the schedule's is not late
+        newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
         files = list_files(pipeline.raw_root)
-        warehouse = pipeline.open()
-        if not warehouse.exists:
+        try:
+            with pipeline.open(LOCK_TIMEOUT_S).read() as session:
+                [(last,)] = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")
+                if last is None:
+                    return dg.SkipReason("nothing has been materialised yet, so nothing is late")
+                found = unread(session, files)
+                stale_components, stale_scores = _stale_hours(session, HourRange(FIRST_HOUR, last + HOUR), pipeline)
+        except NoWarehouseError:
             return dg.SkipReason("nothing has been materialised yet, so nothing is late")
-        with warehouse.read() as session:
-            (last,) = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")[0]
-            if last is None:
-                return dg.SkipReason("nothing has been materialised yet, so nothing is late")
-            # the hour that is still the schedule's is not late
-            newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
-            touched = {hour for hour in changed_hours(session, files) if hour <= newest}
-        if not touched:
+        except WarehouseBusyError as error:
+            return dg.SkipReason(f"{error}; the next tick looks again")
+        touched, only_rejected, state = _touched(found, HourRange(FIRST_HOUR, newest + HOUR))
+        touched |= stale_components
+        if not touched | only_rejected | stale_scores:
             return dg.SkipReason(f"the tables agree with all {len(files)} raw logs")
-        ranges = late_ranges(touched, pipeline.lookback_hours, max(last, max(touched)) + HOUR)
-        digest = hashlib.sha256(
-            repr((sorted(touched), [(f.source_file, f.modified_ns, f.size_bytes) for f in files])).encode()
-        )
+        until = min(max({last, *touched}), newest) + HOUR
+        ranges = late_ranges(touched, pipeline.lookback_hours, until, only_themselves=only_rejected | stale_scores)
+        digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(
-                    run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest.hexdigest()[:16]}",
+                    run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest}",
                     tags={**hours_tags(hours), ONLY_STALE_TAG: "true"},
                 )
                 for hours in ranges
@@ -60,3 +80,20 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         )
 
     return _late_logs
+
+
+def _touched(found: Unread, hours: HourRange) -> tuple[set[datetime], set[datetime], str]:
+    """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both."""
+    late = {part: lines for part, lines in late_parts(found, BYTES_PER_TICK).items() if part.hour in hours}
+    touched = {part.hour for part in late if part.record_type != "rejected"}
+    only_rejected = {part.hour for part in late} - touched
+    return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))
+
+
+def _stale_hours(session: Session, hours: HourRange, pipeline: Pipeline) -> tuple[set[datetime], set[datetime]]:
+    """Materialised hours of components, and of scores, that are older than what they are made from."""
+    components = session.hours_older_than("health_components", EVENT_TABLES, hours)
+    components &= session.materialized_hours("health_components", hours)
+    scores = session.hours_older_than("agent_health", ["health_components"], hours, reach_hours=pipeline.lookback_hours)
+    fleet = session.hours_older_than("system_health", ["agent_health"], hours)
+    return components, (scores & session.materialized_hours("agent_health", hours)) | fleet

@@ -8,6 +8,7 @@ rejected with that reason. Only a file that cannot be opened at all stops a run.
 """
 
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ COMPRESSED_BLOCK_BYTES = 256 << 10
 BATCH_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
 RAW_TEXT_BYTES = 64 << 10
-SUFFIXES = (".jsonl", ".jsonl.gz")
+LOG_NAME = re.compile(r"\.jsonl(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NEWLINE = 10
 
@@ -72,7 +73,7 @@ def list_files(root: Path) -> list[RawFile]:
             subfolders.clear()
             continue
         visited.add(real)
-        found += [_stat(root, Path(folder, name)) for name in names if name.lower().endswith(SUFFIXES)]
+        found += [_stat(root, Path(folder, name)) for name in names if LOG_NAME.search(name)]
     return sorted(found, key=lambda file: file.source_file)
 
 
@@ -165,20 +166,23 @@ def _blocks(file: RawFile) -> Iterator[bytes | _Damage]:
     is_gzip = file.source_file.lower().endswith(".gz")
     try:
         with file.path.open("rb", buffering=0) as raw:
-            yield from _gunzipped(raw) if is_gzip else _read(raw, BLOCK_BYTES)
+            yield from _gunzipped(raw, file.size_bytes) if is_gzip else _read(raw, BLOCK_BYTES, file.size_bytes)
     except OSError as error:
         raise HealthAssetsError(f"cannot read the raw log {file.path}: {error.strerror}") from error
 
 
-def _read(raw: RawIOBase, size: int) -> Iterator[bytes]:
-    while block := raw.read(size):
+def _read(raw: RawIOBase, block_bytes: int, size_bytes: int) -> Iterator[bytes]:
+    """Blocks up to the size that the file had when it was listed; what grew since then is for the next run."""
+    left = size_bytes
+    while left and (block := raw.read(min(block_bytes, left))):
+        left -= len(block)
         yield block
 
 
-def _gunzipped(raw: RawIOBase) -> Iterator[bytes | _Damage]:
+def _gunzipped(raw: RawIOBase, size_bytes: int) -> Iterator[bytes | _Damage]:
     """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place."""
     member = _new_member()
-    for compressed in _read(raw, COMPRESSED_BLOCK_BYTES):
+    for compressed in _read(raw, COMPRESSED_BLOCK_BYTES, size_bytes):
         while compressed:
             if member.eof:
                 member = _new_member()

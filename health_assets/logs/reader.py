@@ -18,29 +18,9 @@ from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.expressions import duckdb_sql
-from health_assets.warehouse.tables import schema_of
+from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
 ROWS_PER_BATCH = 100_000
-
-TABLE_OF_RECORD = {
-    "execution": "executions",
-    "trigger": "trigger_events",
-    "model_call": "model_calls",
-    "signals": "signals",
-    "judgement": "judgements",
-    "agent_update": "agent_updates",
-    "rejected": "rejected_records",
-}
-"""Where each kind of line goes; every line goes to exactly one of these tables."""
-
-RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
-
-ID_OF_TABLE = {
-    "executions": ("execution_id", "ended_at"),
-    "trigger_events": ("trigger_id", "fired_at"),
-    "model_calls": ("call_id", "ended_at"),
-}
-"""Tables that keep one row per id and hour: the id, and the time of which the greatest wins."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +47,7 @@ def contents(files: Sequence[RawFile]) -> list[Content]:
     with _parser(files) as parser:
         rows = parser.execute(
             f"""
-            SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::UHUGEINT << 64))::UBIGINT
+            SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT
             FROM ({parsed_lines("lines")}) GROUP BY ALL
             """
         ).fetchall()
@@ -78,8 +58,9 @@ def contents(files: Sequence[RawFile]) -> list[Content]:
 def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBatchReader]:
     """Stream every line that is not blank as one row, cleaned for the table of its kind.
 
-    The rows have the columns of all record tables together, so that a table's rows are a selection of rows and columns;
-    besides, `file_id` in place of `source_file`, `record_type` and `fingerprint`. `hour` is null where a line was rejected.
+    The rows have the columns of all record tables together, so that a table's rows are a selection of rows and columns.
+    Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines have no
+    hour.
     """
     with _parser(files) as parser:
         parser.register(

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.logs.files import RawFile
-from health_assets.logs.reader import TABLE_OF_RECORD, Content
-from health_assets.warehouse.tables import columns_of
+from health_assets.logs.reader import Content
+from health_assets.warehouse.tables import TABLE_OF_RECORD, columns_of
 
 STREAMED_TABLE = "executions"
 """The kind of record that most lines are: its rows flow on while files are read; others wait in files of their own."""

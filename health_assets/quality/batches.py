@@ -13,10 +13,9 @@ import pandas as pd
 from ibis import ir
 
 from health_assets.hours import HourRange
-from health_assets.logs.reader import ID_OF_TABLE, RECORD_OF_TABLE
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import describe
+from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, describe
 
 _DUCKDB_TYPES = {"DOUBLE PRECISION": "DOUBLE"}
 

@@ -10,13 +10,15 @@ its hour's table was built with exactly these lines.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 import pyarrow as pa
 
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.logs.files import RawFile
-from health_assets.logs.reader import RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.warehouse.store import Session
+from health_assets.warehouse.tables import RECORD_OF_TABLE, TABLE_OF_RECORD
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
 
@@ -74,9 +76,31 @@ class Ledger:
         )
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
 
-    def hours_not_loaded(self) -> set[datetime]:
-        """Hours with a part that their tables do not have."""
-        return {hour for (hour,) in self._session.query("SELECT DISTINCT hour FROM raw_logs WHERE NOT is_loaded")}
+    def not_loaded(self) -> list[Part]:
+        """Parts that their hours' tables do not have as they are now."""
+        rows = self._session.query("SELECT source_file, record_type, hour FROM raw_logs WHERE NOT is_loaded")
+        return [Part(*row) for row in rows]
+
+    def require_root(self, root: Path, files: Sequence[RawFile]) -> None:
+        """Remember the raw root; files are known by their place below it, so another root is refused.
+
+        A root that has merely moved still holds all known files, and is taken.
+
+        Raises:
+            HealthAssetsError: the warehouse was filled from another root.
+        """
+        here = str(root.resolve())
+        known = [name for (name,) in self._session.query("SELECT root FROM raw_roots")]
+        if here in known:
+            return
+        sizes = {file.source_file: file.size_bytes for file in files}
+        read = self._session.query("SELECT source_file, size_bytes FROM raw_files")
+        if known and not all(sizes.get(name, -1) >= size for name, size in read):
+            raise HealthAssetsError(
+                f"the warehouse was filled from the raw logs in {known[-1]}, and {here} does not hold them all; "
+                "use one warehouse for one raw root"
+            )
+        self._session.query("INSERT INTO raw_roots VALUES (?)", [here])
 
     def forget(self, files: Sequence[RawFile]) -> None:
         """Drop what the ledger says of these files."""
@@ -137,10 +161,11 @@ class Ledger:
                 {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
             )
 
-    def waiting(self, hours: HourRange, tables: Sequence[str]) -> dict[Part, int]:
+    def waiting(self, hours: HourRange, tables: Sequence[str], present: set[str]) -> dict[Part, int]:
         """Parts of these hours that must be loaded, with their lines.
 
-        Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too.
+        Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too, as
+        far as their files are still `present`.
         """
         rows = self._session.query(
             """
@@ -148,13 +173,13 @@ class Ledger:
                 SELECT * FROM raw_logs
                 WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records))
             ), touched AS (SELECT DISTINCT hour, record_type FROM asked WHERE NOT is_loaded)
-            SELECT asked.source_file, asked.record_type, asked.hour, asked.lines
+            SELECT asked.source_file, asked.record_type, asked.hour, asked.lines, asked.is_loaded
             FROM asked JOIN touched ON touched.hour = asked.hour AND touched.record_type = asked.record_type
             WHERE NOT asked.is_loaded OR asked.superseded > 0
             """,
             {"start": hours.start, "end": hours.end, "records": [RECORD_OF_TABLE[table] for table in tables]},
         )
-        return {Part(*row[:3]): row[3] for row in rows}
+        return {Part(*row[:3]): row[3] for row in rows if not row[4] or row[0] in present}
 
     def mark_loaded(self, parts: Iterable[Part]) -> None:
         """Note that the tables have these parts; a part without lines need not be remembered any more."""

@@ -9,7 +9,7 @@ in one transaction and closes it; who finds it locked waits and tries again.
 
 import errno
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ import pyarrow as pa
 import tenacity
 from ibis import ir
 
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HourRange
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
@@ -91,12 +91,13 @@ class Session:
         """Delete the rows of `[hours.start, hours.end)`."""
         self._connection.execute(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
-    def replace_hours(self, name: str, hours: HourRange, rows: ir.Table) -> int:
-        """Replace whole hours of an asset's table and note that they are materialised; returns the number of rows."""
+    def replace_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
+        """Replace whole hours of an asset's table and note that they are materialised."""
+        before = self.digests(name, hours)
         self.delete_hours(name, hours)
-        count = self.insert(name, rows)
-        self.note_materialized(name, hours)
-        return count
+        self.insert(name, rows)
+        after = self.digests(name, hours)
+        self.note_materialized(name, hours, {hour for hour in hours if before.get(hour) != after.get(hour)})
 
     def delete_duplicates(
         self, name: str, hours: HourRange, keys: Sequence[str], order: Sequence[str]
@@ -125,22 +126,35 @@ class Session:
         self._connection.execute(f"INSERT INTO {name} ({', '.join(columns)}) FROM rewritten")
         self._connection.execute("DROP TABLE rewritten")
 
-    def note_materialized(self, asset: str, hours: HourRange) -> None:
-        """Write down that these hours of the asset are materialised, with the rows that each has now."""
+    def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
+        """A fingerprint of the rows of each hour, the same in any order."""
         span = [hours.start, hours.end]
-        self._connection.execute(
-            "DELETE FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?", [asset, *span]
-        )
-        self._connection.execute(
-            f"""
-            INSERT INTO materialized_hours (hour, asset, rows, materialized_at)
-            SELECT spine.hour, $asset, coalesce(counted.rows, 0), $now
-            FROM (SELECT unnest(generate_series($start, $end - INTERVAL 1 HOUR, INTERVAL 1 HOUR)) AS hour) AS spine
-            LEFT JOIN (
-                SELECT hour, count(*) AS rows FROM {asset} WHERE hour >= $start AND hour < $end GROUP BY hour
-            ) AS counted ON counted.hour = spine.hour
-            """,
-            {"asset": asset, "now": datetime.now(UTC), "start": hours.start, "end": hours.end},
+        columns = ", ".join(columns_of(name))
+        sql = f"SELECT hour, sum(hash({columns})) FROM {name} WHERE hour >= ? AND hour < ? GROUP BY hour"
+        return dict(self.query(sql, span))
+
+    def note_materialized(self, asset: str, hours: HourRange, changed: Iterable[datetime]) -> None:
+        """Write down that these hours of the asset are materialised, and which of them have other rows than before."""
+        now = datetime.now(UTC)
+        span = [hours.start, hours.end]
+        counted = self.query(f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour", span)
+        condition = "asset = ? AND hour >= ? AND hour < ?"
+        earlier = self.query(f"SELECT hour, changed_at FROM materialized_hours WHERE {condition}", [asset, *span])
+        changed_at = {**dict(earlier), **dict.fromkeys(changed, now)}
+        rows = dict(counted)
+        times = pa.timestamp("us", "UTC")
+        self.query(f"DELETE FROM materialized_hours WHERE {condition}", [asset, *span])
+        self.insert_arrow(
+            "materialized_hours",
+            pa.table(
+                {
+                    "hour": pa.array(list(hours), times),
+                    "asset": [asset] * len(hours),
+                    "rows": [rows.get(hour, 0) for hour in hours],
+                    "materialized_at": pa.array([now] * len(hours), times),
+                    "changed_at": pa.array([changed_at.get(hour) for hour in hours], times),
+                }
+            ),
         )
 
     def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
@@ -151,14 +165,31 @@ class Session:
         )
         return {row[0] for row in rows}
 
-    def hours_older_than(self, asset: str, sources: Sequence[str], hours: HourRange) -> set[datetime]:
-        """Hours of `asset` that were never materialised, or not since that of one of `sources` was."""
+    def hours_older_than(
+        self, asset: str, sources: Sequence[str], hours: HourRange, *, reach_hours: int = 1
+    ) -> set[datetime]:
+        """Hours of `asset` that were not materialised since an hour of `sources` that they look back on changed.
+
+        Args:
+            asset: the asset in question.
+            sources: assets that it is made from.
+            hours: hours of `asset` to look at.
+            reach_hours: how many hours of the sources, ending with its own, an hour is made from.
+        """
         rows = self.query(
-            """
-            SELECT DISTINCT sources.hour FROM materialized_hours AS sources
-            LEFT JOIN materialized_hours AS own ON own.hour = sources.hour AND own.asset = $asset
-            WHERE sources.asset IN (SELECT unnest($sources)) AND sources.hour >= $start AND sources.hour < $end
-                AND (own.materialized_at IS NULL OR own.materialized_at < sources.materialized_at)
+            f"""
+            WITH newest AS (
+                SELECT spine.hour, max(sources.changed_at) AS changed_at
+                FROM materialized_hours AS sources
+                JOIN (SELECT DISTINCT hour FROM materialized_hours WHERE hour >= $start AND hour < $end) AS spine
+                    ON sources.hour <= spine.hour AND sources.hour > spine.hour - INTERVAL {int(reach_hours)} HOUR
+                WHERE sources.asset IN (SELECT unnest($sources))
+                GROUP BY spine.hour
+            )
+            SELECT newest.hour FROM newest
+            LEFT JOIN materialized_hours AS own ON own.hour = newest.hour AND own.asset = $asset
+            WHERE newest.changed_at IS NOT NULL
+                AND (own.materialized_at IS NULL OR own.materialized_at < newest.changed_at)
             """,
             {"asset": asset, "sources": list(sources), "start": hours.start, "end": hours.end},
         )
@@ -184,7 +215,9 @@ class Warehouse:
     def __init__(self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB") -> None:
         scheme, separator, rest = url.partition("://")
         if separator and scheme != "duckdb":
-            raise HealthAssetsError(f"the warehouse {url!r} is not supported; name a DuckDB file or duckdb:///path")
+            raise HealthAssetsError(
+                f"a warehouse of {scheme}:// is not supported yet; name a DuckDB file or duckdb:///path"
+            )
         self.path = Path(rest.removeprefix("/") if separator else url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
@@ -216,7 +249,7 @@ class Warehouse:
             HealthAssetsError: as `write`, or there is no warehouse yet.
         """
         if not self.exists:
-            raise HealthAssetsError(f"there is no warehouse at {self.path} yet; materialise some hours first")
+            raise NoWarehouseError(f"there is no warehouse at {self.path} yet; materialise some hours first")
         with self._session("read") as session:
             yield session
 
@@ -257,6 +290,7 @@ class Warehouse:
         return connection
 
     def _check_version(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
+        """Refuse what is not ours or newer than we are; make the tables that are not there yet."""
         tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         if "warehouse_version" in tables:
             [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
@@ -265,37 +299,43 @@ class Warehouse:
                     f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} "
                     "that this program knows; upgrade health-assets"
                 )
-        elif tables or mode == "read":
-            raise HealthAssetsError(
-                f"{self.path} is a DuckDB file but not a Health Assets warehouse; name another file"
-            )
-        else:
-            for name in ALL_TABLES:
+        elif tables:
+            raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
+        elif mode == "read":  # a first write that was cut off leaves an empty file
+            raise NoWarehouseError(f"there is nothing in the warehouse {self.path} yet; materialise some hours first")
+        if mode == "write":
+            for name in ALL_TABLES.keys() - tables:
                 connection.execute(create_statement(name))
-            connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
+            if "warehouse_version" not in tables:
+                connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (duckdb.Error, OSError) as error:
+            if locked := _LOCKED.search(" ".join(str(error).split())):
+                raise WarehouseBusyError(self._held_by(locked)) from error
             sentence = self._sentence(error)
             if sentence is None:
                 raise
             raise HealthAssetsError(sentence) from error
 
+    def _held_by(self, locked: re.Match[str]) -> str:
+        program = Path(locked["program"]).name or "another program"
+        return (
+            f"the warehouse {self.path} is held by {program} (process {locked['pid']}) "
+            f"and did not come free within {self._lock_timeout_s:g} s; wait for it or stop it"
+        )
+
     def _sentence(self, error: Exception) -> str | None:
         text = " ".join(str(error).split())
-        if locked := _LOCKED.search(text):
-            program = Path(locked["program"]).name or "another program"
-            return (
-                f"the warehouse {self.path} is held by {program} (process {locked['pid']}) "
-                f"and did not come free within {self._lock_timeout_s:g} s; wait for it or stop it"
-            )
         if _FULL.search(text) or (
             isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         ):
             return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
+        if "memory_limit" in text or ("memory limit" in text.lower() and isinstance(error, duckdb.ParserException)):
+            return f"HEALTH_MEMORY_LIMIT: {self._memory_limit!r} is not an amount of memory; write it like 2GB"
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
         if isinstance(error, duckdb.IOException) and self.exists and not self.path.is_dir():

@@ -300,6 +300,14 @@ class RawFile(SQLModel, table=True):
     rejected: int = _count("Lines among them that were rejected.")
 
 
+class RawRoot(SQLModel, table=True):
+    """The raw roots that the warehouse was filled from: one, or the places that it has moved through."""
+
+    __tablename__ = "raw_roots"
+
+    root: str = _text("Folder of the raw logs.", key=True)
+
+
 class MaterializedHour(Hourly, table=True):
     """Which hours of which asset have been materialised; an hour without rows is told from one never computed."""
 
@@ -308,6 +316,7 @@ class MaterializedHour(Hourly, table=True):
     asset: str = _text("Asset.", key=True)
     rows: int = _count("Rows that the hour has.")
     materialized_at: datetime = _at("When it was last materialised.")
+    changed_at: datetime | None = _at("When its rows last changed; null while it has never had any.", nullable=True)
 
 
 class WarehouseVersion(SQLModel, table=True):
@@ -322,9 +331,31 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
     for model in (
         RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
-        HealthComponent, AgentHealth, SystemHealth, ExpectationResult, RawFile, MaterializedHour, WarehouseVersion,
+        HealthComponent, AgentHealth, SystemHealth, ExpectationResult, RawFile, RawRoot, MaterializedHour,
+        WarehouseVersion,
     )
 }  # fmt: skip
+
+
+TABLE_OF_RECORD = {
+    "execution": "executions",
+    "trigger": "trigger_events",
+    "model_call": "model_calls",
+    "signals": "signals",
+    "judgement": "judgements",
+    "agent_update": "agent_updates",
+    "rejected": "rejected_records",
+}
+"""Where each kind of line goes; every line goes to exactly one of these tables."""
+
+RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
+
+ID_OF_TABLE = {
+    "executions": ("execution_id", "ended_at"),
+    "trigger_events": ("trigger_id", "fired_at"),
+    "model_calls": ("call_id", "ended_at"),
+}
+"""Tables that keep one row per id and hour: the id, and the time of which the greatest wins."""
 
 
 def columns_of(table: str) -> list[str]:

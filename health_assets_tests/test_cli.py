@@ -1,0 +1,243 @@
+"""The command `materialize`: what it prints, how it ends, and where it finds things."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from logs_made import START, execution, line, trigger
+from projects import Project, command, hours_from, materialise_arguments
+from typer.testing import CliRunner
+
+from health_assets import __version__
+from health_assets.cli import app
+from health_assets.hours import HOUR
+
+HOURS = hours_from(START, 3)
+
+
+def make_project(folder: Path) -> Project:
+    """Agents that are healthy, unhealthy, quiet and never seen, and a few bad lines."""
+    targets = {
+        "agents": {"Claude 3.5 Sonnet (New)": {}, "slow": {"expected_runtime_s": 1, "n_full": 1}, "never seen": {}}
+    }
+    project = Project(folder, targets)
+    records = [execution(f"good {n}", "Claude 3.5 Sonnet (New)", START + n * HOUR / 10) for n in range(30)]
+    records += [execution(f"slow {n}", "slow", START + HOUR, 60, status="failure", sla_s=1) for n in range(30)]
+    records += [trigger(f"t{n}", "slow", START, "failed") for n in range(9)]
+    lines = [line(record) for record in records]
+    project.write_log("good.jsonl", lines[:20])
+    project.write_log("deep/more.jsonl.gz", [*lines[20:], "not JSON", "not JSON either", '{"type": "execution"}'])
+    return project
+
+
+Run = tuple[Project, subprocess.CompletedProcess[str]]
+
+
+def _plain(folder: Path) -> Run:
+    project = make_project(folder)
+    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+
+
+def _again(folder: Path) -> Run:
+    project = make_project(folder)
+    project.materialise(HOURS)
+    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+
+
+def _narrow(folder: Path) -> Run:
+    project = make_project(folder)
+    return project, command(*materialise_arguments(project, HOURS), folder=folder, environment={"COLUMNS": "80"})
+
+
+def _environment(folder: Path) -> Run:
+    """Settings by environment, the warehouse at its default place, in a folder that has nothing else."""
+    project = make_project(folder)
+    environment = {
+        "HEALTH_RAW": str(project.raw),
+        "HEALTH_TARGETS": str(project.targets_path),
+        "HEALTH_WINDOW_HOURS": "2",
+    }
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    project.warehouse_path = elsewhere / "data" / "health.duckdb"
+    done = command(
+        "materialize", "--from", "2026-06-07T00", "--to", "2026-06-07T03", environment=environment, folder=elsewhere
+    )
+    return project, done
+
+
+def _flags_first(folder: Path) -> Run:
+    project = make_project(folder)
+    wrong = {"HEALTH_RAW": "/nowhere", "HEALTH_TARGETS": "/nowhere.yaml", "HEALTH_WAREHOUSE": "/proc/nowhere.duckdb"}
+    return project, command(*materialise_arguments(project, HOURS), folder=folder, environment=wrong)
+
+
+def _red_check(folder: Path) -> Run:
+    """A row that somebody spoiled by hand fails a check that blocks."""
+    project = make_project(folder)
+    project.materialise(HOURS)
+    project.change("UPDATE executions SET confidence = 7 WHERE execution_id = 'good 3'")
+    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+
+
+def _no_logs(folder: Path) -> Run:
+    project = Project(folder)
+    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+
+
+RUNS: dict[str, Callable[[Path], Run]] = {
+    run.__name__: run for run in (_plain, _again, _narrow, _environment, _flags_first, _red_check, _no_logs)
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    with ThreadPoolExecutor(2) as pool:
+        done = pool.map(lambda name: RUNS[name](folder / name), RUNS)
+        return dict(zip(RUNS, done, strict=True))
+
+
+def test_a_run_says_what_it_read_kept_rejected_and_scored_and_how_long_it_took(runs: dict[str, Run]) -> None:
+    project, done = runs["_plain"]
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"2026-06-07T00 to 2026-06-07T03 \(3 h\) materialised in \d+\.\d s", done.stdout)
+    assert "read 72 lines of 2 new or changed files, kept 69, rejected 3" in done.stdout
+    assert "60 executions" in done.stdout
+    assert "9 scores of 3 agents" in done.stdout
+    assert project.query("SELECT count(*) FROM executions") == [(60,)]
+
+
+def test_a_run_names_the_reasons_of_rejection_with_a_place(runs: dict[str, Run]) -> None:
+    _, done = runs["_plain"]
+    assert re.search(r"2 × .*JSON.*deep/more\.jsonl\.gz:50", done.stdout)
+    assert re.search(r"1 × execution_id is missing.*deep/more\.jsonl\.gz:52", done.stdout)
+
+
+def test_a_run_shows_the_fleet_and_the_worst_agents_first(runs: dict[str, Run]) -> None:
+    project, done = runs["_plain"]
+    (fleet,) = [row for row in project.rows("system_health") if row["hour"] == HOURS.end - HOUR]
+    assert f"Fleet at 2026-06-07 02:00 UTC: {fleet['health_score']:.1f}" in done.stdout
+    assert "3 agents" in done.stdout
+    rows = [text for text in done.stdout.splitlines() if re.match(r"(slow|Claude|never)", text)]
+    assert [text.split()[0] for text in rows] == ["slow", "Claude", "never"]
+    scores = {
+        row["agent_id"]: row["health_score"] for row in project.rows("agent_health") if row["hour"] == HOURS.end - HOUR
+    }
+    assert f"{scores['slow']:.1f}" in rows[0]
+    assert "unhealthy" in rows[0]
+    assert "healthy" in rows[1]
+    assert "inactive" in rows[2]
+
+
+def test_nothing_but_text_is_printed_where_there_is_no_terminal(runs: dict[str, Run]) -> None:
+    for _, done in runs.values():
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        assert "DEBUG" not in done.stdout + done.stderr
+
+
+def test_a_good_run_complains_about_nothing(runs: dict[str, Run]) -> None:
+    for name, (_, done) in runs.items():
+        if name != "_red_check":
+            assert done.returncode == 0, f"{name}: {done.stderr}"
+            assert done.stderr == "", name
+
+
+def test_a_second_run_reads_nothing_again(runs: dict[str, Run]) -> None:
+    _, done = runs["_again"]
+    assert "read 0 lines of 0 new or changed files" in done.stdout
+    assert "60 executions" in done.stdout
+
+
+def test_the_table_can_be_read_at_80_columns(runs: dict[str, Run]) -> None:
+    _, done = runs["_narrow"]
+    assert "Claude 3.5 Sonnet (New)" in done.stdout
+    assert re.search(r"^slow +unhealthy +\d+\.\d", done.stdout, re.MULTILINE)
+
+
+def test_settings_come_from_the_environment_and_the_warehouse_has_a_place_of_its_own(runs: dict[str, Run]) -> None:
+    project, done = runs["_environment"]
+    assert done.returncode == 0, done.stderr
+    windows = project.query("SELECT DISTINCT window_end - window_start FROM agent_health")
+    assert [row[0] for row in windows] == [2 * HOUR]
+    elsewhere = project.folder / "elsewhere"
+    assert sorted(path.relative_to(elsewhere).as_posix() for path in elsewhere.rglob("*")) == [
+        "data",
+        "data/health.duckdb",
+    ]
+
+
+def test_flags_override_the_environment(runs: dict[str, Run]) -> None:
+    _, done = runs["_flags_first"]
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_check_that_blocks_ends_the_run_with_its_name_and_an_exit_code(runs: dict[str, Run]) -> None:
+    project, done = runs["_red_check"]
+    assert done.returncode != 0
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "executions.shares_are_between_0_and_1" in done.stderr
+    assert "1 row" in done.stderr
+    failed = project.query(
+        "SELECT asset, expectation, hour, unexpected_count FROM expectation_results WHERE NOT success AND severity = 'error'"
+    )
+    assert failed == [("executions", "shares_are_between_0_and_1", START, 1)]
+
+
+def test_every_check_of_every_hour_is_kept_by_a_run(runs: dict[str, Run]) -> None:
+    from health_assets.quality.suites import SUITES
+
+    project, _ = runs["_plain"]
+    kept = set(project.query("SELECT asset, expectation, hour FROM expectation_results"))
+    assert kept == {
+        (asset, check.name, hour) for asset, suite in SUITES.items() for check in suite.checks for hour in HOURS
+    }
+
+
+def test_without_any_log_there_is_an_empty_fleet(runs: dict[str, Run]) -> None:
+    project, done = runs["_no_logs"]
+    assert done.returncode == 0, done.stderr
+    assert "no active agent" in done.stdout
+    assert [row["agents"] for row in project.rows("system_health")] == [0, 0, 0]
+
+
+# -- without a run -----------------------------------------------------------------------------------------------------
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.output
+
+
+def test_the_version_is_shown() -> None:
+    code, output = invoke("--version")
+    assert (code, output.strip()) == (0, f"health-assets {__version__}")
+
+
+def test_help_names_every_command_and_option() -> None:
+    code, output = invoke("--help")
+    assert code == 0
+    for name in ("materialize", "demo"):
+        assert name in output
+    code, output = invoke("materialize", "--help")
+    assert code == 0
+    for name in ("--from", "--to", "--raw", "--targets", "--warehouse"):
+        assert name in output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["materialize"], ["materialize", "--from", "2026-06-07T00"], ["materialise"], ["--nonsense"]]
+)
+def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str]) -> None:
+    code, output = invoke(*arguments)
+    assert code == 2
+    assert "Traceback" not in output
+
+
+def test_every_command_says_what_it_does() -> None:
+    for registered in app.registered_commands:
+        assert registered.callback.__doc__, registered.callback.__name__

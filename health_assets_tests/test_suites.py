@@ -1,0 +1,548 @@
+"""The suites: every check passes on sound tables, and goes red, alone and in the right hour, when its rule is broken."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from random import Random
+
+import ibis
+import pandas as pd
+import pytest
+from logs_made import AGENTS, START, execution, line, random_lines, trigger
+from projects import RECORD_TABLES, Project, hours_from
+
+from health_assets.hours import HOUR, HourRange
+from health_assets.quality import evaluation
+from health_assets.quality.batches import Source
+from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
+from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
+from health_assets.quality.suites import SUITES
+from health_assets.targets import load_targets
+from health_assets.warehouse.store import Session
+from health_assets.warehouse.tables import ALL_TABLES, columns_of, describe
+
+HOURS = hours_from(START, 4)
+HIT = START + 2 * HOUR
+"""The hour in which the tests break something."""
+
+CHECKS = [(asset, check.name) for asset, suite in SUITES.items() for check in suite.checks]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with several rows of every kind in every hour, and nothing wrong with it."""
+    targets = {"defaults": {"expected_runtime_s": 1e6}, "agents": {"listed": {}, "gone": {"retired": True}}}
+    project = Project(tmp_path_factory.mktemp("sound") / "project", targets, 3, 6)
+    random = Random(21)
+    for place, hour in enumerate(HOURS):
+        at = hour + HOUR / 2
+        records = [
+            record
+            for agent in ("a", "b", "gone")
+            for record in (
+                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1),
+                trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
+                {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
+                 "status": "success", "latency_ms": 3, "agent_id": agent},
+                {"type": "signals", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "coherence": 0.5},
+                {"type": "judgement", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "violations": []},
+                {"type": "agent_update", "agent_id": agent, "at": at.isoformat(), "kind": "restart"},
+            )
+        ]  # fmt: skip
+        lines = [line(record) for record in records]
+        project.write_log(f"{place}.jsonl", [*lines, "one bad line", lines[0], line(execution(f"x{place}", "a", at))])
+        project.write_log(f"{place} more.jsonl", [line(execution(f"m {place} {n}", "a", at)) for n in range(20)])
+    project.materialise(HOURS)
+    return project
+
+
+def source_of(project: Project, session: Session, asset: str, hours: HourRange = HOURS) -> Source:
+    targets = load_targets(project.settings.targets)
+    return Source(asset, session, hours, targets, project.window_hours, project.lookback_hours)
+
+
+class Undo(Exception):
+    """Rolls a transaction back."""
+
+
+@contextmanager
+def changed(project: Project, *statements: str) -> Iterator[Session]:
+    """The tables as they are after these statements, for the block only."""
+    with suppress(Undo), project.warehouse.write() as session:
+        for statement in statements:
+            session.query(statement)
+        yield session
+        raise Undo
+
+
+def results_of(project: Project, session: Session, asset: str, hours: HourRange = HOURS) -> dict[str, CheckResult]:
+    return {result.check.name: result for result in evaluate(SUITES[asset], source_of(project, session, asset, hours))}
+
+
+def red(results: dict[str, CheckResult]) -> set[str]:
+    return {name for name, result in results.items() if not result.success}
+
+
+@pytest.mark.parametrize("asset", SUITES)
+def test_every_check_passes_on_sound_tables_and_looks_at_something(sound: Project, asset: str) -> None:
+    with changed(sound) as session:
+        results = results_of(sound, session, asset)
+    assert red(results) == set()
+    assert list(results) == [check.name for check in SUITES[asset].checks]
+    for name, result in results.items():
+        assert [hour.hour for hour in result.hours] == list(HOURS)
+        assert result.samples.empty
+        if not name.endswith("_in_one_hour_only"):  # looks only at what repeats
+            assert result.element_count > 0, name
+
+
+@pytest.mark.parametrize("asset", SUITES)
+def test_checks_of_hours_without_any_row_pass(sound: Project, asset: str) -> None:
+    empty = hours_from(START + 100 * HOUR, 2)
+    with changed(sound) as session:
+        results = results_of(sound, session, asset, empty)
+    assert red(results) <= {"there_is_one_row_per_hour"}
+
+
+# -- every rule broken -------------------------------------------------------------------------------------------------
+
+ROW = "hour = TIMESTAMPTZ '{hit}' AND rowid = (SELECT max(rowid) FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}')"
+
+
+@dataclass(frozen=True)
+class Break:
+    """A statement that breaks the rule of a check in `HIT`.
+
+    Args:
+        asset: the asset.
+        check: the check that must go red.
+        statements: SQL with `{asset}`, `{row}` (the condition of one row) and `{hit}`.
+        count: rows of that hour that break the rule then.
+        also: checks that must go red with it, because they are about the same.
+        shows: columns that the samples must have.
+    """
+
+    asset: str
+    check: str
+    statements: tuple[str, ...]
+    count: int = 1
+    also: frozenset[str] = frozenset()
+    shows: tuple[str, ...] = ()
+
+    def sql(self) -> list[str]:
+        hit = HIT.isoformat()
+        row = ROW.format(hit=hit, asset=self.asset)
+        return [text.format(asset=self.asset, row=row, hit=hit) for text in self.statements]
+
+
+def _set(asset: str, check: str, assignment: str, column: str, *also: str) -> Break:
+    return Break(asset, check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",), 1, frozenset(also), (column,))
+
+
+def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
+    """A break of every expectation of a check that is about the values of columns."""
+    for expectation in check.expectations:
+        arguments = expectation.arguments
+        column = expectation.columns[0]
+        related = _related(asset, check, expectation.columns)
+        if expectation.is_uniqueness:
+            double = "INSERT INTO {asset} SELECT * FROM {asset} WHERE {row}"
+            yield Break(asset, check.name, (double,), 2, related | _counting(asset), tuple(expectation.columns))
+        elif expectation.type == "ExpectColumnValuesToBeBetween":
+            if arguments["min_value"] is not None:
+                yield _set(asset, check.name, f"{column} = {arguments['min_value'] - 1}", column, *related)
+            if arguments["max_value"] is not None:
+                yield _set(asset, check.name, f"{column} = {arguments['max_value'] + 1}", column, *related)
+        elif expectation.type == "ExpectColumnValuesToBeInSet":
+            yield _set(asset, check.name, f"{column} = 'nonsense'", column, *related)
+        elif expectation.type == "ExpectColumnPairValuesAToBeGreaterThanB":
+            greater_one, lesser = expectation.columns
+            if lesser == "window_hours":
+                yield _set(asset, check.name, f"{greater_one} = {greater_one} - 1", greater_one)
+            elif greater_one == "next_hour":
+                yield _set(asset, check.name, f"{lesser} = hour + INTERVAL 1 HOUR", lesser)
+            elif lesser == "hour":
+                yield _set(asset, check.name, f"{greater_one} = hour - INTERVAL 1 MICROSECOND", greater_one, *related)
+            elif lesser == "started_at":
+                yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
+            else:
+                yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)
+
+
+def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
+    """Other checks of the asset that look at one of these columns, or at sums of them."""
+    sums = {
+        ("health_components", "executions"): "sums_agree_with_the_events",
+        ("health_components", "triggers"): "sums_agree_with_the_events",
+        ("raw_logs", "lines"): "every_line_is_accounted_for",
+    }
+    direct = {
+        other.name
+        for other in SUITES[asset].checks
+        if other is not check and set(columns) & {name for one in other.expectations for name in one.columns} - {"hour"}
+    }
+    return frozenset(direct | {sums[asset, name] for name in columns if (asset, name) in sums})
+
+
+def _counting(asset: str) -> frozenset[str]:
+    counted = {
+        "health_components": {"sums_agree_with_the_events"},
+        "agent_health": {"windows_agree_with_the_components"},
+    }
+    return frozenset(counted.get(asset, {"every_line_is_a_row"}))
+
+
+def _breaks_by_hand() -> Iterator[Break]:
+    for asset, suite in SUITES.items():
+        required = next(
+            name
+            for name, _, is_nullable, _ in describe(asset)
+            if not is_nullable and name.endswith(("id", "digest", "reason", "version"))
+        )
+        yield Break(asset, "required_values_are_present", (f"UPDATE {{asset}} SET {required} = NULL WHERE {{row}}",), 1,
+                    frozenset(), ("missing_columns",))  # fmt: skip
+        if any(check.name == "every_line_is_a_row" for check in suite.checks):
+            yield Break(
+                asset,
+                "every_line_is_a_row",
+                ("DELETE FROM {asset} WHERE {row}",),
+                1,
+                frozenset(),
+                ("rows_kept", "lines_kept"),
+            )
+    for table, key in [("executions", "execution_id"), ("trigger_events", "trigger_id"), ("model_calls", "call_id")]:
+        other = f"(SELECT max({key}) FROM {table} WHERE hour = TIMESTAMPTZ '{(HIT - HOUR).isoformat()}')"
+        yield Break(table, f"{key}_is_in_one_hour_only", (f"UPDATE {{asset}} SET {key} = {other} WHERE {{row}}",), 1,
+                    frozenset(), (key, "hours_with_id"))  # fmt: skip
+    yield Break("raw_logs", "every_line_is_accounted_for", ("UPDATE {asset} SET lines = lines + 1 WHERE {row}",))
+    yield Break("raw_logs", "every_line_is_accounted_for", ("DELETE FROM {asset} WHERE {row} AND lines > 0",))
+    yield Break("rejected_records", "few_lines_are_rejected",
+                ("UPDATE raw_logs SET lines = 100 WHERE record_type = 'rejected' AND hour = TIMESTAMPTZ '{hit}'",), 1,
+                frozenset({"every_line_is_a_row"}), ("rejected_share",))  # fmt: skip
+    yield Break(
+        "health_components",
+        "sums_agree_with_the_events",
+        ("UPDATE {asset} SET executions = executions + 1 WHERE {row}",),
+    )
+    yield Break(
+        "health_components", "sums_agree_with_the_events", ("DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}'",)
+    )
+    yield Break(
+        "health_components",
+        "sums_agree_with_the_events",
+        ("DELETE FROM trigger_events WHERE hour = TIMESTAMPTZ '{hit}'",),
+    )
+    active = "UPDATE {asset} SET health_score = NULL WHERE {row}"
+    yield Break("agent_health", "only_inactive_agents_have_no_score",
+                ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND n = 0", active), 1, frozenset(), ("has_score", "is_active"))  # fmt: skip
+    yield Break("agent_health", "windows_agree_with_the_components", ("UPDATE {asset} SET n = n + 1 WHERE {row} AND n > 0",
+                "UPDATE {asset} SET n = n + 1 WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"))  # fmt: skip
+    yield Break("system_health", "there_is_one_row_per_hour", ("INSERT INTO {asset} SELECT * FROM {asset} WHERE {row}",), 1,
+                frozenset({"every_agent_is_counted_once"}))  # fmt: skip
+    yield Break("system_health", "there_is_one_row_per_hour", ("DELETE FROM {asset} WHERE {row}",), 1,
+                frozenset({"every_agent_is_counted_once"}))  # fmt: skip
+    yield Break("system_health", "every_agent_is_counted_once", ("UPDATE {asset} SET agents = agents + 1 WHERE {row}",))
+    yield Break(
+        "system_health", "every_agent_is_counted_once", ("UPDATE {asset} SET inactive = inactive + 1 WHERE {row}",)
+    )
+    yield Break("system_health", "every_agent_is_counted_once",
+                ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+
+
+def all_breaks() -> list[Break]:
+    breaks = list(_breaks_by_hand())
+    for asset, suite in SUITES.items():
+        for check in suite.checks:
+            known = set(columns_of(asset)) | {"next_hour", "window_hours"}
+            if check.batch == "rows" and all(set(one.columns) <= known for one in check.expectations):
+                breaks += _breaks_of_rows(asset, check)
+    return breaks
+
+
+BREAKS = all_breaks()
+
+
+def test_a_broken_rule_is_tried_for_every_check() -> None:
+    tried = {(one.asset, one.check) for one in BREAKS}
+    untried = [place for place in CHECKS if place not in tried and place[1] != "columns_have_declared_types"]
+    assert untried == []
+
+
+@pytest.mark.parametrize("one", BREAKS, ids=lambda one: f"{one.asset} {one.check} {one.statements[-1][:60]}")
+def test_a_broken_rule_turns_its_check_red_in_its_hour_and_no_other_check(sound: Project, one: Break) -> None:
+    with changed(sound, *one.sql()) as session:
+        results = results_of(sound, session, one.asset)
+    assert one.check in red(results)
+    assert red(results) <= {one.check} | one.also
+    result = results[one.check]
+    broken = {hour.hour: hour.unexpected_count for hour in result.hours if hour.unexpected_count}
+    if one.check.endswith("_in_one_hour_only"):
+        assert set(broken) == {HIT - HOUR, HIT}  # both hours have the id
+    elif one.check == "every_line_is_accounted_for":
+        assert sum(broken.values()) == 1  # of a file
+    elif one.check == "windows_agree_with_the_components" and HIT in broken:
+        assert broken[HIT] == one.count
+    else:
+        assert broken == {HIT: one.count}
+    assert 1 <= len(result.samples) <= 10
+    assert set(one.shows) <= set(result.samples.columns)
+    if result.check.batch in ("rows", "hours") and not one.check.startswith("windows_agree"):
+        assert set(result.samples["hour"]) == {HIT}
+
+
+@pytest.mark.parametrize("table", sorted(SUITES))
+def test_every_required_column_is_watched(sound: Project, table: str) -> None:
+    required = [name for name, _, is_nullable, _ in describe(table) if not is_nullable and name != "hour"]
+    row = ROW.format(hit=HIT.isoformat(), asset=table)
+    with changed(sound, *(f"UPDATE {table} SET {name} = NULL WHERE {row}" for name in required)) as session:
+        result = results_of(sound, session, table)["required_values_are_present"]
+    assert result.unexpected_count == 1
+    assert set(result.samples["missing_columns"].iloc[0].split()) == set(required)
+
+
+@pytest.mark.parametrize("table", sorted(SUITES))
+def test_a_column_of_another_type_is_noticed(sound: Project, table: str) -> None:
+    column = next(name for name, sql_type, _, _ in describe(table) if sql_type == "BIGINT" or name == "agent_id")
+    with changed(
+        sound, f"ALTER TABLE {table} ALTER {column} TYPE {'VARCHAR' if column != 'agent_id' else 'BLOB'}"
+    ) as session:
+        names = ["columns_have_declared_types"]
+        (result,) = evaluate(SUITES[table], source_of(sound, session, table), names)
+    assert not result.success
+    assert column in result.samples["changed_columns"].iloc[0]
+
+
+# -- things that really happen -----------------------------------------------------------------------------------------
+
+
+def evaluated(project: Project, asset: str, hours: HourRange) -> dict[str, CheckResult]:
+    with changed(project) as session:
+        return results_of(project, session, asset, hours)
+
+
+@pytest.mark.parametrize("apart", [1, 5])
+def test_an_id_in_two_hours_is_a_warning_in_the_later_hour(project: Project, apart: int) -> None:
+    project.write_log(
+        "a.jsonl", [line(execution("same", "a", START)), line(execution("same", "a", START + apart * HOUR))]
+    )
+    project.materialise(hours_from(START, 6))
+    result = evaluated(project, "executions", HourRange.of(START + apart * HOUR))["execution_id_is_in_one_hour_only"]
+    assert result.check.severity == "warn"
+    assert result.unexpected_count == 1
+    assert result.samples["execution_id"].tolist() == ["same"]
+
+
+def test_an_id_in_two_hours_far_apart_is_noticed_when_both_are_checked(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("same", "a", START)), line(execution("same", "a", START + 5 * HOUR))])
+    hours = hours_from(START, 6)
+    project.materialise(hours)
+    assert evaluated(project, "executions", hours)["execution_id_is_in_one_hour_only"].unexpected_count == 2
+
+
+def test_few_rejected_lines_pass_and_many_are_a_warning(project: Project) -> None:
+    for place, bad in enumerate([0, 5, 6, 100]):
+        lines = [line(execution(f"{place} {n}", "a", START + place * HOUR)) for n in range(100 - bad)]
+        project.write_log(f"{place}.jsonl", lines + ["bad"] * bad, modified=START + place * HOUR)
+    hours = hours_from(START, 4)
+    project.materialise(hours)
+    result = evaluated(project, "rejected_records", hours)["few_lines_are_rejected"]
+    assert result.check.severity == "warn"
+    assert [hour.unexpected_count for hour in result.hours] == [0, 0, 1, 1]
+    assert result.samples["rejected_share"].tolist() == [0.06, 1.0]
+
+
+def test_random_logs_break_no_check_that_blocks(tmp_path_factory: pytest.TempPathFactory) -> None:
+    project = Project(tmp_path_factory.mktemp("random") / "project", {"agents": {name: {} for name in AGENTS}}, 5, 9)
+    project.write_log("a.jsonl", random_lines(Random(8), 2500, 8))
+    hours = hours_from(START, 8)
+    project.materialise(hours)
+    for asset in SUITES:
+        failed = {
+            name: result.samples for name, result in evaluated(project, asset, hours).items() if not result.success
+        }
+        blocking = {
+            name for name in failed if next(c for c in SUITES[asset].checks if c.name == name).severity == "error"
+        }
+        assert not blocking, failed
+
+
+def test_a_window_whose_hours_are_not_all_there_is_a_warning(tmp_path_factory: pytest.TempPathFactory) -> None:
+    project = Project(tmp_path_factory.mktemp("holes") / "project", None, 3, 6)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(9)])
+    project.materialise(hours_from(START, 9))
+    project.change("DELETE FROM materialized_hours WHERE hour = ?", [START + 4 * HOUR])
+    hours = HourRange.of(START + 5 * HOUR)
+    project.materialise(hours, only=["agent_health"])
+    result = evaluated(project, "agent_health", hours)["windows_are_covered"]
+    assert result.check.severity == "warn"
+    assert result.unexpected_count == 1
+
+
+# -- two judges, one verdict -------------------------------------------------------------------------------------------
+
+
+def random_frame(random: Random, rows: int) -> pd.DataFrame:
+    """A frame with many nulls, limits exactly hit, and a few values that break a rule."""
+    hours = [random.choice(list(HOURS)) for _ in range(rows)]
+    fault = random.choice([0, 0, 0.002, 0.02, 0.3])
+
+    def column(good: list, bad: list) -> list:
+        return [random.choice(bad) if random.random() < fault else random.choice(good) for _ in range(rows)]
+
+    numbers = column([0, 1, 2, None], [-1, 5])
+    return pd.DataFrame(
+        {
+            "hour": pd.Series(hours, dtype="datetime64[us, UTC]"),
+            "key": [f"k{n}" for n in range(rows)] if random.random() < 0.5 else column([f"k{n}" for n in range(rows * 50)], ["twice"]),
+            "required": column(["x", "y"], [None]),
+            "share": pd.Series(column([0.0, 1.0, 0.5, None], [1.0000001, -1e-12, 2.0]), dtype="float64"),
+            "count": pd.Series(numbers, dtype="float64"),
+            "word": column(["a", "b", None], ["c", "A", ""]),
+            "start": pd.Series([hour + HOUR / 4 for hour in hours], dtype="datetime64[us, UTC]"),
+            "end": pd.Series([hour + random.choice([HOUR / 4, HOUR / 2] if random.random() >= fault else [HOUR / 8]) for hour in hours],
+                             dtype="datetime64[us, UTC]"),
+            "left": pd.Series(column([3, None], [4]), dtype="float64"),
+            "right": pd.Series(column([3, None], [2]), dtype="float64"),
+        }
+    )  # fmt: skip
+
+
+JUDGED = [
+    Check("required", not_null("required")),
+    Check("share", between(0, 1, "share")),
+    Check("count", between(0, None, "count")),
+    Check("top", between(None, 2, "count")),
+    Check("word", one_of("word", "a", "b")),
+    Check("order", at_least("end", "start")),
+    Check("strict", greater("end", "hour")),
+    Check("same", equal("left", "right")),
+    Check("several", [*between(0, 1, "share"), *one_of("word", "a", "b"), *not_null("required")]),
+    Check("unique", unique("hour", "key")),
+]
+
+
+def judge(
+    sound: Project, frame: pd.DataFrame, small_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, CheckResult]:
+    monkeypatch.setattr(evaluation, "SMALL_BATCH_ROWS", small_rows)
+    with changed(sound) as session:
+        session._connection.register("frame_rows", frame)
+        session._connection.execute("CREATE TEMP TABLE judged_rows AS SELECT * FROM frame_rows")
+        rows = ibis.table({name: str(kind) for name, kind in ibis.memtable(frame).schema().items()}, name="judged_rows")
+        suite = Suite("executions", JUDGED, {"rows": lambda _: rows}, lambda _: pd.DataFrame())
+        source = source_of(sound, session, "executions")
+        return {result.check.name: result for result in evaluate(suite, source)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_warehouse_and_great_expectations_judge_the_same_rows(
+    sound: Project, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """A batch judged whole by Great Expectations, and the same one counted by the warehouse as a large one is."""
+    frame = random_frame(Random(seed), 300)
+    small = judge(sound, frame, 10**6, monkeypatch)
+    # `evaluate` looks at the size of the asset's own table; a limit below it makes every batch large
+    large = judge(sound, frame, 20, monkeypatch)
+    for name, result in small.items():
+        assert large[name].hours == result.hours, name
+        assert bool(len(large[name].samples)) == bool(len(result.samples))
+    by_hand = {
+        "required": frame["required"].isna(),
+        "share": (frame["share"] < 0) | (frame["share"] > 1),
+        "word": frame["word"].notna() & ~frame["word"].isin(["a", "b"]),
+        "order": frame["end"] < frame["start"],
+        "same": frame["left"].notna() & frame["right"].notna() & (frame["left"] != frame["right"]),
+        "unique": frame.duplicated(["hour", "key"], keep=False),
+    }
+    for name, broken in by_hand.items():
+        counts = frame[broken].groupby("hour").size()
+        sizes = frame.groupby("hour").size()
+        expected = [HourResult(hour, int(sizes.get(hour, 0)), int(counts.get(hour, 0))) for hour in HOURS]
+        assert list(small[name].hours) == expected, name
+
+
+def test_a_check_that_breaks_does_not_disturb_the_others_of_a_large_batch(
+    sound: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "SMALL_BATCH_ROWS", 5)
+    statement = (
+        f"UPDATE executions SET status = 'nonsense', confidence = 7 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
+    )
+    with changed(sound, statement) as session:
+        results = results_of(sound, session, "executions")
+    assert red(results) == {"statuses_are_known", "shares_are_between_0_and_1"}
+    assert len(results["statuses_are_known"].samples) <= 10
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+
+
+def history(session: Session, asset: str) -> list[tuple]:
+    return session.query(
+        "SELECT hour, expectation, success, element_count, unexpected_count, severity FROM expectation_results "
+        "WHERE asset = ? ORDER BY ALL", [asset]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("asset", ["executions", "system_health"])
+def test_every_check_of_every_hour_is_kept_once(sound: Project, asset: str) -> None:
+    with changed(sound) as session:
+        for hours in (HOURS, HourRange.of(HIT), HOURS):
+            source = source_of(sound, session, asset, hours)
+            write_history(session, asset, source, evaluate(SUITES[asset], source))
+        kept = history(session, asset)
+    assert {(row[0], row[1]) for row in kept} == {
+        (hour, check.name) for hour in HOURS for check in SUITES[asset].checks
+    }
+    assert len(kept) == len(HOURS) * len(SUITES[asset].checks)
+    assert all(row[2] and row[4] == 0 for row in kept)
+
+
+def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(sound: Project) -> None:
+    broken = f"UPDATE executions SET confidence = 2 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
+    with changed(sound, broken) as session:
+        source = source_of(sound, session, "executions")
+        write_history(session, "executions", source, evaluate(SUITES["executions"], source))
+        source = source_of(sound, session, "executions", HourRange.of(HIT + HOUR))
+        write_history(session, "executions", source, evaluate(SUITES["executions"], source))
+        failed = [row for row in history(session, "executions") if not row[2]]
+        (rows,) = session.query("SELECT count(*) FROM executions WHERE hour = ?", [HIT])
+    assert failed == [(HIT, "shares_are_between_0_and_1", False, rows[0], rows[0], "error")]
+
+
+def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> None:
+    names = ["statuses_are_known", "every_line_is_a_row"]
+    with changed(sound) as session:
+        source = source_of(sound, session, "executions")
+        results = evaluate(SUITES["executions"], source, names)
+        write_history(session, "executions", source, results)
+        assert {row[1] for row in history(session, "executions")} == set(names)
+    assert {result.check.name for result in results} == set(names)
+
+
+# -- declarations ------------------------------------------------------------------------------------------------------
+
+
+def test_every_asset_of_the_lineage_has_a_suite() -> None:
+    computed = {"health_components", "agent_health", "system_health", "raw_logs"}
+    assert set(SUITES) == computed | set(RECORD_TABLES)
+
+
+def test_the_names_of_a_suites_checks_are_sentences_and_differ() -> None:
+    for asset, suite in SUITES.items():
+        names = [check.name for check in suite.checks]
+        assert len(names) == len(set(names)), asset
+        for check in suite.checks:
+            assert len(check.name.split("_")) >= 3, check.name
+            assert check.severity in ("error", "warn")
+            assert check.expectations
+            assert not check.is_uniqueness or len(check.expectations) == 1
+
+
+@pytest.mark.parametrize("asset", SUITES)
+def test_the_keys_that_a_table_declares_are_watched(asset: str) -> None:
+    """Identity is not enforced by an index, so a check has to."""
+    watched = [set(check.expectations[0].columns) for check in SUITES[asset].checks if check.is_uniqueness]
+    key = {column.name for column in ALL_TABLES[asset].__table__.primary_key}
+    counted = {"there_is_one_row_per_hour", "every_line_is_a_row", "every_line_is_accounted_for"}
+    assert key in watched or counted & {check.name for check in SUITES[asset].checks}
