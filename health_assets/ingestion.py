@@ -4,14 +4,14 @@ What belongs here: deciding which files to read, and sending every line to its t
 and the account of what each file holds (`warehouse.ledger`).
 
 How it stays exact. The ledger knows, for every file, kind of record and hour, a digest of the lines. A new or changed
-file is read; what it holds for the hours asked for goes straight into the tables, what it holds for other hours is only
-counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is always
-either as it was or as a clean rebuild would make it.
+file is read once; what it holds for the hours asked for goes straight into the tables, what it holds for other hours is
+only counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is
+always either as it was or as a clean rebuild would make it.
 """
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,19 +101,23 @@ def ingest(
         return is_in_reach and TABLE_OF_RECORD[part.record_type] in tables
 
     new, changed = ledger.unread(files)
-    if changed:
-        report.add_read(changed, _compare(ledger, changed))
+    fresh = [*new, *changed]
+    before = {entry.part: entry for entry in ledger.entries(changed)}
     ledger.unload_damaged(hours, tables)
+    not_loaded = set(ledger.not_loaded())
+    ledger.unload(part for part in before if is_asked(part))
     waiting = {part: lines for part, lines in ledger.waiting(span, tables, present).items() if is_asked(part)}
     _require(waiting, present)
     ledger.delete_rows(waiting)
-    found = _read(session, files, new, waiting, is_asked, targets)
-    report.add_read([file for file in files if file.source_file in _files_of(found) and file not in changed], found)
-    own = {part: lines for part, lines in found.items() if part.source_file in _names(new)}
-    ledger.write(new, [Entry(part, lines, is_asked(part)) for part, lines in own.items()])
+    found = _read(session, files, _names(fresh), waiting, is_asked, targets)
+    report.add_read([file for file in files if file.source_file in _files_of(found)], found)
+    after = {part: lines for part, lines in found.items() if part.source_file in _names(fresh)}
     ledger.mark_loaded(waiting)
+    ledger.forget(changed)
+    ledger.write(fresh, _entries(before, after, is_asked))
 
-    touched = {part.hour for part in (*waiting, *own) if is_asked(part)}
+    late = {part for part in before.keys() | after.keys() if _lines_of(before, part) != after.get(part, NO_LINES)}
+    touched = {part.hour for part in late | (not_loaded & waiting.keys()) if is_asked(part)}
     first = session.first_event_hour() or hours.start
     never_built = {
         hour for hour in span if (hour >= first or hour in hours) and any(hour not in done for done in built.values())
@@ -202,17 +206,22 @@ def _rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[
     return hours
 
 
-def _compare(ledger: Ledger, changed: Sequence[RawFile]) -> dict[Part, Lines]:
-    """Read changed files, and mark exactly the parts that differ from before as not loaded; gives all their parts."""
-    now = _parts(changed, contents(changed))
-    before = {entry.part: entry for entry in ledger.entries(changed)}
+def _lines_of(entries: Mapping[Part, Entry], part: Part) -> Lines:
+    return entries[part].lines if part in entries else NO_LINES
+
+
+def _entries(
+    before: Mapping[Part, Entry], after: Mapping[Part, Lines], is_asked: Callable[[Part], bool]
+) -> list[Entry]:
+    """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
     entries = []
-    for part in before.keys() | now.keys():
-        lines, old = now.get(part, NO_LINES), before.get(part, Entry(part, NO_LINES, is_loaded=False))
-        entries.append(Entry(part, lines, old.is_loaded and lines == old.lines, old.superseded))
-    ledger.forget(changed)
-    ledger.write(changed, entries)
-    return now
+    for part in before.keys() | after.keys():
+        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part, NO_LINES, is_loaded=False))
+        if is_asked(part):
+            entries += [Entry(part, lines, is_loaded=True)] if lines.count else []
+        else:
+            entries.append(Entry(part, lines, old.is_loaded and lines == old.lines, old.superseded))
+    return entries
 
 
 def _require(waiting: dict[Part, int], present: set[str]) -> None:
@@ -227,21 +236,20 @@ def _require(waiting: dict[Part, int], present: set[str]) -> None:
 def _read(
     session: Session,
     files: Sequence[RawFile],
-    new: Sequence[RawFile],
+    fresh: set[str],
     waiting: dict[Part, int],
     is_asked: Callable[[Part], bool],
     targets: Targets,
 ) -> dict[Part, Lines]:
-    """Read new files and those with waiting parts once, and send every line that is asked for to its table."""
-    new_names = _names(new)
-    needed = new_names | {part.source_file for part, lines in waiting.items() if lines}
+    """Read fresh files and those with waiting parts once, and send every line that is asked for to its table."""
+    needed = fresh | {part.source_file for part, lines in waiting.items() if lines}
     reading = [file for file in files if file.source_file in needed]
     if not reading:
         return {}
 
     def is_wanted(source_file: str, record_type: str, hour: datetime) -> bool:
         part = Part(source_file, record_type, hour)
-        return part in waiting or (source_file in new_names and is_asked(part))
+        return is_asked(part) if source_file in fresh else part in waiting
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))

@@ -128,6 +128,7 @@ def with_a_folder_as_warehouse(project: Project) -> None:
 
 
 def without_a_needed_log(project: Project) -> None:
+    project.materialise(HOURS)  # so that the warehouse knows this raw root
     (project.raw / "deep" / "a.jsonl").unlink()
 
 
@@ -167,7 +168,7 @@ CASES = [
         keeps_warehouse=False,
     ),
     Case(
-        "somebody else's DuckDB", "not a Health Assets warehouse", with_somebody_elses_database, keeps_warehouse=False
+        "somebody else's DuckDB", "no.* Health Assets warehouse", with_somebody_elses_database, keeps_warehouse=False
     ),
     Case("a damaged warehouse", "health.duckdb", with_a_damaged_warehouse, keeps_warehouse=False),
     Case("a warehouse that is cut off", "health.duckdb", with_a_cut_off_warehouse, keeps_warehouse=False),

@@ -213,7 +213,11 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(tm
 def late_logs_tick(project: Project) -> list[HourRange]:
     """What the sensor asks for now, materialised as its runs do."""
     sensor = late_logs_sensor("job", project.settings)
-    asked = sensor(dg.build_sensor_context(resources={"pipeline": project.pipeline}))
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        dg.build_sensor_context(instance=instance, resources={"pipeline": project.pipeline}) as context,
+    ):
+        asked = sensor(context)
     ranges = []
     for request in [] if isinstance(asked, dg.SkipReason) else asked.run_requests:
         assert ONLY_STALE_TAG in request.tags

@@ -74,12 +74,10 @@ def _many_hours(
     by_agent = {"group_by": "agent_id", "order_by": "hour"}
     sliding = ibis.window(preceding=window_hours - 1, following=0, **by_agent)
     so_far = ibis.window(preceding=None, following=0, **by_agent)
-    slid = [name for name in SUMS if name != "executions"]  # a frame is dear, and executions are the sum of two others
     sums = filled.select(
         "hour", "agent_id", last_seen=filled.seen.max().over(so_far),
-        **{name: ibis.coalesce(filled[name].sum().over(sliding), 0).cast("int64") for name in slid},
+        **{name: ibis.coalesce(filled[name].sum().over(sliding), 0).cast("int64") for name in SUMS},
     )  # fmt: skip
-    sums = sums.mutate(executions=sums.successes + sums.failures)
     asked = sums.filter(sums.hour >= hours.start)
     is_listed = listed_agents.select("agent_id", is_listed=ibis.literal(True))
     joined = lookup(lookup(asked, last_seen_before, "agent_id"), is_listed, "agent_id")

@@ -140,6 +140,11 @@ class Ledger:
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))
 
+    def unload(self, parts: Iterable[Part]) -> None:
+        """Mark parts as not loaded."""
+        for values in _by_record(parts):
+            self._session.query(f"UPDATE raw_logs SET is_loaded = false FROM {_CHOSEN} WHERE {_MATCHES}", values)
+
     def unload_damaged(self, hours: HourRange, tables: Sequence[str]) -> None:
         """Mark parts whose rows in the tables are not as many as the ledger says as not loaded."""
         for table in tables:
