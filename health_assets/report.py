@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -52,6 +52,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     def count(sql: str) -> int:
         return session.query(f"{sql} WHERE hour >= ? AND hour < ?", span)[0][0]
 
+    rejected = count("SELECT count(*) FROM rejected_records")
     executions = count("SELECT count(*) FROM executions")
     scores = count("SELECT count(*) FROM agent_health")
     agents = count("SELECT count(DISTINCT agent_id) FROM agent_health")
@@ -60,7 +61,12 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} new or changed files, "
         f"kept {outcome.lines_read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
-    console.print(f"  hold {executions:,} executions, {scores:,} scores of {agents:,} agents")
+    console.print(
+        f"  these hours hold {executions:,} executions, {rejected:,} rejected lines, "
+        f"{scores:,} scores of {agents:,} agents"
+    )
+    if outcome.hours.end > datetime.now(UTC):
+        console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
     _print_rejections(console, session, span)
     for asset, check, severity, unexpected in outcome.failed_checks:
         colour = "red" if severity == "ERROR" else "yellow"

@@ -167,9 +167,7 @@ CASES = [
         with_another_warehouse_file(b"dear diary\n" * 1000),
         keeps_warehouse=False,
     ),
-    Case(
-        "somebody else's DuckDB", "no.* Health Assets warehouse", with_somebody_elses_database, keeps_warehouse=False
-    ),
+    Case("somebody else's DuckDB", "no.* Health Assets warehouse", with_somebody_elses_database, keeps_warehouse=False),
     Case("a damaged warehouse", "health.duckdb", with_a_damaged_warehouse, keeps_warehouse=False),
     Case("a warehouse that is cut off", "health.duckdb", with_a_cut_off_warehouse, keeps_warehouse=False),
     Case("a folder in place of the warehouse", "health.duckdb", with_a_folder_as_warehouse, keeps_warehouse=False),
