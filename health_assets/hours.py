@@ -12,6 +12,7 @@ from health_assets.errors import HealthAssetsError
 
 HOUR = timedelta(hours=1)
 KEY_FORMAT = "%Y-%m-%d-%H:%M"
+FIRST_YEAR, LAST_YEAR = 2000, 2099
 
 
 def floor_hour(moment: datetime) -> datetime:
@@ -23,11 +24,13 @@ def parse_hour(text: str) -> datetime:
     """Read `2026-06-07T13`, `2026-06-07T13:00`, `2026-06-07` or a partition key `2026-06-07-13:00` as an hour in UTC.
 
     Raises:
-        HealthAssetsError: the text is not a whole hour.
+        HealthAssetsError: the text is not a whole hour of the years 2000 to 2099.
     """
     moment = _parse_key(text) or _parse_iso(text)
     if moment is None or moment != floor_hour(moment):
         raise HealthAssetsError(f"{text!r} is not a whole hour in UTC; write it like 2026-06-07T13")
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise HealthAssetsError(f"{text!r} is not in the years {FIRST_YEAR} to {LAST_YEAR}, of which logs are taken")
     return moment
 
 

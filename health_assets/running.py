@@ -14,6 +14,7 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from sqlalchemy.exc import OperationalError
 
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
@@ -81,7 +82,23 @@ def step_count(settings: Settings) -> int:
 
 @contextmanager
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    """The user's Dagster instance, where the run is about the warehouse that it shows; else one for this run alone."""
+    """The user's Dagster instance, where the run is about the warehouse that it shows; else one for this run alone.
+
+    Raises:
+        HealthAssetsError: Dagster cannot keep its own records, for want of space.
+    """
+    try:
+        with _opened_instance(settings) as instance:
+            yield instance
+    except (OSError, OperationalError) as error:
+        folder = os.getenv("DAGSTER_HOME") or tempfile.gettempdir()
+        raise HealthAssetsError(
+            f"cannot keep Dagster's records of the run in {folder}, is the disk full? {str(error).splitlines()[0]}"
+        ) from error
+
+
+@contextmanager
+def _opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     is_own_warehouse = settings.warehouse == load_settings().warehouse
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-dagster-"))

@@ -1,6 +1,7 @@
 """Whatever the order in which logs arrive and hours are materialised, the end is the same as of a clean rebuild."""
 
 import gzip
+import multiprocessing
 import os
 import shutil
 import sys
@@ -593,6 +594,34 @@ def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
         one_by_one.materialise(HourRange.of(hour))
     for table in ("agent_health", "system_health"):
         assert_same_tables({table: one_by_one.rows(table)}, {table: whole.rows(table, asked)})
+
+
+# -- writers at the same time ----------------------------------------------------------------------------------------------
+
+
+def _materialise(folder: str, targets: dict[str, Any], first: int, count: int) -> None:
+    Project(Path(folder), targets, 4, 8).materialise(hours_from(START + first * HOUR, count))
+
+
+def test_runs_at_the_same_time_wait_for_each_other_and_end_like_a_clean_rebuild(tmp_path: Path) -> None:
+    random = Random(6)
+    project = Project(tmp_path / "project", random_targets(random), 4, 8)
+    for name, lines in cut_into_files(random, random_lines(random, 1000, 24)).items():
+        project.write_log(name, lines, modified=START)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["projects"])
+    runs = [
+        context.Process(target=_materialise, args=(str(project.folder), project.targets, first, count))
+        for first, count in [(0, 10), (8, 12), (16, 8)]
+    ]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert [run.exitcode for run in runs] == [0, 0, 0]
+    hours = hours_from(START, 24)
+    assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())
+    assert_lines_are_conserved(project)
 
 
 # -- windows -------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -12,9 +13,11 @@ from typing import Any
 
 import pytest
 import reference
+from health_assets.logs.files import list_files
 from logs_made import START, Record, execution, line, trigger
 from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, hours_from
 
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
 
 RAW_BYTES = 64 << 10
@@ -642,6 +645,13 @@ def test_files_of_other_kinds_are_left_alone(project: Project) -> None:
     report = project.ingest(HourRange.of(START))
     assert report.files_read == ["folder.jsonl/in it.jsonl"]
     assert executions(project) == ["e1"]
+
+
+def test_a_pipe_that_is_named_like_a_log_is_left_alone_or_named(project: Project) -> None:
+    """Whoever opened it would wait for a writer for ever."""
+    os.mkfifo(project.raw / "pipe.jsonl")
+    with suppress(HealthAssetsError):
+        assert [file.source_file for file in list_files(project.raw)] == []
 
 
 def test_logs_are_found_through_links_and_a_link_that_leads_back_is_no_trap(project: Project, tmp_path: Path) -> None:

@@ -334,8 +334,10 @@ class Warehouse:
             isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         ):
             return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
-        if "memory_limit" in text or ("memory limit" in text.lower() and isinstance(error, duckdb.ParserException)):
+        if isinstance(error, duckdb.ParserException) and "memory" in text.lower():
             return f"HEALTH_MEMORY_LIMIT: {self._memory_limit!r} is not an amount of memory; write it like 2GB"
+        if "corrupt" in text.lower() or "checksum" in text.lower():
+            return f"the warehouse {self.path} is damaged; move it away and build it again from the raw logs: {text}"
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
         if isinstance(error, duckdb.IOException) and self.exists and not self.path.is_dir():
