@@ -18,6 +18,9 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+MERGE_TAG = "tag:yaml.org,2002:merge"
+
+
 class AgentTargets(BaseModel):
     """The targets of one agent; the defaults are the contract's (section 3)."""
 
@@ -27,7 +30,7 @@ class AgentTargets(BaseModel):
     expected_failures_per_hour: NotNegative = 1.0
     expected_runtime_s: Positive | None = None
     deviation_allowed: Positive = 0.2
-    n_full: Annotated[int, Field(ge=1)] = 20
+    n_full: Annotated[int, Field(ge=1, le=10**12)] = 20
     long_running_factor: Positive = 5.0
     stability_threshold: Annotated[float, Field(ge=1e-6, allow_inf_nan=False)] = 15.0
     sla_breach_threshold: Positive = 5.0
@@ -131,13 +134,17 @@ def _validated(path: Path, owner: str, values: dict) -> AgentTargets:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML lets a later key silently replace an earlier one; an agent listed twice must be an error instead."""
+    """Keys are names, as they are written (`no` is not false), and a name that stands twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
-            seen.add(key)
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a name", key.start_mark)
+            if key.tag == MERGE_TAG:
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
+            seen.add(key.value)
+            key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import reference
-from health_assets.logs.files import list_files
 from logs_made import START, Record, execution, line, trigger
 from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, hours_from
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
+from health_assets.logs.files import list_files
 
 RAW_BYTES = 64 << 10
 AT = START + HOUR / 2

@@ -12,11 +12,12 @@ import ibis
 import pandas as pd
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, describe
 
+NEARBY_ROWS = 1_000_000
 _DUCKDB_TYPES = {"DOUBLE PRECISION": "DOUBLE"}
 
 
@@ -72,15 +73,28 @@ def scored_agents(source: Source) -> ir.Table:
 
 
 def ids_in_several_hours(source: Source) -> ir.Table:
-    """Rows whose id also stands in another of the hours checked, or in the hour before or after them.
-
-    Looking further back would compare every row with a week of rows, to find what mostly happens at an hour's edge.
-    """
+    """Rows whose id also stands in another of the hours checked, the hour after them, or nearby hours before them."""
     key, _ = ID_OF_TABLE[source.asset]
-    nearby = source.session.hours_of(source.asset, source.hours.extended_back(1).extended_forward(1))
+    nearby = source.session.hours_of(source.asset, _with_nearby_hours(source).extended_forward(1))
     counted = nearby.group_by(key).aggregate(hours_with_id=lambda row: row.hour.nunique())
     repeated = counted.filter(counted.hours_with_id > 1)
     return source.rows().inner_join(repeated, key).select("hour", "source_file", "line_number", key, "hours_with_id")
+
+
+def _with_nearby_hours(source: Source) -> HourRange:
+    """The hours checked and as much of the look-back before them as has no more than `NEARBY_ROWS` rows.
+
+    Comparing each row with a week of rows would cost more than all else where an hour has millions.
+    """
+    span = source.hours.extended_back(source.lookback_hours)
+    rows = source.by_hour(f"SELECT hour, count(*) FROM {source.asset}", hours=span)
+    start, total = source.hours.start, 0
+    while start > span.start:
+        total += rows.get(start - HOUR, (0,))[0]
+        if total > NEARBY_ROWS:
+            break
+        start -= HOUR
+    return HourRange(start, source.hours.end)
 
 
 # -- facts by hour ---------------------------------------------------------------------------------------------------

@@ -160,7 +160,8 @@ def _shown(columns: Sequence[str], checks: Sequence[Check]) -> list[str]:
 
 
 def _samples(broken: pd.DataFrame, check: Check) -> pd.DataFrame:
-    return broken[_shown(broken.columns, [check])].head(SAMPLE_ROWS)
+    samples = broken[_shown(broken.columns, [check])].head(SAMPLE_ROWS)
+    return samples.drop(columns=[name for name in samples.columns if (samples[name].astype(str) == "").all()])
 
 
 Counts = dict[datetime, dict[int, tuple[int, int]]]
@@ -206,7 +207,7 @@ def _offending(rows: ir.Table, check: Check, session: Session) -> pd.DataFrame:
 
 _IDENTITY = (
     "hour", "agent_id", "execution_id", "trigger_id", "call_id", "source_file", "line_number", "state",
-    "missing_columns",
+    "missing_columns", "changed_columns",
 )  # fmt: skip
 
 

@@ -219,6 +219,8 @@ class Warehouse:
                 f"a warehouse of {scheme}:// is not supported yet; name a DuckDB file or duckdb:///path"
             )
         self.path = Path(rest.removeprefix("/") if separator else url)
+        if self.path.name == ":memory:":
+            raise HealthAssetsError("a warehouse in memory would be forgotten between two steps; name a file")
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
 

@@ -313,7 +313,7 @@ class MaterializedHour(Hourly, table=True):
 
     __tablename__ = "materialized_hours"
 
-    asset: str = _text("Asset.", key=True)
+    asset: str = _text("Asset that was materialised.", key=True)
     rows: int = _count("Rows that the hour has.")
     materialized_at: datetime = _at("When it was last materialised.")
     changed_at: datetime | None = _at("When its rows last changed; null while it has never had any.", nullable=True)
