@@ -151,6 +151,8 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[st
         error = failure.error
         while error and error.cause:
             error = error.cause
+        if error and error.cls_name == "DagsterExecutionInterruptedError":
+            return f"stopped during {event.step_key}; the steps before it are kept, run it again for the rest"
         if error and error.cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {error.to_string()}"
     errors = [
