@@ -215,7 +215,11 @@ def _breaks_by_hand() -> Iterator[Break]:
         yield Break(table, f"{key}_is_in_one_hour_only", (f"UPDATE {{asset}} SET {key} = {other} WHERE {{row}}",), 1,
                     frozenset(), (key, "hours_with_id"))  # fmt: skip
     yield Break("raw_logs", "every_line_is_accounted_for", ("UPDATE {asset} SET lines = lines + 1 WHERE {row}",))
-    yield Break("raw_logs", "every_line_is_accounted_for", ("DELETE FROM {asset} WHERE source_file = '2.jsonl' AND record_type = 'signals'",))
+    yield Break(
+        "raw_logs",
+        "every_line_is_accounted_for",
+        ("DELETE FROM {asset} WHERE source_file = '2.jsonl' AND record_type = 'signals'",),
+    )
     yield Break("rejected_records", "few_lines_are_rejected",
                 ("UPDATE raw_logs SET lines = 100 WHERE record_type = 'rejected' AND hour = TIMESTAMPTZ '{hit}'",), 1,
                 frozenset({"every_line_is_a_row"}), ("rejected_share",))  # fmt: skip

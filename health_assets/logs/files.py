@@ -73,12 +73,18 @@ def list_files(root: Path) -> list[RawFile]:
             subfolders.clear()
             continue
         visited.add(real)
-        found += [_stat(root, Path(folder, name)) for name in names if LOG_NAME.search(name)]
+        paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
+        found += [_stat(root, path) for path in paths if _is_file(path)]
     return sorted(found, key=lambda file: file.source_file)
 
 
 def _cannot_list(error: OSError) -> None:
     raise HealthAssetsError(f"cannot list the raw logs in {error.filename}: {error.strerror}") from error
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file, or a link that leads nowhere (which must be told); a pipe or a device is no log."""
+    return path.is_file() or not path.exists()
 
 
 def _stat(root: Path, path: Path) -> RawFile:
