@@ -208,7 +208,9 @@ def test_the_lineage_shows_every_asset_with_its_checks(
 def test_the_page_of_an_asset_shows_its_description_columns_owners_and_rows(
     browser: WebDriver, look: Callable[[str, Callable[[], Found]], Found]
 ) -> None:
-    text = look("/assets/agent_health?view=overview", lambda: _complete(browser, "Row count", "Owners", "health_score"))
+    text = look(
+        "/assets/agent_health?view=overview", lambda: _complete(browser, "Row count", "Owners", "null when inactive")
+    )
     assert "The Agent Health Model" in text
     assert "agent-platform" in text
     assert "Health score, 0 to 100; null when inactive." in text
