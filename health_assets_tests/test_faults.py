@@ -290,7 +290,7 @@ def test_a_locked_warehouse_is_waited_for_and_then_its_holder_is_named(filled: P
 
 def test_a_warehouse_that_comes_free_in_time_is_used(filled: Project, tmp_path: Path) -> None:
     project = copy_of(filled, tmp_path / "project")
-    with held_by_another_process(project.warehouse_path, 15):
+    with held_by_another_process(project.warehouse_path, 8):
         done = command(*materialise_arguments(project, LATER))
     assert done.returncode == 0, done.stderr
     assert project.query("SELECT count(*) FROM executions") == [(12,)]
