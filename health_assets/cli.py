@@ -70,7 +70,8 @@ def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> 
 def _materialize(settings: Settings, hours: HourRange) -> None:
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
-        from health_assets.report import print_fleet, print_outcome, progress_bar
+        from health_assets.report import print_health
+        from health_assets.report.run import print_outcome, progress_bar
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings)
@@ -78,10 +79,9 @@ def _materialize(settings: Settings, hours: HourRange) -> None:
         outcome = run_hours(settings, hours, on_event)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
-    with Pipeline.of(settings).open().read() as session:
+    with Pipeline(settings).open().read() as session:
         print_outcome(console, outcome, session)
-        console.print()
-        print_fleet(console, session, hours)
+        print_health(console, session, hours)
     if outcome.error is not None:
         raise HealthAssetsError(outcome.error)
 

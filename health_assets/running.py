@@ -64,7 +64,7 @@ def run_hours(settings: Settings, hours: HourRange, on_event: Callable[[dg.Dagst
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     # few partitions: Dagster lists all of them for every check
-    definitions = build_definitions(settings, hours.extended_back(settings.lookback_hours))
+    definitions = build_definitions(settings, hours.extended_back(settings.reach_hours))
     job = definitions.resolve_job_def(JOB)
     with _instance(settings) as instance, listening(on_event):
         start = time.perf_counter()

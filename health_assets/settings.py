@@ -44,8 +44,34 @@ class Settings(BaseSettings):
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
     run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")
 
+    # sources 4, 5 and 2
+    model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
+    model_degraded_threshold: float = Field(0.7, ge=0, le=1, description="A model whose score is below it is degraded.")
+    weight_confidence: float = Field(1.0, ge=0, le=1, description="Weight of the confidence signal.")
+    weight_loop_detection: float = Field(1.0, ge=0, le=1, description="Weight of the loop detection signal.")
+    weight_tool_correctness: float = Field(0.8, ge=0, le=1, description="Weight of the tool correctness signal.")
+    weight_coherence: float = Field(1.0, ge=0, le=1, description="Weight of the coherence signal.")
+    flag_threshold: float = Field(0.5, ge=0, le=1, description="A trace whose risk is above it is flagged.")
+    pass_threshold: float = Field(0.5, ge=0, le=1, description="Lowest session score that passes.")
+    top_k_share: float = Field(0.15, gt=0, le=1, description="Share of a session's traces that makes its tail.")
+    ensemble_weight: float = Field(0.1, ge=0, le=1, description="Weight of a session's single worst trace.")
+    evaluation_window_hours: int | None = Field(
+        None, ge=1, le=24 * 366, description="Window of the reliability evaluation; by default the evaluation window."
+    )
+    registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
+
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":
         if self.lookback_hours < self.window_hours:
             raise ValueError(f"the look-back is shorter than the window of {self.window_hours} h")
         return self
+
+    @property
+    def evaluation_hours(self) -> int:
+        """Length of the window of the reliability evaluation."""
+        return self.evaluation_window_hours or self.window_hours
+
+    @property
+    def reach_hours(self) -> int:
+        """How many hours of events, ending with its own, the results for an hour depend on."""
+        return max(self.lookback_hours, 2 * self.window_hours, self.evaluation_hours)

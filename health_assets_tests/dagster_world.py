@@ -117,7 +117,7 @@ class World:
 
     def resources(self) -> dict[str, Pipeline]:
         """The resource that assets, checks, schedules and sensors ask for."""
-        return {"pipeline": Pipeline.of(self.settings)}
+        return {"pipeline": Pipeline(self.settings)}
 
     def definitions(self) -> dg.Definitions:
         """The real definitions for this world, for a few weeks around noon: Dagster lists all hours for every check."""

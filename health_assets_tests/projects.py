@@ -18,9 +18,11 @@ from typing import Any
 import dagster as dg
 import yaml
 
-from health_assets.defs.assets import ONLY_STALE_TAG, all_assets
+from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
 from health_assets.ingestion import IngestReport, ingest
 from health_assets.logs.files import list_files
@@ -40,7 +42,7 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes
     "rejected": "rejected_records",
 }
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
-RESULT_TABLES = (*RECORD_TABLES, "health_components", "agent_health", "system_health")
+RESULT_TABLES = (*RECORD_TABLES, *DERIVED)
 """Every table whose rows follow from the logs and the targets alone."""
 
 Row = dict[str, Any]
@@ -103,7 +105,7 @@ class Project:
 
     @property
     def pipeline(self) -> Pipeline:
-        return Pipeline.of(self.settings)
+        return Pipeline(self.settings)
 
     @property
     def warehouse(self) -> Warehouse:

@@ -31,8 +31,8 @@ from dagster_world import (
 )
 
 import health_assets.definitions
-from health_assets.defs.assets import ONLY_STALE_TAG
 from health_assets.defs.build import FRESHNESS_JOB, JOB
+from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
 
@@ -220,7 +220,7 @@ def test_a_file_that_grew_and_one_delivered_twice_leave_the_tables_of_a_clean_re
 def test_a_line_added_to_a_file_of_many_hours_touches_only_its_hour(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    world = World.at(tmp_path / "world", window_hours=2, lookback_hours=2)
+    world = World.at(tmp_path / "world", window_hours=1, lookback_hours=2)
     day = [line for hour in BUILT for line in lines_of_hour(hour)]
     world.write("day.jsonl", day)
     world.materialize(BUILT)

@@ -52,7 +52,7 @@ def demo(samples: Samples) -> Demo:
     settings = Settings().model_copy(update=given)
     outcome = run_hours(settings, samples.hours, lambda _: None)
     assert outcome.error is None, outcome.error
-    with Pipeline.of(settings).open().read() as session:
+    with Pipeline(settings).open().read() as session:
         health = session.table("agent_health")
         agents = session.arrow(health.filter(health.hour == samples.hours.end - HOUR)).to_pylist()
         reasons = session.query("SELECT reason FROM rejected_records")

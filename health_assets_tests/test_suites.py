@@ -11,6 +11,7 @@ import pytest
 from logs_made import AGENTS, START, execution, line, random_lines, trigger
 from projects import RECORD_TABLES, Project, hours_from
 
+from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
 from health_assets.quality import evaluation
 from health_assets.quality.batches import Source
@@ -58,7 +59,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def source_of(project: Project, session: Session, asset: str, hours: HourRange = HOURS) -> Source:
     targets = load_targets(project.settings.targets)
-    return Source(asset, session, hours, targets, project.window_hours, project.lookback_hours)
+    return Source(asset, session, hours, targets, project.settings)
 
 
 class Undo(Exception):
@@ -528,8 +529,7 @@ def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> Non
 
 
 def test_every_asset_of_the_lineage_has_a_suite() -> None:
-    computed = {"health_components", "agent_health", "system_health", "raw_logs"}
-    assert set(SUITES) == computed | set(RECORD_TABLES)
+    assert list(SUITES) == ["raw_logs", *RECORD_TABLES, *DERIVED]
 
 
 def test_the_names_of_a_suites_checks_are_sentences_and_differ() -> None:

@@ -50,7 +50,7 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
             prune_runs_schedule(),
         ],
         sensors=[late_logs_sensor(JOB, settings)],
-        resources={"pipeline": Pipeline.of(settings)},
+        resources={"pipeline": Pipeline(settings)},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )

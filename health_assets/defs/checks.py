@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pandas as pd
 
-from health_assets.defs.assets import POOL
 from health_assets.defs.partitions import run_hours
-from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.pipeline import PipelineResource, readable_failures
+from health_assets.defs.specs import POOL
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.planning import newest_finished_hour
 from health_assets.quality.batches import Source
@@ -29,13 +29,13 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
         can_subset=True,
         pool=POOL,
     )
-    def _checks(context: dg.AssetCheckExecutionContext, pipeline: Pipeline) -> Iterator[dg.AssetCheckResult]:
+    def _checks(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
         hours = run_hours(context)
         names = [key.name for key in context.selected_asset_check_keys]
         with readable_failures():
             targets = pipeline.load_targets()
         with pipeline.write() as session:
-            source = Source(suite.asset, session, hours, targets, pipeline.window_hours, pipeline.lookback_hours)
+            source = Source(suite.asset, session, hours, targets, pipeline.settings)
             results = evaluate(suite, source, names)
             write_history(session, suite.asset, source, results)
         for result in results:
@@ -91,7 +91,7 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialised, however fresh a backfill of an old one looks."""
 
     @dg.asset_check(asset="system_health", name="newest_hour_is_in_time", pool=POOL)
-    def newest_hour_is_in_time(pipeline: Pipeline) -> dg.AssetCheckResult:
+    def newest_hour_is_in_time(pipeline: PipelineResource) -> dg.AssetCheckResult:
         """The newest hour that ended long enough ago has been materialised."""
         due = newest_finished_hour(datetime.now(UTC), late_after)
         with pipeline.write() as session:

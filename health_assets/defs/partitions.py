@@ -1,5 +1,6 @@
 """The hourly partitions of every asset, and the hours of a run."""
 
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -45,3 +46,11 @@ def run_hours(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext)
         raise dg.Failure("this run has no hour; choose a partition or a range of partitions", allow_retries=False)
     window = context.partition_time_window
     return HourRange(window.start.astimezone(UTC), window.end.astimezone(UTC))
+
+
+def log_earlier_hours(
+    context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourRange
+) -> None:
+    """Tell Dagster about hours of the look-back that were built besides those asked for."""
+    for hour in sorted(built - set(asked)):
+        context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

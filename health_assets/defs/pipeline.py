@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -13,43 +14,32 @@ from health_assets.targets import Targets, load_targets
 from health_assets.warehouse.store import Session, Warehouse
 
 
-class Pipeline(dg.ConfigurableResource):
-    """Where the logs, the targets and the warehouse are; the fields are those of `Settings`."""
+@dataclass(frozen=True)
+class Pipeline:
+    """Where the logs, the targets and the warehouse are, and how scores are made.
 
-    raw: str
-    targets: str | None
-    warehouse: str
-    window_hours: int
-    lookback_hours: int
-    lock_timeout_s: float
-    memory_limit: str
+    Args:
+        settings: the settings.
+    """
 
-    @classmethod
-    def of(cls, settings: Settings) -> "Pipeline":
-        """The resource for these settings."""
-        return cls(
-            raw=str(settings.raw),
-            targets=str(settings.targets) if settings.targets else None,
-            warehouse=settings.warehouse,
-            window_hours=settings.window_hours,
-            lookback_hours=settings.lookback_hours,
-            lock_timeout_s=settings.lock_timeout_s,
-            memory_limit=settings.memory_limit,
-        )
+    settings: Settings
 
     @property
     def raw_root(self) -> Path:
         """Folder below which the raw logs lie."""
-        return Path(self.raw)
+        return self.settings.raw
 
     def load_targets(self) -> Targets:
         """The targets as their file has them now."""
-        return load_targets(Path(self.targets) if self.targets else None)
+        return load_targets(self.settings.targets)
 
     def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
         """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
-        lock_timeout_s = min(self.lock_timeout_s, most_lock_timeout_s)
-        return Warehouse(self.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=self.memory_limit)
+        return Warehouse(
+            self.settings.warehouse,
+            lock_timeout_s=min(self.settings.lock_timeout_s, most_lock_timeout_s),
+            memory_limit=self.settings.memory_limit,
+        )
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -69,3 +59,7 @@ def readable_failures() -> Iterator[None]:
         yield
     except HealthAssetsError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
+
+
+PipelineResource = dg.ResourceParam[Pipeline]
+"""Type of the parameter by which Dagster hands the pipeline to assets, checks, schedules and sensors."""

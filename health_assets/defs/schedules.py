@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.pipeline import Pipeline, PipelineResource
 from health_assets.errors import NoWarehouseError, WarehouseBusyError
 from health_assets.hours import KEY_FORMAT, HourRange
 from health_assets.planning import catch_up, newest_finished_hour
@@ -25,7 +25,7 @@ def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    def _hourly(context: dg.ScheduleEvaluationContext, pipeline: Pipeline) -> dg.RunRequest:
+    def _hourly(context: dg.ScheduleEvaluationContext, pipeline: PipelineResource) -> dg.RunRequest:
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
         return dg.RunRequest(run_key=f"{newest:{KEY_FORMAT}}", tags=hours_tags(_hours_due(newest, pipeline)))
 
@@ -34,14 +34,14 @@ def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
 
 def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     """The newest hour and what was missed; the newest alone where the warehouse cannot be looked at just now."""
-    span = HourRange.of(newest).extended_back(pipeline.lookback_hours - 1)
+    span = HourRange.of(newest).extended_back(pipeline.settings.reach_hours - 1)
     try:
         with pipeline.open(LOCK_TIMEOUT_S).read() as session:
             materialized = session.materialized_hours("system_health", span)
             [(first,)] = session.query("SELECT min(hour) FROM materialized_hours WHERE asset = 'system_health'")
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)
-    return catch_up(newest, materialized, first, pipeline.lookback_hours)
+    return catch_up(newest, materialized, first, pipeline.settings.reach_hours)
 
 
 def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:

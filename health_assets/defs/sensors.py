@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from health_assets.defs.assets import EVENT_TABLES, ONLY_STALE_TAG
 from health_assets.defs.partitions import FIRST_HOUR, hours_tags
-from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.defs.systems import DERIVED
 from health_assets.errors import NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.ingestion import Unread, late_parts, unread
@@ -43,7 +44,7 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
-    def _late_logs(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> dg.SensorResult | dg.SkipReason:
+    def _late_logs(context: dg.SensorEvaluationContext, pipeline: PipelineResource) -> dg.SensorResult | dg.SkipReason:
         if _is_under_way(context, job_name):
             return dg.SkipReason("a run for late logs is under way")
         now = datetime.now(UTC)
@@ -56,7 +57,7 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
                 if last is None:
                     return dg.SkipReason("nothing has been materialised yet, so nothing is late")
                 found = unread(session, files)
-                stale_components, stale_scores = _stale_hours(session, HourRange(FIRST_HOUR, last + HOUR), pipeline)
+                stale_components, stale_scores = _stale_hours(session, HourRange(FIRST_HOUR, last + HOUR), settings)
         except NoWarehouseError:
             return dg.SkipReason("nothing has been materialised yet, so nothing is late")
         except WarehouseBusyError as error:
@@ -66,7 +67,7 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         if not touched | only_rejected | stale_scores:
             return dg.SkipReason(f"the tables agree with all {len(files)} raw logs")
         until = min(max({last, *touched}), newest) + HOUR
-        ranges = late_ranges(touched, pipeline.lookback_hours, until, only_themselves=only_rejected | stale_scores)
+        ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
         return dg.SensorResult(
             run_requests=[
@@ -97,10 +98,18 @@ def _touched(found: Unread, hours: HourRange) -> tuple[set[datetime], set[dateti
     return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))
 
 
-def _stale_hours(session: Session, hours: HourRange, pipeline: Pipeline) -> tuple[set[datetime], set[datetime]]:
-    """Materialised hours of components, and of scores, that are older than what they are made from."""
-    components = session.hours_older_than("health_components", EVENT_TABLES, hours)
-    components &= session.materialized_hours("health_components", hours)
-    scores = session.hours_older_than("agent_health", ["health_components"], hours, reach_hours=pipeline.lookback_hours)
-    fleet = session.hours_older_than("system_health", ["agent_health"], hours)
-    return components, (scores & session.materialized_hours("agent_health", hours)) | fleet
+def _stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple[set[datetime], set[datetime]]:
+    """Hours of components, and of scores, that are older than what they are made from.
+
+    An asset that has never been materialised is not stale, and neither are hours from before it first was.
+    """
+    components, scores = set(), set()
+    known = session.materialized_hours("agent_health", hours)
+    for asset in DERIVED.values():
+        own = session.materialized_hours(asset.name, hours)
+        stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
+        if asset.is_component:
+            components |= stale & own
+        elif own:
+            scores |= stale & (own | {hour for hour in known if hour >= min(own)})
+    return components, scores

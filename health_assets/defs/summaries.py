@@ -12,19 +12,32 @@ from health_assets.warehouse.store import Session
 SUMMARY_ROWS = 10
 
 
-def summary(session: Session, asset: str, hours: HourRange) -> dict[str, dg.MetadataValue]:
-    """Rows of these hours and, under its own heading, the asset's small table as Markdown."""
+def summary(
+    session: Session, asset: str, hours: HourRange, heading: str, top: Callable[[ir.Table], ir.Table], needs: str
+) -> dict[str, dg.MetadataValue]:
+    """Rows of these hours and, under its own heading, the asset's small table as Markdown.
+
+    Args:
+        session: a session.
+        asset: the asset.
+        hours: the hours.
+        heading: heading of the small table.
+        top: the small table, best rows first, from the rows of the hours.
+        needs: what the logs must hold for the asset to have rows; the reason given where there are none.
+    """
     rows = session.hours_of(asset, hours)
-    heading, top = _TABLES[asset]
+    row_count = session.count(rows)
+    metadata = {"dagster/row_count": dg.MetadataValue.int(row_count), "hours": dg.MetadataValue.text(str(hours))}
+    if not row_count:
+        return {**metadata, "no rows": dg.MetadataValue.text(f"for these hours the logs do not hold {needs}")}
     table = session.arrow(top(rows).limit(SUMMARY_ROWS)).to_pandas()
-    (row_count,) = session.query(
-        f"SELECT count(*) FROM {asset} WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
-    )[0]
-    return {
-        "dagster/row_count": dg.MetadataValue.int(row_count),
-        "hours": dg.MetadataValue.text(str(hours)),
-        heading: dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f") if len(table) else "none"),
-    }
+    return {**metadata, heading: dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f"))}
+
+
+def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, dg.MetadataValue]:
+    """The summary of `raw_logs` or a record table."""
+    heading, top = _TABLES[asset]
+    return summary(session, asset, hours, heading, top, "a line of this kind")
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:
@@ -41,27 +54,6 @@ def _failing_agents(rows: ir.Table) -> ir.Table:
     return counted.order_by(ibis.desc("failures"), ibis.desc("executions"), "agent_id")
 
 
-def _busiest_agents(rows: ir.Table) -> ir.Table:
-    summed = rows.group_by("agent_id").aggregate(
-        executions=rows.executions.sum(), failures=rows.failures.sum(), long_running=rows.long_running.sum(),
-        sla_breaches=rows.sla_breaches.sum(), trigger_failures=rows.trigger_failures.sum(),
-    )  # fmt: skip
-    return summed.order_by(ibis.desc("executions"), "agent_id")
-
-
-def _worst_agents(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max(), rows.state != "inactive")
-    return latest.order_by("health_score", "agent_id").select(
-        "hour", "agent_id", "state", "health_score", "n", "asr", "long_running", "sla_breaches", "trigger_failures"
-    )
-
-
-def _latest_hours(rows: ir.Table) -> ir.Table:
-    return rows.order_by(ibis.desc("hour")).select(
-        "hour", "health_score", "agents", "healthy", "degraded", "unhealthy", "inactive", "hours_covered"
-    )
-
-
 _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "raw_logs": ("largest files", _files),
     "executions": ("agents with most failures", _failing_agents),
@@ -71,7 +63,4 @@ _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "judgements": ("judgements by agent", lambda rows: _most(rows, "agent_id")),
     "agent_updates": ("updates by kind", lambda rows: _most(rows, "kind")),
     "rejected_records": ("reasons of rejection", lambda rows: _most(rows, "reason")),
-    "health_components": ("busiest agents", _busiest_agents),
-    "agent_health": ("worst agents", _worst_agents),
-    "system_health": ("latest hours", _latest_hours),
 }

@@ -13,6 +13,7 @@ import pandas as pd
 from ibis import ir
 
 from health_assets.hours import HOUR, HourRange
+from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, describe
@@ -29,8 +30,7 @@ class Source:
     session: Session
     hours: HourRange
     targets: Targets
-    window_hours: int
-    lookback_hours: int
+    settings: Settings
 
     def rows(self) -> ir.Table:
         """The asset's rows for the hours checked."""
@@ -68,7 +68,7 @@ def scored_agents(source: Source) -> ir.Table:
     return own.mutate(
         has_score=own.health_score.notnull().cast("int64"),
         is_active=(own.n > 0).cast("int64"),
-        window_hours=ibis.literal(source.window_hours),
+        window_hours=ibis.literal(source.settings.window_hours),
     )
 
 
@@ -86,7 +86,7 @@ def _with_nearby_hours(source: Source) -> HourRange:
 
     Comparing each row with a week of rows would cost more than all else where an hour has millions.
     """
-    span = source.hours.extended_back(source.lookback_hours)
+    span = source.hours.extended_back(source.settings.reach_hours)
     rows = source.by_hour(f"SELECT hour, count(*) FROM {source.asset}", hours=span)
     start, total = source.hours.start, 0
     while start > span.start:
@@ -163,13 +163,14 @@ def hours_of_windows(source: Source) -> pd.DataFrame:
     exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
     is_in = "IN" if source.targets.defaults.retired else "NOT IN"
     condition = f"agent_id {is_in} (SELECT unnest(?))"
-    span = source.hours.extended_back(source.window_hours - 1)
+    span = source.hours.extended_back(source.settings.window_hours - 1)
     by_hour = source.by_hour(
         "SELECT hour, sum(executions)::BIGINT FROM health_components", condition, [exceptions], span
     )
     executions = [by_hour.get(hour, (0,))[0] for hour in span]
+    length = source.settings.window_hours
     frame = hours(source).assign(
-        executions_of_hours=[sum(executions[place : place + source.window_hours]) for place in range(len(source.hours))]
+        executions_of_hours=[sum(executions[place : place + length]) for place in range(len(source.hours))]
     )
     in_windows = source.by_hour("SELECT hour, sum(n)::BIGINT FROM agent_health")
     return _with_facts(frame, ["executions_in_windows"], in_windows)

@@ -272,6 +272,246 @@ class SystemHealth(Windowed, table=True):
     formula_version: str = _text("Version of the formula set that made the score.")
 
 
+# -- the Agent Health State (source 3) ---------------------------------------------------------------------------------
+
+
+class StateComponent(Hourly, table=True):
+    """What the health document needs of each agent and hour; the parts merge by concatenation, minimum and maximum."""
+
+    __tablename__ = "state_components"
+
+    agent_id: str = _text("Agent with any event in the hour.", key=True)
+    latency_buckets: list[int] | None = Field(
+        description="Bucket of every execution's runtime, ascending; `scoring.latency_buckets` says what a bucket is.",
+        sa_type=sa.ARRAY(sa.SmallInteger),
+    )
+    first_event_at: datetime = _at("Earliest event of the agent in the hour.")
+    last_restart_at: datetime | None = _at("Latest restart.", nullable=True)
+    last_model_update_at: datetime | None = _at("Latest `model_change` update.", nullable=True)
+    last_capability_update_at: datetime | None = _at("Latest `capability_update`.", nullable=True)
+    first_model: str | None = _text("Model of the earliest execution that names one.")
+    last_model: str | None = _text("Model of the latest execution that names one.")
+    first_model_at: datetime | None = _at("When the earliest execution that names a model ended.", nullable=True)
+    last_model_switch_at: datetime | None = _at(
+        "When the latest execution ended whose model differs from that of the one before it in the hour.", nullable=True
+    )
+
+
+class AgentHealthState(Windowed, table=True):
+    """The Agent Health State document of every known agent, as columns, over the window that ends with the hour."""
+
+    __tablename__ = "agent_health_state"
+
+    agent_id: str = _text("Agent, known from an event of the look-back or from the targets.", key=True)
+    status: str = _text("`healthy`, `degraded`, `unhealthy` or `unknown`.")
+    last_healthy_at: datetime | None = _at("Latest window end up to this one with status `healthy`.", nullable=True)
+    uptime_seconds: float | None = _number("Seconds since the last restart in the look-back, else since first seen.")
+    response_ratio: float | None = _number("Share of executions that succeeded, 0 to 1; null without any.")
+    error_ratio: float | None = _number("Share of executions that failed, 0 to 1; null without any.")
+    latency_p50_ms: float | None = _number("Median runtime in milliseconds, within 1% of the nearest rank.")
+    latency_p99_ms: float | None = _number("99th percentile of runtime in milliseconds, within 1% of the nearest rank.")
+    measurement_window_seconds: int = _count("Length of the window in seconds.")
+    sample_count: int = _count("Executions in the window.")
+    calibration_trend: str = _text("`stable`, `declining` or `improving` against the window just before.")
+    previous_response_ratio: float | None = _number("response_ratio of the window just before; null without samples.")
+    days_since_model_change: float | None = _number("Days since the model changed; null when none was seen to.")
+    last_capability_update: datetime | None = _at("Latest `capability_update` in the look-back.", nullable=True)
+    baseline_latency_ms: float | None = _number("Target used: declared latency; a p99 above 3 times of it is degraded.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+# -- model health (source 4) -------------------------------------------------------------------------------------------
+
+
+class ModelComponent(Hourly, table=True):
+    """The last calls of each model and hour, as many as a rolling window holds; windows take the last of these."""
+
+    __tablename__ = "model_components"
+
+    model: str = _text("Model that was called.", key=True)
+    call_id: str = _text("Id of the call.", key=True)
+    ended_at: datetime = _at("When the call ended.")
+    succeeded: bool = _flag("Whether the call succeeded.")
+    latency_ms: float | None = _number("Latency in milliseconds.")
+    error: str | None = _text("Error as the log states it.")
+
+
+class ModelHealth(Hourly, table=True):
+    """Rolling health of every model called in the look-back, over its last calls before the end of the hour."""
+
+    __tablename__ = "model_health"
+
+    model: str = _text("Model.", key=True)
+    health_score: float = _number("Share of the calls that succeeded, 0 to 1.")
+    success_count: int = _count("Calls that succeeded.")
+    failure_count: int = _count("Calls that failed.")
+    p50_latency_ms: float | None = _number("Median latency in milliseconds (nearest rank); null without latencies.")
+    p95_latency_ms: float | None = _number("95th percentile of latency in milliseconds (nearest rank).")
+    is_degraded: bool = _flag("Whether the score is below the threshold.")
+    last_error: str | None = _text("Error of the latest failed call that states one.")
+    last_call_at: datetime = _at("When the latest call ended.")
+    window_calls: int = _count("Setting used: calls that the rolling window holds.")
+    degraded_threshold: float = _number("Setting used: scores below it are degraded.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+# -- session scores (source 5) -----------------------------------------------------------------------------------------
+
+
+class TraceRisk(Hourly, table=True):
+    """Risks of every trace (execution) of the hour, and of earlier ones whose signals were given in the hour."""
+
+    __tablename__ = "trace_risks"
+
+    trace_id: str = _text("Trace, the same as the execution's id.", key=True)
+    session_id: str | None = _text("Session that the trace belongs to.")
+    agent_id: str | None = _text("Agent that ran.")
+    traced_at: datetime = _at("When the execution ended; of a trace known from signals alone, when they were given.")
+    confidence_risk: float | None = _number("1 - confidence signal; null without it.")
+    loop_risk: float | None = _number("1 - loop detection signal; null without it.")
+    tool_risk: float | None = _number("1 - tool correctness signal; null without it.")
+    coherence_risk: float | None = _number("1 - coherence signal; null without it.")
+    step_risk: float | None = _number("Greatest weighted risk; null without any signal.")
+    situational_penalty: float | None = _number("Weighted sum of the other risks; null without confidence.")
+    weighted_uncertainty: float | None = _number("(1 + penalty) times the weighted confidence risk.")
+    is_flagged: bool = _flag("Whether step_risk is above the flag threshold.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+class SessionScore(Hourly, table=True):
+    """Reliability and consistency of every session with an execution or signal in the hour, over its traces so far."""
+
+    __tablename__ = "session_scores"
+
+    session_id: str = _text("Session.", key=True)
+    agent_id: str | None = _text("Agent of the session's latest trace.")
+    total_traces: int = _count("Traces of the session in the look-back.")
+    traces_evaluated: int = _count("Traces with any signal.")
+    agent_reliability: float = _number("1 - raw_risk, 0 to 1; 1 when no trace can be evaluated.")
+    raw_risk: float | None = _number("Blend of mean_top_k_risk and max_risk; null when no trace can be evaluated.")
+    mean_top_k_risk: float | None = _number("Mean of the greatest step risks.")
+    max_risk: float | None = _number("Greatest step risk.")
+    flagged_traces: list[str] = Field(
+        description="Traces whose step risk is above the flag threshold, greatest risk first.",
+        sa_type=sa.ARRAY(sa.String),
+    )
+    agent_consistency: float = _number("1 - raw_instability, 0 to 1; 1 when no trace can be evaluated.")
+    raw_instability: float | None = _number("Root mean square of the weighted uncertainties.")
+    consistency_traces_evaluated: int = _count("Traces with a confidence signal.")
+    reliability_passed: bool = _flag("Whether agent_reliability reaches the pass threshold.")
+    consistency_passed: bool = _flag("Whether agent_consistency reaches the pass threshold.")
+    reliability_band: str = _text("What the source's table calls the range of agent_reliability.")
+    consistency_band: str = _text("What the source's table calls the range of agent_consistency.")
+    weight_confidence: float = _number("Setting used: weight of the confidence signal.")
+    weight_loop_detection: float = _number("Setting used: weight of the loop detection signal.")
+    weight_tool_correctness: float = _number("Setting used: weight of the tool correctness signal.")
+    weight_coherence: float = _number("Setting used: weight of the coherence signal.")
+    flag_threshold: float = _number("Setting used: step risks above it are flagged.")
+    pass_threshold: float = _number("Setting used: lowest score that passes.")
+    top_k_share: float = _number("Setting used: share of the traces that make the tail.")
+    ensemble_weight: float = _number("Setting used: weight of the single worst trace.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+# -- reliability evaluation (source 2) ---------------------------------------------------------------------------------
+
+
+class TaskConsistency(Windowed, table=True):
+    """Consistency of every task that an agent attempted at least twice (baseline) in the evaluation window."""
+
+    __tablename__ = "task_consistency"
+
+    agent_id: str = _text("Agent.", key=True)
+    task_id: str = _text("Evaluation task.", key=True)
+    runs: int = _count("Baseline runs, at least 2.")
+    successes: int = _count("Baseline runs that succeeded.")
+    c_out: float = _number("Outcome consistency, 0 to 1.")
+    outcome_agreement: float = _number("(2p - 1)^2 of the success rate p, 0 to 1: a diagnostic.")
+    pairs: int = _count("Pairs of successful runs with at least one action each.")
+    c_traj_d: float | None = _number("1 - mean Jensen-Shannon distance of action frequencies; null without a pair.")
+    c_traj_s: float | None = _number("1 - mean normalised edit distance of action sequences; null without a pair.")
+    c_conf: float | None = _number("exp(-CV of confidence); null below 2 confidences.")
+    c_res: float | None = _number("exp(-mean CV of available resources); null when none is available.")
+    cv_cost_usd: float | None = _number("Coefficient of variation of cost_usd; null when not available.")
+    cv_runtime_s: float | None = _number("Coefficient of variation of runtime_s; null when not available.")
+    cv_api_calls: float | None = _number("Coefficient of variation of api_calls; null when not available.")
+    cv_action_count: float | None = _number("Coefficient of variation of action_count; null when not available.")
+    cv_error_count: float | None = _number("Coefficient of variation of error_count; null when not available.")
+    cv_call_latency_s: float | None = _number("Coefficient of variation of call_latency_s; null when not available.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+class AgentReliability(Windowed, table=True):
+    """The reliability evaluation of every agent with evaluation runs (a task_id) in the evaluation window."""
+
+    __tablename__ = "agent_reliability"
+
+    agent_id: str = _text("Agent.", key=True)
+    reliability: float | None = _number("Mean of r_con, r_pred and r_rob, 0 to 1; null unless all three exist.")
+    r_con: float | None = _number("Consistency: outcome, trajectory and resources at equal weight where available.")
+    c_out: float | None = _number("Mean outcome consistency over tasks.")
+    c_traj_d: float | None = _number("Mean trajectory distribution consistency over tasks.")
+    c_traj_s: float | None = _number("Mean trajectory sequence consistency over tasks.")
+    c_conf: float | None = _number("Mean confidence consistency over tasks; not part of r_con.")
+    c_res: float | None = _number("Mean resource consistency over tasks.")
+    outcome_agreement: float | None = _number("Mean outcome agreement over tasks: a diagnostic.")
+    r_pred: float | None = _number("Predictability: p_brier.")
+    p_rc: float | None = _number("Risk-coverage score; not part of r_pred.")
+    p_cal: float | None = _number("1 - expected calibration error over 10 bins.")
+    p_auroc: float | None = _number("Discrimination; null unless there are successes and failures.")
+    p_brier: float | None = _number("1 - mean squared difference of confidence and outcome.")
+    r_rob: float | None = _number("Robustness: mean of the available ratios.")
+    r_fault: float | None = _number("Accuracy under faults over baseline accuracy, at most 1.")
+    r_struct: float | None = _number("Accuracy under structural changes over baseline accuracy, at most 1.")
+    r_prompt: float | None = _number("Accuracy under changed prompts over baseline accuracy, at most 1.")
+    r_saf: float | None = _number("Safety: 1 - P(violation) times its expected severity; null when nothing is judged.")
+    s_comp: float | None = _number("Share of judged executions without a violation.")
+    s_harm: float | None = _number("1 - mean of the worst severity over executions with violations; 1 without any.")
+    baseline_accuracy: float | None = _number("Share of baseline runs that succeeded.")
+    tasks: int = _count("Tasks with at least 2 baseline runs.")
+    runs: int = _count("Evaluation runs in the window, under any condition.")
+    baseline_runs: int = _count("Baseline runs among them.")
+    runs_with_confidence: int = _count("Baseline runs that report a confidence.")
+    judged: int = _count("Evaluation runs that were judged.")
+    violated: int = _count("Judged runs with a violation.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+# -- the survey (source 3, appendix B) ---------------------------------------------------------------------------------
+
+
+class AgentProbe(Hourly, table=True):
+    """What the health document of every agent in the registry answered when it was probed."""
+
+    __tablename__ = "agent_probes"
+
+    url: str = _text("Address of the agent.", key=True)
+    name: str = _text("Name of the agent in the registry.")
+    platform: str = _text("Platform that the registry names.")
+    probed_at: datetime = _at("When it was probed; decides the hour.")
+    outcome: str = _text("`valid`, `invalid`, `http_error`, `timeout`, `unreachable` or `refused`.")
+    status: str | None = _text("health.status of a valid document.")
+    http_status: int | None = _count("HTTP status; null where none arrived.")
+    latency_ms: float | None = _number("Time to the whole answer in milliseconds; null without one.")
+    error: str | None = _text("What was wrong, in one sentence.")
+
+
+class SurveySummary(Hourly, table=True):
+    """The survey by platform: how many agents answer with a valid document, and how many are healthy."""
+
+    __tablename__ = "survey_summary"
+
+    platform: str = _text("Platform; `all` for the whole registry.", key=True)
+    agents: int = _count("Agents probed.")
+    healthy: int = _count("Agents whose valid document says healthy.")
+    responsive: int = _count("Agents that answered with a valid document.")
+    survival_rate: float = _number("Share of agents that are responsive, 0 to 1.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
+# -- data quality ------------------------------------------------------------------------------------------------------
+
+
 class ExpectationResult(Hourly, table=True):
     """The history of every data-quality check, hour by hour."""
 
@@ -331,8 +571,9 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
     for model in (
         RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
-        HealthComponent, AgentHealth, SystemHealth, ExpectationResult, RawFile, RawRoot, MaterializedHour,
-        WarehouseVersion,
+        HealthComponent, AgentHealth, SystemHealth, StateComponent, AgentHealthState, ModelComponent, ModelHealth,
+        TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary, ExpectationResult,
+        RawFile, RawRoot, MaterializedHour, WarehouseVersion,
     )
 }  # fmt: skip
 
@@ -374,6 +615,7 @@ _EXPRESSION_TYPES = {
     "BOOLEAN": "boolean",
     "VARCHAR": "string",
     "VARCHAR[]": "array<string>",
+    "SMALLINT[]": "array<int16>",
     "JSON": "json",
 }
 

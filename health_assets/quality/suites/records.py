@@ -1,8 +1,4 @@
-"""What must be true of every table.
-
-One suite per asset, in the order of the lineage. A check's name says what is true when it passes; its severity says
-whether a failure stops what follows (`error`) or asks a person to look (`warn`).
-"""
+"""What must be true of `raw_logs` and the record tables."""
 
 from collections.abc import Sequence
 
@@ -18,16 +14,9 @@ from health_assets.quality.expectations import (
     one_of,
     unique,
 )
-from health_assets.scoring.health_components import SUMS
-from health_assets.scoring.system_health import STATES
+from health_assets.quality.suites.common import OF_EVERY_TABLE
 
 MOST_REJECTED_SHARE = 0.05
-
-
-OF_EVERY_TABLE = (
-    Check("columns_have_declared_types", between(0, 0, "columns_of_other_type"), batch="hours"),
-    Check("required_values_are_present", between(0, 0, "missing_values")),
-)
 OF_EVERY_RECORD_TABLE = (*OF_EVERY_TABLE, Check("every_line_is_a_row", equal("rows_kept", "lines_kept"), batch="hours"))
 
 
@@ -112,68 +101,6 @@ REJECTED_RECORDS = Suite(
     batches.hours_of_rejections,
 )
 
-HEALTH_COMPONENTS = Suite(
-    "health_components",
-    [
-        *OF_EVERY_TABLE,
-        Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
-        Check("sums_are_not_negative", between(0, None, *SUMS, "runtime_s_sum")),
-        Check("parts_are_within_the_whole", [
-            *at_least("executions", "successes"), *at_least("executions", "failures"),
-            *at_least("executions", "long_running"), *at_least("executions", "sla_breaches"),
-            *at_least("triggers", "trigger_failures"),
-        ]),
-        Check("sums_agree_with_the_events", [
-            *equal("summed_executions", "counted_executions"), *equal("summed_triggers", "counted_triggers"),
-        ], batch="hours"),
-    ],
-    {"rows": batches.rows},
-    batches.hours_of_components,
+SUITES = (
+    RAW_LOGS, EXECUTIONS, TRIGGER_EVENTS, MODEL_CALLS, SIGNALS, JUDGEMENTS, AGENT_UPDATES, REJECTED_RECORDS,
 )  # fmt: skip
-
-SHARES_OF_HEALTH = (
-    "asr", "success_score", "failure_score", "reliability_raw", "confidence_factor", "reliability_score",
-    "performance_score", "stability_score", "sla_score", "trigger_score", "operational_score",
-)  # fmt: skip
-
-AGENT_HEALTH = Suite(
-    "agent_health",
-    [
-        *OF_EVERY_TABLE,
-        Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
-        Check("states_are_known", one_of("state", *STATES)),
-        Check("scores_are_between_0_and_1", between(0, 1, *SHARES_OF_HEALTH)),
-        Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
-        Check("only_inactive_agents_have_no_score", equal("has_score", "is_active")),
-        Check(
-            "windows_agree_with_the_components", equal("executions_in_windows", "executions_of_hours"), batch="hours"
-        ),
-        Check("windows_are_covered", at_least("hours_covered", "window_hours"), "warn"),
-    ],
-    {"rows": batches.scored_agents},
-    batches.hours_of_windows,
-)
-
-SYSTEM_HEALTH = Suite(
-    "system_health",
-    [
-        *OF_EVERY_TABLE,
-        Check("there_is_one_row_per_hour", between(1, 1, "fleet_rows"), batch="hours"),
-        Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
-        Check(
-            "every_agent_is_counted_once",
-            [*equal("agents", "agent_rows"), *equal("agents", "agents_in_states")],
-            batch="hours",
-        ),
-    ],
-    {"rows": batches.rows},
-    batches.hours_of_fleet,
-)
-
-SUITES = {
-    suite.asset: suite
-    for suite in (
-        RAW_LOGS, EXECUTIONS, TRIGGER_EVENTS, MODEL_CALLS, SIGNALS, JUDGEMENTS, AGENT_UPDATES, REJECTED_RECORDS,
-        HEALTH_COMPONENTS, AGENT_HEALTH, SYSTEM_HEALTH,
-    )
-}  # fmt: skip

@@ -1,0 +1,122 @@
+"""Assets that are computed from other tables: declared as data, run by one step each.
+
+What belongs here: the shape of such an asset and the step that reads, calls its function, replaces its hours and
+reports. What does not: which assets there are (`systems`) and formulas (`scoring`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+import ibis
+import pyarrow as pa
+from ibis import ir
+
+from health_assets.defs.partitions import log_earlier_hours, run_hours
+from health_assets.defs.pipeline import PipelineResource, readable_failures
+from health_assets.defs.specs import ONLY_STALE_TAG, POOL, asset_spec
+from health_assets.defs.summaries import summary
+from health_assets.hours import HourRange, contiguous
+from health_assets.planning import hours_covered
+from health_assets.settings import Settings
+from health_assets.targets import Targets
+from health_assets.warehouse.store import Session
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the rows of some hours are made from.
+
+    Args:
+        session: a write session.
+        hours: the hours to make rows for.
+        targets: what each agent is expected to do.
+        settings: lengths of windows, weights, thresholds.
+    """
+
+    session: Session
+    hours: HourRange
+    targets: Targets
+    settings: Settings
+
+    def table(self, name: str, *, back_hours: int = 1) -> ir.Table:
+        """Rows of another table: of these hours and of as many before as make each hour see `back_hours` of them."""
+        return self.session.hours_of(name, self.hours.extended_back(back_hours - 1))
+
+    def windows(self, asset: str, window_hours: int) -> ir.Table:
+        """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
+        materialized = self.session.materialized_hours(asset, self.hours.extended_back(window_hours - 1))
+        covered = hours_covered(self.hours, window_hours, materialized, self.session.first_event_hour())
+        hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
+        rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
+        return rows.mutate(
+            window_start=rows.hour - ibis.interval(hours=window_hours - 1),
+            window_end=rows.hour + ibis.interval(hours=1),
+        )
+
+
+@dataclass(frozen=True)
+class Derived:
+    """An asset that is a function of other assets' hours.
+
+    Args:
+        name: name of the asset and its table.
+        deps: assets that it is made from.
+        rows: the function: every column of the table for the hours asked for.
+        heading: heading of the small table in its metadata.
+        top: that table, best rows first, from the rows of the hours.
+        needs: what the logs must hold for it to have rows; said in the metadata where it has none.
+        back_hours: of its deps, how many hours that end with its own an hour is made from.
+        is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
+            built along with those asked for.
+    """
+
+    name: str
+    deps: Sequence[str]
+    rows: Callable[[Inputs], ir.Table]
+    heading: str
+    top: Callable[[ir.Table], ir.Table]
+    needs: str
+    back_hours: Callable[[Settings], int] = lambda _: 1
+    is_component: bool = False
+
+
+def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """The Dagster asset: read, call the function, replace the hours, report."""
+
+    @dg.multi_asset(
+        name=derived.name,
+        specs=[asset_spec(derived.name, derived.deps, kind="python", system=system)],
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=POOL,
+    )
+    def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> dg.MaterializeResult:
+        asked = run_hours(context)
+        with readable_failures():
+            targets = pipeline.load_targets()
+        with pipeline.write() as session:
+            ranges = [asked]
+            if derived.is_component:
+                only_stale = ONLY_STALE_TAG in context.run.tags
+                ranges = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
+            for hours in ranges:
+                inputs = Inputs(session, hours, targets, pipeline.settings)
+                session.replace_hours(derived.name, hours, derived.rows(inputs))
+            metadata = summary(session, derived.name, asked, derived.heading, derived.top, derived.needs)
+        log_earlier_hours(context, derived.name, {hour for hours in ranges for hour in hours}, asked)
+        return dg.MaterializeResult(metadata=metadata)
+
+    return _derived
+
+
+def hours_to_build(
+    session: Session, derived: Derived, asked: HourRange, settings: Settings, *, only_stale: bool
+) -> list[HourRange]:
+    """The hours asked for (with `only_stale`, none as such), and those of the look-back that are not up to date."""
+    span = asked.extended_back(settings.reach_hours - 1)
+    built = session.materialized_hours(derived.name, span)
+    first = session.first_event_hour() or asked.start
+    missing = {hour for hour in span if hour not in built and (hour >= first or hour in asked)}
+    stale = session.hours_older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
+    return contiguous(missing | stale | (set() if only_stale else set(asked)))

@@ -1,0 +1,41 @@
+"""What all assets have in common: their specs, made from the tables' classes, and the names that others refer to."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, describe
+
+POOL = "warehouse"
+GROUP = "health_assets"
+OWNERS = ["team:agent-platform"]
+RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
+EVENT_TABLES = tuple(table for table in RECORD_TABLES if table != "rejected_records")
+ONLY_STALE_TAG = "health-assets/only-stale"
+"""A run with this tag leaves hours alone whose inputs have not changed since they were built."""
+
+
+def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -> dg.AssetSpec:
+    """Spec of the asset that makes a table: description and columns come from the table's class.
+
+    Args:
+        name: the table.
+        deps: assets that it is made from.
+        kind: what it is made of, shown next to the warehouse's kind.
+        system: scoring system that it belongs to, as a tag; one group holds all, so that the lineage opens whole.
+    """
+    model = ALL_TABLES[name]
+    columns = [
+        dg.TableColumn(column, sql_type, meaning, dg.TableColumnConstraints(nullable=is_nullable))
+        for column, sql_type, is_nullable, meaning in describe(name)
+    ]
+    return dg.AssetSpec(
+        name,
+        deps=list(deps),
+        description=model.__doc__,
+        group_name=GROUP,
+        kinds={"duckdb", kind},
+        owners=OWNERS,
+        tags={"system": system},
+        metadata={"dagster/column_schema": dg.TableSchema(columns), "dagster/table_name": name},
+    )

@@ -1,0 +1,9 @@
+"""What must be true of every table, one module per system, in the order of the lineage.
+
+A check's name says what is true when it passes; its severity says whether a failure stops what follows (`error`) or
+asks a person to look (`warn`).
+"""
+
+from health_assets.quality.suites import agent_health_model, records
+
+SUITES = {suite.asset: suite for suite in (*records.SUITES, *agent_health_model.SUITES)}

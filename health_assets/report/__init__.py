@@ -1,0 +1,16 @@
+"""What the commands show: one module for the run, and one for each scoring system's block."""
+
+from rich.console import Console
+
+from health_assets.hours import HourRange
+from health_assets.report.agent_health_model import print_fleet
+from health_assets.warehouse.store import Session
+
+BLOCKS = (print_fleet,)
+
+
+def print_health(console: Console, session: Session, hours: HourRange) -> None:
+    """One block for each scoring system that has rows in these hours."""
+    for print_block in BLOCKS:
+        console.print()
+        print_block(console, session, hours)

@@ -1,0 +1,80 @@
+"""What a run shows: its progress and what it did."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import dagster as dg
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from health_assets.hours import HourRange
+from health_assets.running import Outcome
+from health_assets.warehouse.store import Session
+
+REASONS_SHOWN = 8
+
+
+@contextmanager
+def progress_bar(console: Console, hours: HourRange, steps: int) -> Iterator:
+    """A bar over the steps of a run; gives the function that takes its events."""
+    bar = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=console, transient=True,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task(f"{len(hours)} h", total=steps)
+
+        def on_event(event: dg.DagsterEvent) -> None:
+            kind = event.event_type
+            if kind == dg.DagsterEventType.STEP_START:
+                bar.update(
+                    task, description=f"{len(hours)} h · {(event.step_key or '').replace('check_', 'checking ')}"
+                )
+            elif kind in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
+                bar.advance(task)
+
+        yield on_event
+
+
+def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
+    """What was read, kept, rejected and scored, and how long it took."""
+    span = [outcome.hours.start, outcome.hours.end]
+
+    def count(sql: str) -> int:
+        return session.query(f"{sql} WHERE hour >= ? AND hour < ?", span)[0][0]
+
+    rejected = count("SELECT count(*) FROM rejected_records")
+    executions = count("SELECT count(*) FROM executions")
+    scores = count("SELECT count(*) FROM agent_health")
+    agents = count("SELECT count(DISTINCT agent_id) FROM agent_health")
+    console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
+    console.print(
+        f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} new or changed files, "
+        f"kept {outcome.lines_read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
+    )
+    console.print(
+        f"  these hours hold {executions:,} executions, {rejected:,} rejected lines, "
+        f"{scores:,} scores of {agents:,} agents"
+    )
+    if outcome.hours.end > datetime.now(UTC):
+        console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
+    _print_rejections(console, session, span)
+    for asset, check, severity, unexpected in outcome.failed_checks:
+        colour = "red" if severity == "ERROR" else "yellow"
+        console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
+
+
+def _print_rejections(console: Console, session: Session, span: list) -> None:
+    reasons = session.query(
+        """
+        SELECT regexp_replace(reason, ', not .*', '') AS kind, count(*) AS lines, min(source_file || ':' || line_number)
+        FROM rejected_records WHERE hour >= ? AND hour < ? GROUP BY kind ORDER BY lines DESC, kind
+        """,
+        span,
+    )
+    for reason, lines, place in reasons[:REASONS_SHOWN]:
+        console.print(Text(f"    {lines:>6,} × {reason}  (first in {place})", style="yellow"), soft_wrap=True)
+    if len(reasons) > REASONS_SHOWN:
+        console.print(f"    and {len(reasons) - REASONS_SHOWN} more reasons in rejected_records")
