@@ -8,16 +8,30 @@ them. What nothing reads any more is left out: scores and check results of those
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
 import duckdb
 
 from bench import fleet
-from bench.fleet import BACKFILL, DATA, HEADLINE_HOUR, HEADLINE_PER_HOUR, HISTORY, LINE_COLUMNS, TARGETS
+from bench.fleet import (
+    BACKFILL,
+    DATA,
+    HEADLINE_HOUR,
+    HEADLINE_PER_HOUR,
+    HISTORY,
+    LINE_COLUMNS,
+    MODEL_CALL_EVERY,
+    SESSIONS,
+    SIGNALS,
+    TARGETS,
+)
+from health_assets.defs.derived import Inputs
+from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
-from health_assets.scoring.health_components import SUMS, health_components
+from health_assets.scoring.health_components import SUMS
+from health_assets.settings import Settings
 from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Session, Warehouse
 from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, create_statement
@@ -68,18 +82,31 @@ def executions(hours: HourRange, agents: int, per_hour: int) -> str:
     SELECT hour, 'execution' AS type, lower(lpad(to_hex(dice), 16, '0')) AS execution_id,
         printf('agent-%06d', agent) AS agent_id, ended_at - to_milliseconds(runtime_ms::BIGINT) AS started_at, ended_at,
         CASE WHEN (dice >> 8) % 100 < agent % 12 THEN 'failure' ELSE 'success' END AS status,
-        printf('s-%06d-%03d', agent, epoch(hour)::BIGINT // 3600 % 1000) AS session_id,
+        printf('s-%05d-%03d', agent % {SESSIONS}, (epoch(hour)::BIGINT // 3600 + agent % 2) // 2 % 1000) AS session_id,
         ['opus', 'sonnet', 'haiku'][1 + agent % 3] AS model,
         ['k8s', 'aws'][1 + agent % 2] AS platform, 't' || lower(to_hex(hash(dice) >> 36)) AS trigger_id,
-        round((dice >> 20) % 1000 / 1e3, 3) AS cost_usd, 1 + (dice >> 24) % 20 AS api_calls
+        round((dice >> 20) % 1000 / 1e3, 3) AS cost_usd, 1 + (dice >> 24) % 20 AS api_calls, dice
     FROM places
     """
 
 
-def _write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str) -> None:
+def _signals() -> dict[str, str]:
+    """SQL for the four signals, by name."""
+    return {signal: f"round((dice >> {8 + 4 * place}) % 1000 / 999, 3)" for place, signal in enumerate(SIGNALS)}
+
+
+def model_calls(rows: str) -> str:
+    """SQL for the model calls of these executions: one in so many makes one of its own."""
+    return f"""
+    SELECT 'model_call' AS type, 'c' || execution_id AS call_id, model, ended_at, status, agent_id, execution_id,
+        50.0 + (dice >> 12) % 5000 AS latency_ms
+    FROM ({rows}) WHERE dice % {MODEL_CALL_EVERY} = 0
+    """
+
+
+def _write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str, names: Iterable[str]) -> None:
     texts = {
-        name: f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if sql_type == "TIMESTAMPTZ" else name
-        for name, sql_type in LINE_COLUMNS.items()
+        name: f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if name.endswith("_at") else name for name in names
     }
     connection.execute(
         f"COPY (SELECT {', '.join(texts.values())} FROM ({rows}) ORDER BY ended_at) TO '{path}' (FORMAT JSON)"
@@ -90,13 +117,18 @@ def _make_backfill(folder: Path, agents: int, hours: HourRange) -> None:
     with _connect() as connection:
         for hour in hours:
             rows = executions(HourRange.of(hour), agents, 1)
-            _write_lines(connection, folder / "raw" / f"{hour:%Y-%m-%dT%H}.jsonl", rows)
+            _write_lines(connection, folder / "raw" / f"{hour:%Y-%m-%dT%H}.jsonl", rows, LINE_COLUMNS)
 
 
 def _make_headline(folder: Path, agents: int) -> None:
     with _connect() as connection:
         rows = executions(HourRange.of(HEADLINE_HOUR), agents, HEADLINE_PER_HOUR)
-        _write_lines(connection, folder / "raw" / f"{HEADLINE_HOUR:%Y-%m-%dT%H}.jsonl", rows)
+        packed = ", ".join(f"{signal} := {value}" for signal, value in _signals().items())
+        with_signals = f"SELECT *, struct_pack({packed}) AS signals FROM ({rows})"
+        name = f"{HEADLINE_HOUR:%Y-%m-%dT%H}"
+        _write_lines(connection, folder / "raw" / f"{name}.jsonl", with_signals, [*LINE_COLUMNS, "signals"])
+        called = ("type", "call_id", "model", "ended_at", "status", "agent_id", "execution_id", "latency_ms")
+        _write_lines(connection, folder / "raw" / f"{name}-models.jsonl", model_calls(rows), called)
     warehouse = folder / "history.duckdb"
     for hour in HISTORY:  # an hour a transaction, to keep memory small
         with Warehouse(str(warehouse)).write() as session:
@@ -108,27 +140,45 @@ def _make_headline(folder: Path, agents: int) -> None:
 
 def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     """The tables of one hour, as the product leaves them."""
-    source_file, lines = f"{hour.start:%Y-%m-%dT%H}.jsonl", agents * HEADLINE_PER_HOUR
+    rows = executions(hour, agents, HEADLINE_PER_HOUR)
+    signals = ", ".join(f"{value} AS signal_{signal}" for signal, value in _signals().items())
     session.query(
         f"""
         INSERT INTO executions BY NAME
-        SELECT * EXCLUDE (type), '{source_file}' AS source_file, row_number() OVER () AS line_number,
-            'baseline' AS condition, status = 'success' AS succeeded,
+        SELECT * EXCLUDE (type, dice), '{hour.start:%Y-%m-%dT%H}.jsonl' AS source_file,
+            row_number() OVER () AS line_number, 'baseline' AS condition, status = 'success' AS succeeded,
             (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
-            runtime_s > {TARGETS["sla_s"]} AS sla_breached
-        FROM ({executions(hour, agents, HEADLINE_PER_HOUR)})
+            runtime_s > {TARGETS["sla_s"]} AS sla_breached, {signals}
+        FROM ({rows})
         """
     )
-    session.query("INSERT INTO raw_logs VALUES (?, ?, 'execution', ?, '0', true, 0)", [hour.start, source_file, lines])
-    session.query("INSERT INTO raw_files VALUES (?, ?, 0, ?, 0)", [source_file, lines * 294, lines])
-    targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
-    sightings = session.hours_of("signals", hour).select("hour", "agent_id")
-    rows = health_components(
-        session.hours_of("executions", hour), session.hours_of("trigger_events", hour), sightings, targets
+    session.query(
+        f"""
+        INSERT INTO model_calls BY NAME
+        SELECT * EXCLUDE (type), ?::TIMESTAMPTZ AS hour, '{hour.start:%Y-%m-%dT%H}-models.jsonl' AS source_file,
+            row_number() OVER () AS line_number
+        FROM ({model_calls(rows)})
+        """,
+        [hour.start],
     )
-    session.replace_hours("health_components", hour, rows)
+    session.query(
+        """
+        INSERT INTO raw_logs
+        SELECT hour, source_file, 'execution', count(*), '0', true, 0 FROM executions WHERE hour = $hour GROUP BY ALL
+        UNION ALL
+        SELECT hour, source_file, 'model_call', count(*), '0', true, 0 FROM model_calls WHERE hour = $hour GROUP BY ALL
+        """,
+        {"hour": hour.start},
+    )
+    session.query(
+        "INSERT INTO raw_files SELECT source_file, lines * 294, 0, lines, 0 FROM raw_logs WHERE hour = ?", [hour.start]
+    )
     for table in ("raw_logs", *TABLE_OF_RECORD.values()):
         session.note_materialized(table, hour, hour)
+    targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
+    for derived in DERIVED.values():
+        if derived.is_component:
+            session.replace_hours(derived.name, hour, derived.rows(Inputs(session, hour, targets, Settings())))
 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:

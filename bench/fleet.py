@@ -11,6 +11,8 @@ DATA = ROOT / "data" / "bench"
 HEADLINE_HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
 HEADLINE_AGENTS = 181_666
 HEADLINE_PER_HOUR = 12
+SESSIONS = 50_000
+MODEL_CALL_EVERY = 10
 HISTORY = HourRange(HEADLINE_HOUR - 23 * HOUR, HEADLINE_HOUR)
 
 BACKFILL = HourRange(datetime(2026, 5, 8, tzinfo=UTC), datetime(2026, 6, 7, tzinfo=UTC))
@@ -33,4 +35,12 @@ LINE_COLUMNS = {
     "cost_usd": "DOUBLE",
     "api_calls": "BIGINT",
 }
-"""Every field of a line and the type that a reader would give it."""
+"""Every field of an execution's line and the type that a reader would give it."""
+
+SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+HEADLINE_COLUMNS = LINE_COLUMNS | {
+    "signals": f"STRUCT({', '.join(f'{signal} DOUBLE' for signal in SIGNALS)})",
+    "call_id": "VARCHAR",
+    "latency_ms": "DOUBLE",
+}
+"""The same of the headline hour, whose executions carry signals and whose models are called."""

@@ -25,11 +25,11 @@ def read_json(raw: str, select: str) -> Work:
     """DuckDB reads the lines with typed columns: into a table in memory, or only into counts of every column."""
     import duckdb
 
-    from bench.fleet import LINE_COLUMNS
+    from bench.fleet import HEADLINE_COLUMNS
 
-    counts = ", ".join(f"count({name})" for name in LINE_COLUMNS)
+    counts = ", ".join(f"count({name})" for name in HEADLINE_COLUMNS)
     sql = {"table": "CREATE TABLE lines AS FROM {}", "aggregate": f"SELECT {counts} FROM {{}}"}[select]
-    source = f"read_json('{raw}/*.jsonl', format = 'newline_delimited', columns = {LINE_COLUMNS})"
+    source = f"read_json('{raw}/*.jsonl', format = 'newline_delimited', columns = {HEADLINE_COLUMNS})"
 
     def work() -> dict[str, Any]:
         connection = duckdb.connect()
