@@ -33,16 +33,19 @@ class Rule:
         value: SQL for the typed value, with `{token}` for the field's token; null where the token breaks the rule.
         expects: what the field must be, for the reason of a rejection.
         bounds: SQL condition on `{value}` that must hold too, or None.
+        parts: SQL that takes the `{token}` of a list or an object apart, once; `value` refers to it as `{parts}`.
     """
 
     field: str
     value: str
     expects: str
     bounds: str | None = None
+    parts: str | None = None
 
 
 def _text(field: str) -> Rule:
-    unquoted = """CASE WHEN contains({token}, '\\') THEN {token}::JSON->>'$' ELSE {token}[2:-2] END"""
+    between_quotes = "substring({token}, 2, length({token}) - 2)"  # faster than a slice
+    unquoted = f"""CASE WHEN contains({{token}}, '\\') THEN {{token}}::JSON->>'$' ELSE {between_quotes} END"""
     return Rule(field, f"""CASE WHEN starts_with({{token}}, '"') THEN {unquoted} END""", "text")
 
 
@@ -105,33 +108,36 @@ def _time(field: str) -> Rule:
 
 
 def _names(field: str) -> Rule:
-    items = """json_transform({token}, '["JSON"]')"""
-    texts = f"""list_filter({items}, lambda item: starts_with(item::VARCHAR, '"'))"""
-    is_good = f"starts_with({{token}}, '[') AND len({texts}) = len({items})"
-    return Rule(field, f"""CASE WHEN {is_good} THEN json_transform({{token}}, '["VARCHAR"]') END""", "a list of names")
+    texts = """list_filter({parts}, lambda item: starts_with(item::VARCHAR, '"'))"""
+    is_good = f"starts_with({{token}}, '[') AND len({texts}) = len({{parts}})"
+    value = f"""CASE WHEN {is_good} THEN json_transform({{token}}, '["VARCHAR"]') END"""
+    return Rule(field, value, "a list of names", parts="""json_transform({token}, '["JSON"]')""")
 
 
 def _violations(field: str) -> Rule:
-    items = """json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')"""
     is_named = """starts_with(item."constraint"::VARCHAR, '"')"""
     is_graded = """item.severity::VARCHAR IN ('"low"', '"medium"', '"high"')"""
-    good = f"list_filter({items}, lambda item: {is_named} AND {is_graded})"
-    is_good = f"starts_with({{token}}, '[') AND len({good}) = len({items})"
+    good = f"list_filter({{parts}}, lambda item: {is_named} AND {is_graded})"
+    is_good = f"starts_with({{token}}, '[') AND len({good}) = len({{parts}})"
     return Rule(
-        field, f"CASE WHEN {is_good} THEN {{token}}::JSON END", "a list of {constraint, severity low, medium or high}"
+        field,
+        f"CASE WHEN {is_good} THEN {{token}}::JSON END",
+        "a list of {constraint, severity low, medium or high}",
+        parts="""json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')""",
     )
 
 
 def _signals(field: str) -> Rule:
     """The four signals in the order of `SIGNALS`, null where one is absent."""
-    tokens = [f"({{token}}::JSON->'$.{signal}')::VARCHAR" for signal in SIGNALS]
+    names = ", ".join(f'"{signal}": "JSON"' for signal in SIGNALS)
+    tokens = [f"{{parts}}.{signal}::VARCHAR" for signal in SIGNALS]
     values = ", ".join(f"TRY_CAST({token} AS DOUBLE)" for token in tokens)
     is_good = " AND ".join(
-        f"(coalesce({token}, 'null') = 'null' OR coalesce(TRY_CAST({token} AS DOUBLE) BETWEEN 0 AND 1, false))"
-        for token in tokens
+        f"({token} IS NULL OR coalesce(TRY_CAST({token} AS DOUBLE) BETWEEN 0 AND 1, false))" for token in tokens
     )
     value = f"CASE WHEN starts_with({{token}}, '{{{{') AND {is_good} THEN [{values}] END"
-    return Rule(field, value, "an object of signals from 0 to 1")
+    parts = f"json_transform({{token}}, '{{{{{names}}}}}')"
+    return Rule(field, value, "an object of signals from 0 to 1", parts=parts)
 
 
 RULES: dict[str, Rule] = {
@@ -228,8 +234,12 @@ def parsed_lines(lines: str) -> str:
         when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, and the columns of `RULES`.
     """
     structure = "{" + ", ".join(f'"{field}": "JSON"' for field in FIELDS) + "}"
+    parts = ", ".join(
+        f"{rule.parts.format(token=_token(rule.field))} AS {_parts(name)}" for name, rule in RULES.items() if rule.parts
+    )
     values = ",\n".join(
-        f"{rule.value.format(token=_token(rule.field))} AS {_value(name)}" for name, rule in RULES.items()
+        f"{rule.value.format(token=_token(rule.field), parts=_parts(name))} AS {_value(name)}"
+        for name, rule in RULES.items()
     )
     event_time = (
         "CASE record_type "
@@ -241,13 +251,15 @@ def parsed_lines(lines: str) -> str:
     WITH tokens AS (
         SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens
         FROM {lines}
+    ), parted AS (
+        SELECT *, {parts} FROM tokens
     ), typed AS (
         SELECT file_id, line_number, line, fault, tokens,
             CASE WHEN starts_with(tokens."type"::VARCHAR, '"') THEN (tokens."type"->>'$') END AS record_type,
             {_repeats_a_field()} AS repeats_a_field,
             {HAS_TRAILING_COMMA} AS has_trailing_comma,
             {values}
-        FROM tokens
+        FROM parted
     ), judged AS (
         SELECT *,
             fault IS NULL AND NOT (repeats_a_field OR has_trailing_comma) AND coalesce({_is_good()}, false) AS is_good
@@ -271,6 +283,10 @@ def _token(field: str) -> str:
 
 def _value(name: str) -> str:
     return f'"value_{name}"'
+
+
+def _parts(name: str) -> str:
+    return f'"parts_{name}"'
 
 
 def _holds(name: str, rule: Rule) -> str:
