@@ -24,4 +24,4 @@ def bucket_of(runtime_s: ir.NumericValue) -> ir.IntegerValue:
 
 def latency_ms(bucket: ir.IntegerValue) -> ir.FloatingValue:
     """What a bucket stands for, in milliseconds; null for null."""
-    return (bucket == 0).ifelse(0.0, ((bucket - 0.5) * math.log(GAMMA)).exp() / 1e3)
+    return (bucket == 0).ifelse(0.0, ((bucket.cast("float64") - 0.5) * math.log(GAMMA)).exp() / 1e3)
