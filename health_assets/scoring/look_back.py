@@ -72,20 +72,25 @@ def _many_hours(rows: ir.Table, parts: ir.Table, lookback_hours: int) -> ir.Tabl
     switches = model_switches(parts)
     events = ibis.union(_shaped(parts.select("hour", "agent_id", *TIMES), rows), _shaped(switches, rows))
     line = ibis.union(_shaped(rows.mutate(is_asked=ibis.literal(True)), rows), events)
-    look_back = ibis.range_window(
-        preceding=ibis.interval(hours=lookback_hours - 1), following=ibis.interval(hours=0),
-        group_by="agent_id", order_by="hour",
-    )  # fmt: skip
+    by_agent = {"group_by": "agent_id", "order_by": "hour"}
+    length = ibis.interval(hours=lookback_hours - 1)
+    look_back = ibis.range_window(preceding=length, following=ibis.interval(hours=0), **by_agent)
+    # what is latest needs no frame of its own, which would cost ten times as much: it is recent enough or nothing is
+    so_far = ibis.range_window(preceding=None, following=0, **by_agent)
     first, *latest = TIMES
     merged = line.select(
-        *rows.columns, "is_asked",
-        **{first: line[first].min().over(look_back)}, **{name: line[name].max().over(look_back) for name in latest},
-        switched_at=line.switched_at.max().over(look_back), seen_from=line.seen_from.max().over(look_back),
+        *rows.columns, "is_asked", **{first: line[first].min().over(look_back)},
+        **{name: line[name].max().over(so_far) for name in (*latest, "switched_at", "seen_from")},
     )  # fmt: skip
     merged = merged.filter(merged.is_asked)
-    # of the latest switch: where it is not seen from within the look-back, no earlier one is
-    is_seen = merged.seen_from > merged.hour - ibis.interval(hours=lookback_hours)
-    return merged.mutate(last_switch_at=is_seen.ifelse(merged.switched_at, ibis.null("timestamp('UTC')")))
+    start = merged.hour - length
+    recent = {name: _from(merged[name], merged[name], start) for name in latest}
+    return merged.mutate(**recent, last_switch_at=_from(merged.switched_at, merged.seen_from, start))
+
+
+def _from(value: ir.TimestampValue, known_since: ir.TimestampValue, start: ir.TimestampValue) -> ir.TimestampValue:
+    """The value, or null where it is known since before `start`."""
+    return (known_since >= start).ifelse(value, ibis.null("timestamp('UTC')"))
 
 
 def _shaped(part: ir.Table, rows: ir.Table) -> ir.Table:

@@ -55,7 +55,7 @@ def sliding_window_buckets(parts: pa.Table, hours: HourRange, window_hours: int)
         window_hours: length of the evaluation window.
     """
     if not len(parts):
-        return pa.table({name: pa.array([], kind) for name, kind in _RESULT.items()}, _RESULT)
+        return _RESULT.empty_table()
     agents = pc.dictionary_encode(parts["agent_id"].combine_chunks())
     lists = parts["latency_buckets"].combine_chunks()
     offsets, buckets = lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False)
