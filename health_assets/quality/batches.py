@@ -95,6 +95,12 @@ MEASURES = ("response_ratio", "error_ratio", "latency_p50_ms", "latency_p99_ms")
 def states(source: Source) -> ir.Table:
     """Rows of `agent_health_state`, with what their samples and statuses say that the other columns must be."""
     own = rows(source)
+    has_ratio = own.status.cases(
+        ("healthy", own.response_ratio >= 0.95),
+        ("degraded", own.response_ratio >= 0.5),
+        ("unhealthy", own.response_ratio < 0.5),
+        else_=True,
+    )
     is_healthy_now = (own.last_healthy_at == own.window_end).fill_null(False)
     return own.mutate(
         sum_of_ratios=own.response_ratio + own.error_ratio,
@@ -102,8 +108,7 @@ def states(source: Source) -> ir.Table:
         measures_due=(own.sample_count > 0).ifelse(len(MEASURES), 0),
         is_unknown=(own.status == "unknown").cast("int64"),
         has_few_samples=(own.sample_count < FEWEST_SAMPLES).cast("int64"),
-        least_ratio=own.status.cases(("healthy", 0.95), ("degraded", 0.5), else_=0.0).cast("float64"),
-        ratio_limit=own.status.cases(("unhealthy", 0.5), else_=2.0).cast("float64"),
+        has_ratio_of_status=has_ratio.fill_null(False).cast("int64"),
         is_healthy=(own.status == "healthy").cast("int64"),
         was_healthy_last_now=is_healthy_now.cast("int64"),
         window_hours=ibis.literal(source.settings.window_hours),

@@ -53,10 +53,7 @@ AGENT_HEALTH_STATE = Suite(
         ),
         Check("measures_are_there_where_samples_are", equal("measures", "measures_due")),
         Check("few_samples_are_unknown", equal("is_unknown", "has_few_samples")),
-        Check(
-            "statuses_agree_with_the_ratios",
-            [*at_least("response_ratio", "least_ratio"), *greater("ratio_limit", "response_ratio")],
-        ),
+        Check("statuses_agree_with_the_ratios", between(1, 1, "has_ratio_of_status")),
         Check("who_is_healthy_was_so_last_now", equal("is_healthy", "was_healthy_last_now")),
         Check(
             "times_are_within_the_window",
