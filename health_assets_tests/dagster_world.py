@@ -25,7 +25,7 @@ from health_assets.settings import Settings
 
 ASSETS = (
     "raw_logs", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
-    "rejected_records", "health_components", "agent_health", "system_health",
+    "rejected_records", "health_components", "agent_health", "system_health", "state_components", "agent_health_state",
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}

@@ -161,9 +161,13 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
             if lesser == "window_hours":
                 yield _set(asset, check.name, f"{greater_one} = {greater_one} - 1", greater_one)
             elif greater_one == "next_hour":
-                yield _set(asset, check.name, f"{lesser} = hour + INTERVAL 1 HOUR", lesser)
+                yield _set(asset, check.name, f"{lesser} = hour + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "hour":
                 yield _set(asset, check.name, f"{greater_one} = hour - INTERVAL 1 MICROSECOND", greater_one, *related)
+            elif greater_one == "window_end":
+                yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
+            elif lesser == "latency_p50_ms":
+                yield _set(asset, check.name, "latency_p50_ms = 2, latency_p99_ms = 1", lesser, *related)
             elif lesser == "started_at":
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
@@ -172,23 +176,35 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
 
 def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
     """Other checks of the asset that look at one of these columns, or at sums of them."""
+    measures = {"measures_are_there_where_samples_are"}
     sums = {
-        ("health_components", "executions"): "sums_agree_with_the_events",
-        ("health_components", "triggers"): "sums_agree_with_the_events",
-        ("raw_logs", "lines"): "every_line_is_accounted_for",
-    }
+        ("health_components", "executions"): {"sums_agree_with_the_events"},
+        ("health_components", "triggers"): {"sums_agree_with_the_events"},
+        ("raw_logs", "lines"): {"every_line_is_accounted_for"},
+        ("state_components", "first_model_at"): {"models_come_with_their_time"},
+        ("state_components", "last_model_switch_at"): {"models_come_with_their_time"},
+        ("agent_health_state", "status"): {
+            "few_samples_are_unknown", "statuses_agree_with_the_ratios", "who_is_healthy_was_so_last_now",
+        },
+        ("agent_health_state", "response_ratio"): {"ratios_add_up_to_1", *measures},
+        ("agent_health_state", "error_ratio"): {"ratios_add_up_to_1", *measures},
+        ("agent_health_state", "latency_p50_ms"): measures,
+        ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
+    }  # fmt: skip
     direct = {
         other.name
         for other in SUITES[asset].checks
         if other is not check and set(columns) & {name for one in other.expectations for name in one.columns} - {"hour"}
     }
-    return frozenset(direct | {sums[asset, name] for name in columns if (asset, name) in sums})
+    return frozenset(direct.union(*(sums.get((asset, name), set()) for name in columns)))
 
 
 def _counting(asset: str) -> frozenset[str]:
     counted = {
         "health_components": {"sums_agree_with_the_events"},
         "agent_health": {"windows_agree_with_the_components"},
+        "state_components": {"latencies_agree_with_the_executions"},
+        "agent_health_state": {"windows_agree_with_the_components"},
     }
     return frozenset(counted.get(asset, {"every_line_is_a_row"}))
 
@@ -252,6 +268,37 @@ def _breaks_by_hand() -> Iterator[Break]:
     )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+    yield from _breaks_of_states()
+
+
+def _breaks_of_states() -> Iterator[Break]:
+    part = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
+    for check, assignment, *also in [
+        ("buckets_are_possible", "latency_buckets = [-1]"),
+        ("buckets_are_possible", "latency_buckets = [2048]"),
+        ("buckets_are_in_order", "latency_buckets = [2, 1]", "latencies_agree_with_the_executions"),
+        ("models_come_with_their_time", "first_model = 'm', last_model = 'm'"),
+        ("models_come_with_their_time", "last_model_switch_at = hour"),
+        ("latencies_agree_with_the_executions", "latency_buckets = NULL"),
+    ]:
+        yield Break("state_components", check, (part % assignment,), 1, frozenset(also))
+    sampled = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
+    ratios, samples = "statuses_agree_with_the_ratios", "few_samples_are_unknown"
+    for check, assignment, *also in [
+        ("ratios_add_up_to_1", "error_ratio = 0.5"),
+        ("measures_are_there_where_samples_are", "latency_p99_ms = NULL"),
+        ("measures_are_there_where_samples_are", "sample_count = 0", samples, "windows_agree_with_the_components"),
+        (samples, "status = 'unknown'", "who_is_healthy_was_so_last_now"),
+        (ratios, "response_ratio = 0.94, error_ratio = 0.06"),
+        (ratios, "status = 'unhealthy'", "who_is_healthy_was_so_last_now"),
+        ("who_is_healthy_was_so_last_now", "last_healthy_at = hour"),
+        ("who_is_healthy_was_so_last_now", "last_healthy_at = NULL"),
+        ("windows_agree_with_the_components", "sample_count = sample_count + 1"),
+    ]:
+        yield Break("agent_health_state", check, (sampled % assignment,), 1, frozenset(also))
+    for table in ("state_components", "health_components"):
+        lost = f"DELETE FROM {table} WHERE hour = TIMESTAMPTZ '{{hit}}' AND agent_id = 'gone'"
+        yield Break("agent_health_state", "parts_know_the_same_agents", (lost,))
 
 
 def all_breaks() -> list[Break]:

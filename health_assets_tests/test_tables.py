@@ -29,6 +29,9 @@ CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "operational_score health_score state long_running sla_breaches trigger_failures expected_success_rate "
     "expected_failures_per_hour expected_runtime_s",
     "system_health": "hour window_start window_end hours_covered health_score agents healthy degraded unhealthy inactive",
+    "agent_health_state": "hour window_start window_end hours_covered agent_id status last_healthy_at uptime_seconds "
+    "response_ratio error_ratio latency_p50_ms latency_p99_ms measurement_window_seconds sample_count calibration_trend "
+    "days_since_model_change last_capability_update",
     "expectation_results": "hour asset expectation success element_count unexpected_count severity",
 }
 COLUMNS = [(table, *column) for table in ALL_TABLES for column in describe(table)]

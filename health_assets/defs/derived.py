@@ -69,6 +69,7 @@ class Derived:
         back_hours: of its deps, how many hours that end with its own an hour is made from.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
+        after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Derived:
     needs: str
     back_hours: Callable[[Settings], int] = lambda _: 1
     is_component: bool = False
+    after: Callable[[Inputs], None] = lambda _: None
 
 
 def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
@@ -103,6 +105,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             for hours in ranges:
                 inputs = Inputs(session, hours, targets, pipeline.settings)
                 session.replace_hours(derived.name, hours, derived.rows(inputs))
+                derived.after(inputs)
             metadata = summary(session, derived.name, asked, derived.heading, derived.top, derived.needs)
         log_earlier_hours(context, derived.name, {hour for hours in ranges for hour in hours}, asked)
         return dg.MaterializeResult(metadata=metadata)

@@ -5,6 +5,8 @@ has been merged (`agent_health`). Runtimes are summed in whole microseconds, so 
 which rows or hours are added can never show.
 """
 
+from collections.abc import Sequence
+
 import ibis
 from ibis import ir
 
@@ -33,9 +35,9 @@ def health_components(
     return merged.mutate(runtime_s_sum=merged.runtime_us_sum / 1e6)
 
 
-def merge(components: ir.Table, keys: list[str]) -> ir.Table:
+def merge(components: ir.Table, keys: list[str], names: Sequence[str] = SUMS) -> ir.Table:
     """Add components up per key: the merge of hours into windows, and of kinds of events into hours."""
-    return components.group_by(keys).aggregate(**{name: components[name].sum().cast("int64") for name in SUMS})
+    return components.group_by(keys).aggregate(**{name: components[name].sum().cast("int64") for name in names})
 
 
 def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:

@@ -8,6 +8,7 @@ agents and hours; the frame counts rows, so the grid must not have holes. Sums a
 the last bit.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import ibis
@@ -19,9 +20,14 @@ from health_assets.scoring.relations import lookup
 
 
 def window_sums(
-    components: ir.Table, listed_agents: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+    components: ir.Table,
+    listed_agents: ir.Table,
+    hours: HourRange,
+    window_hours: int,
+    lookback_hours: int,
+    names: Sequence[str] = SUMS,
 ) -> ir.Table:
-    """One row per known agent and hour of `hours`: `hour`, `agent_id` and `SUMS` over its window.
+    """One row per known agent and hour of `hours`: `hour`, `agent_id` and the sums over its window.
 
     An agent is known at an hour when it has a component in the `lookback_hours` that end with the hour, or is listed.
 
@@ -31,12 +37,12 @@ def window_sums(
         hours: hours to give rows for; at least one.
         window_hours: length of the evaluation window.
         lookback_hours: length of the look-back.
+        names: which of `SUMS`.
     """
     if not len(hours):
         raise ValueError("a range of at least one hour is needed")
-    if len(hours) == 1:
-        return _one_hour(components, listed_agents, hours, window_hours, lookback_hours)
-    return _many_hours(components, listed_agents, hours, window_hours, lookback_hours)
+    merged = _one_hour if len(hours) == 1 else _many_hours
+    return merged(components, listed_agents, hours, window_hours, lookback_hours, names)
 
 
 def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:
@@ -44,21 +50,31 @@ def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:
 
 
 def _one_hour(
-    components: ir.Table, listed_agents: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+    components: ir.Table,
+    listed_agents: ir.Table,
+    hours: HourRange,
+    window_hours: int,
+    lookback_hours: int,
+    names: Sequence[str],
 ) -> ir.Table:
     in_window = _between(components, hours.end - timedelta(hours=window_hours), hours.end)
     seen = _between(components, hours.end - timedelta(hours=lookback_hours), hours.end).select("agent_id").distinct()
     zeros = ibis.union(seen, listed_agents.select("agent_id")).select(
-        "agent_id", **dict.fromkeys(SUMS, ibis.literal(0, "int64"))
+        "agent_id", **dict.fromkeys(names, ibis.literal(0, "int64"))
     )
-    known = merge(ibis.union(in_window.select("agent_id", *SUMS), zeros), ["agent_id"])
+    known = merge(ibis.union(in_window.select("agent_id", *names), zeros), ["agent_id"], names)
     if window_hours > lookback_hours:
         known = known.semi_join(zeros, "agent_id")
     return known.mutate(hour=ibis.literal(hours.start, "timestamp('UTC')"))
 
 
 def _many_hours(
-    components: ir.Table, listed_agents: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+    components: ir.Table,
+    listed_agents: ir.Table,
+    hours: HourRange,
+    window_hours: int,
+    lookback_hours: int,
+    names: Sequence[str],
 ) -> ir.Table:
     frame_start = hours.start - timedelta(hours=window_hours - 1)
     before = _between(components, hours.start - timedelta(hours=lookback_hours - 1), frame_start)
@@ -70,17 +86,17 @@ def _many_hours(
     first, end = ibis.literal(frame_start, "timestamp('UTC')"), ibis.literal(hours.end, "timestamp('UTC')")
     spine = ibis.range(first, end, ibis.interval(hours=1)).unnest().name("hour").as_table()
     grid = agents.cross_join(spine)
-    filled = lookup(grid, recent.select("hour", "agent_id", *SUMS, seen=recent.hour), ["hour", "agent_id"])
+    filled = lookup(grid, recent.select("hour", "agent_id", *names, seen=recent.hour), ["hour", "agent_id"])
     by_agent = {"group_by": "agent_id", "order_by": "hour"}
     sliding = ibis.window(preceding=window_hours - 1, following=0, **by_agent)
     so_far = ibis.window(preceding=None, following=0, **by_agent)
     sums = filled.select(
         "hour", "agent_id", last_seen=filled.seen.max().over(so_far),
-        **{name: ibis.coalesce(filled[name].sum().over(sliding), 0).cast("int64") for name in SUMS},
+        **{name: ibis.coalesce(filled[name].sum().over(sliding), 0).cast("int64") for name in names},
     )  # fmt: skip
     asked = sums.filter(sums.hour >= hours.start)
     is_listed = listed_agents.select("agent_id", is_listed=ibis.literal(True))
     joined = lookup(lookup(asked, last_seen_before, "agent_id"), is_listed, "agent_id")
     last_seen = ibis.coalesce(joined.last_seen, joined.seen_before)
     is_known = joined.is_listed.fill_null(False) | (last_seen > joined.hour - ibis.interval(hours=lookback_hours))
-    return joined.filter(is_known).select("hour", "agent_id", *SUMS)
+    return joined.filter(is_known).select("hour", "agent_id", *names)

@@ -118,6 +118,26 @@ class Session:
         losers = f"SELECT rowid FROM ({ranked}) WHERE rank > 1"
         return self.query(f"DELETE FROM {name} WHERE rowid IN ({losers}) RETURNING hour, source_file", span)
 
+    def correct_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> None:
+        """Set columns of single rows of an asset's table, and note that their hours have changed.
+
+        Args:
+            name: the table.
+            corrections: `keys`, with `hour` among them, and the columns to set; one row per row of the table.
+            keys: columns that tell the rows apart.
+        """
+        kept, count = self.kept(corrections)
+        if not count:
+            return
+        values = ", ".join(f"{column} = kept.{column}" for column in kept.columns if column not in keys)
+        same = " AND ".join(f"{name}.{key} = kept.{key}" for key in keys)
+        self.query(f"UPDATE {name} SET {values} FROM ({self._sql(kept)}) AS kept WHERE {same}")
+        self.query(
+            "UPDATE materialized_hours SET changed_at = ? "
+            f"WHERE asset = ? AND hour IN (SELECT hour FROM ({self._sql(kept)}))",
+            [datetime.now(UTC), name],
+        )
+
     def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
         """Replace whole hours with rows computed from those same hours."""
         columns = columns_of(name)

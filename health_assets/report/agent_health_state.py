@@ -1,0 +1,92 @@
+"""The Agent Health State's block: how many agents have which status, and those that are not healthy."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.hours import HourRange
+from health_assets.scoring.agent_health_state import STATUSES
+from health_assets.warehouse.store import Session
+
+COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "unknown": "dim"}
+TREND_COLOURS = {"improving": "green", "declining": "red", "stable": ""}
+AGENTS_SHOWN = 10
+SHOWN = (
+    "agent_id", "status", "response_ratio", "calibration_trend", "latency_p50_ms", "latency_p99_ms", "uptime_seconds",
+    "days_since_model_change", "last_healthy_at", "window_end",
+)  # fmt: skip
+
+
+def print_states(console: Console, session: Session, hours: HourRange) -> None:
+    """The statuses in the last of these hours, and the agents that are degraded or unhealthy, worst first."""
+    [(latest,)] = session.query(
+        "SELECT max(hour) FROM agent_health_state WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
+    )
+    if latest is None:
+        return
+    counts = dict(
+        session.query("SELECT status, count(*) FROM agent_health_state WHERE hour = ? GROUP BY status", [latest])
+    )
+    title = Text("Health documents: ", style="bold")
+    for status in STATUSES:
+        title.append(f"{counts.get(status, 0):,} {status}  ", style=COLOURS[status])
+    console.print(title)
+    ailing = _ailing_agents(session, latest)
+    if ailing:
+        console.print(_table(ailing))
+
+
+def _ailing_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
+    found = session.query(
+        f"""
+        SELECT {", ".join(SHOWN)} FROM agent_health_state
+        WHERE hour = ? AND status IN ('degraded', 'unhealthy')
+        ORDER BY status = 'degraded', response_ratio, agent_id
+        """,
+        [hour],
+    )
+    return [dict(zip(SHOWN, values, strict=True)) for values in found]
+
+
+def _table(agents: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    table.add_column("agent", no_wrap=True, max_width=24)
+    table.add_column("status", no_wrap=True)
+    table.add_column("responded", justify="right", no_wrap=True)
+    table.add_column("trend", no_wrap=True)
+    for heading in ("p50", "p99", "up for", "model since", "healthy until"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for agent in agents[:AGENTS_SHOWN]:
+        trend = agent["calibration_trend"]
+        table.add_row(
+            Text(agent["agent_id"]), Text(agent["status"], style=COLOURS[agent["status"]]),
+            f"{agent['response_ratio']:.0%}", Text(trend, style=TREND_COLOURS[trend]),
+            _duration(agent["latency_p50_ms"] / 1e3), _duration(agent["latency_p99_ms"] / 1e3),
+            _duration(agent["uptime_seconds"]), _duration(_seconds_of_days(agent["days_since_model_change"])),
+            _ago(agent["last_healthy_at"], agent["window_end"]),
+        )  # fmt: skip
+    if len(agents) > AGENTS_SHOWN:
+        table.caption = f"the worst {AGENTS_SHOWN} of {len(agents):,} agents; all are in the table agent_health_state"
+    return table
+
+
+def _seconds_of_days(days: float | None) -> float | None:
+    return None if days is None else days * 86_400
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    """How long before the window's end the agent was last healthy; a dash for never."""
+    return "–" if moment is None else f"{_duration((now - moment) / timedelta(seconds=1))} ago"
+
+
+def _duration(seconds: float | None) -> str:
+    """In the unit that a person would choose; a dash for none."""
+    if seconds is None:
+        return "–"
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        if seconds >= 2 * length or (unit == "s" and seconds >= 1):
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds * 1e3:.0f} ms"
