@@ -5,9 +5,11 @@ table that its metadata shows. What does not: formulas (`scoring`) and anything 
 """
 
 from health_assets.defs.derived import Derived
-from health_assets.defs.systems import agent_health_model
+from health_assets.defs.systems import agent_health_model, model_health, session_scores
 
 SYSTEMS: dict[str, tuple[Derived, ...]] = {
     "agent_health_model": agent_health_model.ASSETS,
+    "model_health": model_health.ASSETS,
+    "session_scores": session_scores.ASSETS,
 }
 DERIVED: dict[str, Derived] = {asset.name: asset for assets in SYSTEMS.values() for asset in assets}
