@@ -82,7 +82,7 @@ def _last_calls(numbered: ir.Table, hours: HourRange, lookback_hours: int, windo
 
 
 def _summaries(calls: ir.Table) -> ir.Table:
-    """One row per hour and model: shares, nearest-rank latencies, and the error of the latest failure that states one."""
+    """One row per hour and model: shares, nearest-rank latencies, the error of the latest failure that states one."""
     by_window = {"group_by": ["hour", "model"]}
     ranked = calls.mutate(
         place=ibis.row_number().over(order_by=[calls.latency_ms.isnull(), "latency_ms", "number"], **by_window),

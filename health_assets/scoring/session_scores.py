@@ -6,7 +6,7 @@ these few traces are merged again from what the look-back holds, so that nothing
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
+from fractions import Fraction
 
 import ibis
 from ibis import ir
@@ -77,7 +77,7 @@ def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hours: HourRange,
     repeated = versions.semi_join(before, "trace_id")  # also in other sessions
     newest = repeated.group_by("trace_id").aggregate(hour=repeated.hour.max())
     current = ibis.union(own, before.semi_join(newest, ["trace_id", "hour"]))
-    return current.select(hour=ibis.literal(hours.start, "timestamp('UTC')"), *_OF_TRACE)
+    return current.select(*_OF_TRACE, hour=ibis.literal(hours.start, "timestamp('UTC')")).select("hour", *_OF_TRACE)
 
 
 def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
@@ -127,13 +127,13 @@ def _merged_again(executions: ir.Table, signals: ir.Table, wanted: ir.Table, loo
 
 
 def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
-    sums = _sums(_with_tail(traces, settings.top_k_share))
+    rows = _with_tail(_sums(traces), settings.top_k_share)
     weight = settings.ensemble_weight
-    raw_risk = to_12_decimals((1 - weight) * sums.mean_top_k_risk + weight * sums.max_risk)
-    rows = sums.mutate(
+    raw_risk = to_12_decimals((1 - weight) * rows.mean_top_k_risk + weight * rows.max_risk)
+    rows = rows.mutate(
         raw_risk=raw_risk,
         agent_reliability=_inverted(raw_risk),
-        agent_consistency=_inverted(sums.raw_instability),
+        agent_consistency=_inverted(rows.raw_instability),
     )
     return rows.mutate(
         reliability_passed=rows.agent_reliability >= settings.pass_threshold,
@@ -145,41 +145,36 @@ def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
     )
 
 
-def _with_tail(traces: ir.Table, top_k_share: float) -> ir.Table:
-    """Add `is_in_tail`: whether a trace is among the k worst of its session; source 5, "Top-k tail risk aggregation".
-
-    k = max(1, ceil(n share)) of the n traces with any signal; in decimals, since 0.15 times 20 is 3 and no more.
-    """
-    by_session = {"group_by": ["hour", "session_id"]}
-    worst_first = [ibis.desc("step_risk", nulls_first=False), "trace_id"]
-    ranked = traces.mutate(
-        place=ibis.row_number().over(order_by=worst_first, **by_session),
-        evaluated=traces.step_risk.count().over(**by_session),
-    )
-    share = ibis.literal(Decimal(str(top_k_share)).quantize(Decimal("1e-17")), "decimal(19, 17)")
-    k = ibis.greatest((ranked.evaluated.cast("decimal(18, 0)") * share).ceil(), 1)
-    return ranked.mutate(is_in_tail=ranked.step_risk.notnull() & (ranked.place < k))
-
-
-def _sums(ranked: ir.Table) -> ir.Table:
-    """What is added up per session: source 5, "Top-k tail risk aggregation" and "RMS aggregation"."""
-    uncertainty = trillionths(ranked.weighted_uncertainty).cast("decimal(19, 0)")
-    tail = trillionths(ranked.step_risk).sum(where=ranked.is_in_tail).cast("float64") / TRILLION
-    uncertain = ranked.weighted_uncertainty.count()
+def _sums(traces: ir.Table) -> ir.Table:
+    """What is added up per session (source 5, "RMS aggregation"), and its step risks."""
+    uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
+    uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
-    latest = ibis.struct({"traced_at": ranked.traced_at, "trace_id": ranked.trace_id})
-    return ranked.group_by(["hour", "session_id"]).aggregate(
-        agent_id=ranked.agent_id.argmax(latest, where=ranked.agent_id.notnull()),
-        total_traces=ranked.count(),
-        traces_evaluated=ranked.step_risk.count(),
-        mean_top_k_risk=to_12_decimals(tail / ranked.is_in_tail.sum().nullif(0)),
-        max_risk=ranked.step_risk.max(),
-        flagged_traces=ranked.trace_id.collect(where=ranked.is_flagged, order_by=ranked.place).fill_null(
+    latest = ibis.struct({"traced_at": traces.traced_at, "trace_id": traces.trace_id})
+    worst_first = [ibis.desc("step_risk"), "trace_id"]
+    return traces.group_by(["hour", "session_id"]).aggregate(
+        agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
+        total_traces=traces.count(),
+        traces_evaluated=traces.step_risk.count(),
+        step_risks=trillionths(traces.step_risk).collect(),
+        max_risk=traces.step_risk.max(),
+        flagged_traces=traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first).fill_null(
             ibis.literal([], "array<string>")
         ),
         consistency_traces_evaluated=uncertain,
         raw_instability=to_12_decimals(mean_square.sqrt() / TRILLION),
     )
+
+
+def _with_tail(sums: ir.Table, top_k_share: float) -> ir.Table:
+    """Replace `step_risks` by `mean_top_k_risk`: source 5, "Top-k tail risk aggregation".
+
+    k = max(1, ceil(n share)) of the n traces with any signal, in whole numbers, since 0.15 times 20 is 3 and no more.
+    """
+    share = Fraction(str(top_k_share)).limit_denominator(10**9)
+    k = (sums.traces_evaluated * share.numerator + share.denominator - 1) // share.denominator  # at least 1 where n is
+    tail = sums.step_risks.sort()[sums.traces_evaluated - k :].sums()
+    return sums.mutate(mean_top_k_risk=to_12_decimals(tail.cast("float64") / k / TRILLION)).drop("step_risks")
 
 
 def _inverted(risk: ir.NumericValue) -> ir.FloatingValue:

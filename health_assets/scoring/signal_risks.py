@@ -25,7 +25,7 @@ def to_12_decimals(value: ir.NumericValue) -> ir.FloatingValue:
 
 
 def with_risks(rows: ir.Table) -> ir.Table:
-    """Replace `SIGNALS` by `RISKS`, each 0 to 1: source 5, "Convert signals to risks"; null where a signal is missing."""
+    """Replace `SIGNALS` by `RISKS` (source 5, "Convert signals to risks"), 0 to 1; null where a signal is missing."""
     inverted = {risk: to_12_decimals(1.0 - rows[signal]) for risk, signal in zip(RISKS, SIGNALS, strict=True)}
     return rows.mutate(**inverted).drop(*SIGNALS)
 
