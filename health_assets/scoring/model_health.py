@@ -74,8 +74,8 @@ def _last_calls(numbered: ir.Table, hours: HourRange, lookback_hours: int, windo
         parts, [parts.called_in <= spine.hour, parts.called_in > spine.hour - ibis.interval(hours=lookback_hours)]
     )
     newest = reached.group_by(["hour", "model"]).aggregate(last_number=reached.last_number.max())
-    back = ibis.range(window_calls).unnest().name("back").as_table()
-    wanted = newest.cross_join(back).select("hour", "model", number=newest.last_number - back.back)
+    places = newest.mutate(back=ibis.range(window_calls).unnest())
+    wanted = places.select("hour", "model", number=places.last_number - places.back)
     calls = numbered.rename(called_in="hour")
     found = wanted.inner_join(calls, ["model", "number"])
     return found.filter(found.called_in > found.hour - ibis.interval(hours=lookback_hours))

@@ -10,7 +10,7 @@ from ibis import ir
 from health_assets.hours import HourRange
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.signal_risks import SIGNALS, with_risks, with_weighted_risks
-from health_assets.scoring.traces import known_traces
+from health_assets.scoring.traces import is_trace, known_traces
 from health_assets.settings import Settings
 
 
@@ -52,8 +52,7 @@ def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookb
 
 def _said_by_the_execution_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
     alone = ended.anti_join(wanted, ["hour", "trace_id"])
-    has_signal = ibis.or_(*(alone[name].notnull() for name in SIGNALS))
-    alone = alone.filter(alone.session_id.notnull() | has_signal)
+    alone = alone.filter(is_trace(alone))
     return alone.mutate(traced_at=alone.ended_at, oldest_event_at=alone.ended_at).select(*COLUMNS)
 
 
@@ -69,4 +68,5 @@ def _said_by_signals_too(
     elsewhere = wanted.anti_join(ended, ["hour", "trace_id"])
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
     about = ibis.union(ended.semi_join(wanted, "trace_id"), before.semi_join(elsewhere, "trace_id"))
-    return known_traces(about, signals, wanted, lookback_hours).select(*COLUMNS)
+    merged = known_traces(about, signals, wanted, lookback_hours)
+    return merged.filter(merged.newest_event_at >= merged.hour).select(*COLUMNS)  # an empty execution adds nothing

@@ -4,8 +4,8 @@ What belongs here: which statement about a trace counts. What does not: what sig
 
 An execution and every `signals` record about it are statements, ordered by (time, source_file, line_number), where an
 execution speaks at its end. Of each signal the latest statement counts. An id that several executions of the look-back
-carry is one trace: the latest of them. What it says of session and agent counts; where it is silent or unknown, the
-latest signals record that names them.
+carry is one trace: the latest of them that says its session or a signal. What it says of session and agent counts;
+where it is silent or unknown, the latest signals record that names them.
 """
 
 import ibis
@@ -27,7 +27,8 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
 
     Returns:
         `hour`, `trace_id`, `session_id`, `agent_id`, `traced_at` (when the execution ended; of a trace known from
-        signals alone, when they were last given), `oldest_event_at` (the earliest statement) and `SIGNALS`.
+        signals alone, when they were last given), `oldest_event_at` and `newest_event_at` (the earliest and the latest
+        statement) and `SIGNALS`.
     """
     said = _latest_executions(_said_about(wanted, _statements(executions, signals), lookback_hours))
     place = ibis.row_number().over(group_by=["hour", "trace_id"], order_by=["said_at", "source_file", "line_number"])
@@ -44,8 +45,14 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
         },
         traced_at=ibis.coalesce(said.said_at.max(where=by_execution), said.said_at.max()),
         oldest_event_at=said.said_at.min(),
+        newest_event_at=said.said_at.max(),
         **{name: latest(name, ibis.literal(True)) for name in SIGNALS},
     )
+
+
+def is_trace(rows: ir.Table) -> ir.BooleanValue:
+    """Whether an execution says anything that session metrics look at: its session, or a signal."""
+    return ibis.or_(rows.session_id.notnull(), *(rows[name].notnull() for name in SIGNALS))
 
 
 def _statements(executions: ir.Table, signals: ir.Table) -> ir.Table:
@@ -71,10 +78,10 @@ def _said_about(wanted: ir.Table, statements: ir.Table, lookback_hours: int) -> 
 
 
 def _latest_executions(said: ir.Table) -> ir.Table:
-    """Without the executions whose id a later execution carries."""
-    rank = ibis.row_number().over(
-        group_by=["hour", "trace_id", "is_execution"],
-        order_by=[ibis.desc("said_at"), ibis.desc("source_file"), ibis.desc("line_number")],
+    """Without the executions whose id a later execution carries; one that is a trace comes before one that is none."""
+    latest_first = [ibis.desc(name) for name in ("is_trace", "said_at", "source_file", "line_number")]
+    said = said.mutate(is_trace=is_trace(said))
+    ranked = said.mutate(
+        rank=ibis.row_number().over(group_by=["hour", "trace_id", "is_execution"], order_by=latest_first)
     )
-    ranked = said.mutate(rank=rank)
     return ranked.filter(~ranked.is_execution | (ranked["rank"] == 0)).drop("rank")
