@@ -65,7 +65,7 @@ def _said_by_signals_too(
     lookback_hours: int,
 ) -> ir.Table:
     # the look-back is searched for those alone that did not end in their hour: mostly none, and then it is not read
-    elsewhere = wanted.anti_join(ended, ["hour", "trace_id"])
+    elsewhere = wanted.anti_join(ended.filter(is_trace(ended)), ["hour", "trace_id"])
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
     about = ibis.union(ended.semi_join(wanted, "trace_id"), before.semi_join(elsewhere, "trace_id"))
     merged = known_traces(about, signals, wanted, lookback_hours)
