@@ -47,6 +47,9 @@ class Settings(BaseSettings):
     # sources 4, 5 and 2
     model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
     model_degraded_threshold: float = Field(0.7, ge=0, le=1, description="A model whose score is below it is degraded.")
+    tracker_log: Path | None = Field(
+        None, description="Raw log (.jsonl, below the raw root) that the process's model tracker appends to."
+    )
     weight_confidence: float = Field(1.0, ge=0, le=1, description="Weight of the confidence signal.")
     weight_loop_detection: float = Field(1.0, ge=0, le=1, description="Weight of the loop detection signal.")
     weight_tool_correctness: float = Field(0.8, ge=0, le=1, description="Weight of the tool correctness signal.")

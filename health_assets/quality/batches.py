@@ -115,6 +115,27 @@ def states(source: Source) -> ir.Table:
     )
 
 
+def scored_models(source: Source) -> ir.Table:
+    """Rows of `model_health`, with the calls in the window, and whether they are and should be called degraded."""
+    own = rows(source)
+    return own.mutate(
+        calls=own.success_count + own.failure_count,
+        called_degraded=own.is_degraded.cast("int64"),
+        below_threshold=(own.health_score < own.degraded_threshold).cast("int64"),
+    )
+
+
+def scored_sessions(source: Source) -> ir.Table:
+    """Rows of `session_scores`, with whether there is a risk and an instability, and whether there should be."""
+    own = rows(source)
+    return own.mutate(
+        has_risk=own.raw_risk.notnull().cast("int64"),
+        is_evaluated=(own.traces_evaluated > 0).cast("int64"),
+        has_instability=own.raw_instability.notnull().cast("int64"),
+        is_uncertain=(own.consistency_traces_evaluated > 0).cast("int64"),
+    )
+
+
 def ids_in_several_hours(source: Source) -> ir.Table:
     """Rows whose id also stands in another of the hours checked, the hour after them, or nearby hours before them."""
     key, _ = ID_OF_TABLE[source.asset]
@@ -244,3 +265,33 @@ def hours_of_fleet(source: Source) -> pd.DataFrame:
     own = source.by_hour(f"SELECT hour, count(*), sum(agents)::BIGINT, {states} FROM system_health")
     frame = _with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states"], own)
     return _with_facts(frame, ["agent_rows"], source.by_hour("SELECT hour, count(*) FROM agent_health"))
+
+
+def hours_of_last_calls(source: Source) -> pd.DataFrame:
+    """`hours`, with the calls that `model_components` has, and those that it should have of all calls."""
+    most = source.settings.model_window_calls
+    by_model = f"(SELECT hour, least(count(*), {int(most)}) AS calls FROM model_calls GROUP BY hour, model)"
+    frame = _with_facts(hours(source), ["kept_calls"], source.by_hour("SELECT hour, count(*) FROM model_components"))
+    return _with_facts(frame, ["last_calls"], source.by_hour(f"SELECT hour, sum(calls)::BIGINT FROM {by_model}"))
+
+
+def hours_of_models(source: Source) -> pd.DataFrame:
+    """`hours`, with the models called in the hour, and those of them that have a row."""
+    called = "SELECT hour, count(DISTINCT model) FROM model_components"
+    frame = _with_facts(hours(source), ["called_models"], source.by_hour(called))
+    is_scored = "(hour, model) IN (SELECT (hour, model) FROM model_health)"
+    return _with_facts(frame, ["scored_models"], source.by_hour(called, is_scored))
+
+
+def hours_of_traces(source: Source) -> pd.DataFrame:
+    """`hours`, with the rows of `trace_risks`, and the executions that must be among them."""
+    frame = _with_facts(hours(source), ["traces"], source.by_hour("SELECT hour, count(*) FROM trace_risks"))
+    in_session = source.by_hour("SELECT hour, count(*) FROM executions", "session_id IS NOT NULL")
+    return _with_facts(frame, ["executions_in_sessions"], in_session)
+
+
+def hours_of_sessions(source: Source) -> pd.DataFrame:
+    """`hours`, with the rows of `session_scores`, and the sessions of the hour's traces."""
+    frame = _with_facts(hours(source), ["scored_sessions"], source.by_hour("SELECT hour, count(*) FROM session_scores"))
+    touched = source.by_hour("SELECT hour, count(DISTINCT session_id) FROM trace_risks")
+    return _with_facts(frame, ["touched_sessions"], touched)

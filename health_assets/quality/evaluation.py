@@ -206,8 +206,8 @@ def _offending(rows: ir.Table, check: Check, session: Session) -> pd.DataFrame:
 
 
 _IDENTITY = (
-    "hour", "agent_id", "execution_id", "trigger_id", "call_id", "source_file", "line_number", "state",
-    "missing_columns", "changed_columns",
+    "hour", "agent_id", "execution_id", "trigger_id", "call_id", "model", "trace_id", "session_id", "source_file",
+    "line_number", "state", "missing_columns", "changed_columns",
 )  # fmt: skip
 
 

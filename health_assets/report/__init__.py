@@ -5,13 +5,14 @@ from rich.console import Console
 from health_assets.hours import HourRange
 from health_assets.report.agent_health_model import print_fleet
 from health_assets.report.agent_health_state import print_states
+from health_assets.report.model_health import print_models
+from health_assets.report.session_scores import print_sessions
 from health_assets.warehouse.store import Session
 
-BLOCKS = (print_fleet, print_states)
+BLOCKS = (print_fleet, print_states, print_models, print_sessions)
 
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
     """One block for each scoring system that has rows in these hours."""
     for print_block in BLOCKS:
-        console.print()
         print_block(console, session, hours)

@@ -333,7 +333,10 @@ class ModelComponent(Hourly, table=True):
     ended_at: datetime = _at("When the call ended.")
     succeeded: bool = _flag("Whether the call succeeded.")
     latency_ms: float | None = _number("Latency in milliseconds.")
-    error: str | None = _text("Error as the log states it.")
+    error: str | None = _text("Error as the log states it; null where it states an empty one.")
+    source_file: str = _text("Raw log that holds the call; orders calls that ended at the same moment.")
+    line_number: int = _count("Line in that file, likewise.")
+    window_calls: int = _count("Setting used: most calls that the hour has of a model.")
 
 
 class ModelHealth(Hourly, table=True):
@@ -348,7 +351,7 @@ class ModelHealth(Hourly, table=True):
     p50_latency_ms: float | None = _number("Median latency in milliseconds (nearest rank); null without latencies.")
     p95_latency_ms: float | None = _number("95th percentile of latency in milliseconds (nearest rank).")
     is_degraded: bool = _flag("Whether the score is below the threshold.")
-    last_error: str | None = _text("Error of the latest failed call that states one.")
+    last_error: str | None = _text("Error of the latest failed call that states one; null where none does.")
     last_call_at: datetime = _at("When the latest call ended.")
     window_calls: int = _count("Setting used: calls that the rolling window holds.")
     degraded_threshold: float = _number("Setting used: scores below it are degraded.")
@@ -366,7 +369,10 @@ class TraceRisk(Hourly, table=True):
     trace_id: str = _text("Trace, the same as the execution's id.", key=True)
     session_id: str | None = _text("Session that the trace belongs to.")
     agent_id: str | None = _text("Agent that ran.")
-    traced_at: datetime = _at("When the execution ended; of a trace known from signals alone, when they were given.")
+    traced_at: datetime = _at(
+        "When the execution ended; of a trace known from signals alone, when they were last given."
+    )
+    oldest_event_at: datetime = _at("Earliest event that the row rests on: end of the execution or signals given.")
     confidence_risk: float | None = _number("1 - confidence signal; null without it.")
     loop_risk: float | None = _number("1 - loop detection signal; null without it.")
     tool_risk: float | None = _number("1 - tool correctness signal; null without it.")

@@ -4,6 +4,15 @@ A check's name says what is true when it passes; its severity says whether a fai
 asks a person to look (`warn`).
 """
 
-from health_assets.quality.suites import agent_health_model, agent_health_state, records
+from health_assets.quality.suites import agent_health_model, agent_health_state, model_health, records, session_scores
 
-SUITES = {suite.asset: suite for suite in (*records.SUITES, *agent_health_model.SUITES, *agent_health_state.SUITES)}
+SUITES = {
+    suite.asset: suite
+    for suite in (
+        *records.SUITES,
+        *agent_health_model.SUITES,
+        *agent_health_state.SUITES,
+        *model_health.SUITES,
+        *session_scores.SUITES,
+    )
+}

@@ -1,0 +1,59 @@
+"""Session scores' block: how many sessions are in each band, and the worst ones with their flagged traces."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.hours import HourRange
+from health_assets.warehouse.store import Session
+
+SESSIONS_SHOWN = 5
+TRACES_SHOWN = 2
+
+_NEWEST = """
+    SELECT * FROM session_scores WHERE hour >= ? AND hour < ?
+    QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) = 1
+"""
+
+
+def print_sessions(console: Console, session: Session, hours: HourRange) -> None:
+    """The sessions of these hours by their newest scores, and the worst of them."""
+    span = [hours.start, hours.end]
+    [(sessions, unreliable, inconsistent)] = session.query(
+        f"""
+        SELECT count(*), count(*) FILTER (NOT reliability_passed), count(*) FILTER (NOT consistency_passed)
+        FROM ({_NEWEST})
+        """,
+        span,
+    )
+    if not sessions:
+        return
+    found = session.query(
+        f"""
+        SELECT session_id, agent_reliability, reliability_passed, agent_consistency, consistency_passed, total_traces,
+            len(flagged_traces), flagged_traces[:{TRACES_SHOWN}]
+        FROM ({_NEWEST}) ORDER BY agent_reliability, agent_consistency, session_id LIMIT {SESSIONS_SHOWN}
+        """,
+        span,
+    )
+    title = Text("Sessions: ", style="bold")
+    title.append(f"{sessions:,} scored: ")
+    title.append(f"{unreliable:,} fail reliability", style="red" if unreliable else "green")
+    title.append("  ")
+    title.append(f"{inconsistent:,} fail consistency", style="red" if inconsistent else "green")
+    console.print(title)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("worst sessions", no_wrap=True, max_width=30)
+    for heading in ("reliable", "consistent", "traces", "flagged"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("worst traces", no_wrap=True, max_width=44)
+    for name, reliability, is_reliable, consistency, is_consistent, traces, flagged, worst in found:
+        table.add_row(
+            Text(name), _score(reliability, is_passed=is_reliable), _score(consistency, is_passed=is_consistent),
+            f"{traces:,}", f"{flagged:,}", Text(" ".join(worst)),
+        )  # fmt: skip
+    console.print(table)
+
+
+def _score(score: float, *, is_passed: bool) -> Text:
+    return Text(f"{score:.2f}", style="" if is_passed else "red")

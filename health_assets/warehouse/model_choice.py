@@ -1,0 +1,25 @@
+"""Choosing a model by what the warehouse knows: the newest hour of `model_health`."""
+
+from collections.abc import Sequence
+
+from health_assets.model_tracker import best_of
+from health_assets.warehouse.store import Warehouse
+
+
+def best_model(warehouse: Warehouse, candidates: Sequence[str]) -> str:
+    """The candidate with the highest score in the newest hour that was materialised; of equal ones the first.
+
+    A model without a call in the look-back has a score of 1, as in `ModelHealthTracker`.
+
+    Raises:
+        ValueError: there is no candidate.
+        HealthAssetsError: the warehouse cannot be read.
+    """
+    with warehouse.read() as session:
+        scores = session.query(
+            """
+            SELECT model, health_score FROM model_health
+            WHERE hour = (SELECT max(hour) FROM materialized_hours WHERE asset = 'model_health')
+            """
+        )
+    return best_of(dict(scores), candidates)
