@@ -5,9 +5,10 @@ table that its metadata shows. What does not: formulas (`scoring`) and anything 
 """
 
 from health_assets.defs.derived import Derived
-from health_assets.defs.systems import agent_health_model
+from health_assets.defs.systems import agent_health_model, reliability
 
 SYSTEMS: dict[str, tuple[Derived, ...]] = {
     "agent_health_model": agent_health_model.ASSETS,
+    "reliability": reliability.ASSETS,
 }
 DERIVED: dict[str, Derived] = {asset.name: asset for assets in SYSTEMS.values() for asset in assets}
