@@ -140,13 +140,13 @@ def _variation(values: Numbers, windows: Stretches) -> Numbers:
     is_there = ~np.isnan(member)
     count = np.add.reduceat(is_there.astype(np.int64), first)
     largest = np.maximum.reduceat(np.where(is_there, member, 0), first)
-    is_available = (count >= LEAST_RUNS) & (largest > 0)
     # the CV does not change with the unit, and in units of the largest no sum or square can overflow
-    unit = np.where(is_available, largest, 1)[place]
+    unit = np.where(largest > 0, largest, 1)[place]
     shares = np.where(is_there, member, 0) / unit
     mean = np.add.reduceat(shares, first) / np.maximum(count, 1)
     squares = np.where(is_there, (shares - mean[place]) ** 2, 0)
     deviation = np.sqrt(np.add.reduceat(squares, first) / np.maximum(count - 1, 1))
+    is_available = (count >= LEAST_RUNS) & (largest > 0)
     return np.where(is_available, deviation / np.where(is_available, mean, 1), np.nan)
 
 

@@ -31,8 +31,9 @@ def robustness(runs: ir.Table, windows: ir.Table) -> ir.Table:
     )
     sums = held.group_by(["hour", "agent_id"]).aggregate(**{name: held[name].sum().cast("int64") for name in counts})
     accuracy = {name: sums[f"{name}_successes"] / sums[f"{name}_runs"].nullif(0) for name in conditions}
-    ratios = {
-        column: ibis.least(accuracy[name] / accuracy["baseline"].nullif(0), ibis.literal(1.0))
-        for name, column in RATIOS.items()
-    }
+    ratios = {column: _at_most_one(accuracy[name] / accuracy["baseline"].nullif(0)) for name, column in RATIOS.items()}
     return sums.select("hour", "agent_id", "runs", "baseline_runs", baseline_accuracy=accuracy["baseline"], **ratios)
+
+
+def _at_most_one(ratio: ir.FloatingValue) -> ir.FloatingValue:
+    return (ratio > 1).ifelse(1.0, ratio)  # `least` would make 1 of null
