@@ -41,7 +41,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             record
             for agent in ("a", "b", "gone")
             for record in (
-                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1),
+                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1, task_id="t"),
                 trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
@@ -176,6 +176,10 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("health_components", "executions"): "sums_agree_with_the_events",
         ("health_components", "triggers"): "sums_agree_with_the_events",
         ("raw_logs", "lines"): "every_line_is_accounted_for",
+        ("task_consistency", "pairs"): "pairs_of_trajectories_have_distances",
+        ("agent_reliability", "reliability"): "reliability_stands_on_three_dimensions",
+        ("agent_reliability", "runs"): "windows_agree_with_the_executions",
+        ("agent_reliability", "tasks"): "tasks_agree_with_their_table",
     }
     direct = {
         other.name
@@ -189,6 +193,8 @@ def _counting(asset: str) -> frozenset[str]:
     counted = {
         "health_components": {"sums_agree_with_the_events"},
         "agent_health": {"windows_agree_with_the_components"},
+        "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
+        "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
     }
     return frozenset(counted.get(asset, {"every_line_is_a_row"}))
 
@@ -252,6 +258,22 @@ def _breaks_by_hand() -> Iterator[Break]:
     )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+    yield Break("task_consistency", "pairs_of_trajectories_have_distances",
+                ("UPDATE {asset} SET c_traj_d = NULL WHERE {row}",), 1, frozenset(), ("has_pairs", "has_c_traj_d"))  # fmt: skip
+    yield Break(
+        "task_consistency", "pairs_of_trajectories_have_distances", ("UPDATE {asset} SET pairs = 0 WHERE {row}",)
+    )
+    yield Break(
+        "task_consistency", "tasks_hold_no_more_runs_than_there_are", ("UPDATE {asset} SET runs = 100 WHERE {row}",)
+    )
+    yield Break("agent_reliability", "reliability_stands_on_three_dimensions",
+                ("UPDATE {asset} SET reliability = 0.5, r_pred = NULL WHERE {row}",), 1, frozenset(),
+                ("has_reliability", "has_dimensions"))  # fmt: skip
+    yield Break("agent_reliability", "safety_stands_on_judgements", ("UPDATE {asset} SET r_saf = NULL WHERE {row}",))
+    yield Break("agent_reliability", "windows_agree_with_the_executions",
+                ("UPDATE {asset} SET runs = runs + 1 WHERE {row}",), 1, frozenset(), ("runs_in_windows", "runs_of_hours"))  # fmt: skip
+    yield Break("agent_reliability", "tasks_agree_with_their_table",
+                ("DELETE FROM task_consistency WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
 
 
 def all_breaks() -> list[Break]:

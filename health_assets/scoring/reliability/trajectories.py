@@ -187,9 +187,10 @@ def _written(codes: Integers, length: Integers, vocabulary: int) -> Sequence[Has
 
 def _counts(codes: Integers, length: Integers, chosen: npt.NDArray[np.intp], vocabulary: int) -> csr_array:
     """How often each chosen list (row) holds each action (column)."""
-    starts = np.cumsum(length) - length
-    row, offset = flat_ranges(length[chosen])
-    column = codes[starts[chosen][row] + offset]
-    counts = csr_array((np.ones(len(row)), (row, column)), shape=(len(chosen), vocabulary))
+    ends = np.cumsum(length)
+    place, offset = flat_ranges(length[chosen])
+    columns = codes[(ends - length)[chosen][place] + offset]
+    row_starts = np.append(0, np.cumsum(length[chosen]))
+    counts = csr_array((np.ones(len(columns)), columns, row_starts), shape=(len(chosen), vocabulary))
     counts.sum_duplicates()
     return counts
