@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,11 +16,13 @@ import reference_reliability
 from logs_made import START, Record, execution, line
 from projects import Project, Row, assert_same_tables, hours_from
 from rapidfuzz.distance import Levenshtein
+from rich.console import Console
 from scipy.spatial.distance import jensenshannon
 from test_scores_equal_reference import REAL_LOGS, assert_equal_rows
 
 from health_assets.defs.systems.reliability import ASSETS
 from health_assets.hours import HOUR, HourRange
+from health_assets.report.reliability import print_reliability
 from health_assets.scoring.reliability import timeline, trajectories
 from health_assets.scoring.reliability.consistency import KEYS, RESOURCES, task_consistency
 from health_assets.scoring.reliability.predictability import predictability
@@ -518,3 +521,38 @@ def test_how_much_is_looked_at_together_does_not_show_in_a_bit(monkeypatch: pyte
         monkeypatch.setattr(module, name, 3)
     assert (task_consistency(runs, hours, 10), predictability(counts, hours, 10)) == whole
     assert len(whole[0]) == 4 * 30
+
+
+# -- the block in the report -------------------------------------------------------------------------------------------
+
+
+def shown(project: Project, hours: HourRange) -> str:
+    output = StringIO()
+    with project.warehouse.read() as session:
+        print_reliability(Console(file=output, width=100), session, hours)
+    return output.getvalue()
+
+
+def test_the_report_shows_the_least_reliable_agents_and_the_least_consistent_tasks(project: Project) -> None:
+    records = [
+        execution(f"{agent} {place}", agent, START, task_id="t", actions=["a"], status=status, **fields)
+        for agent, statuses in (("steady", ["success"] * 2), ("[red]fickle", ["success", "failure"]))
+        for place, status in enumerate(statuses)
+        for fields in [{"confidence": 1, "violations": []}]
+    ]
+    project.write_log("a.jsonl", map(line, records))
+    hours = hours_from(START, 2)
+    project.materialise(hours, only=OWN_STEPS)
+    lines = shown(project, hours).splitlines()
+    assert lines[0] == "Reliability evaluation at 2026-06-07 01:00 UTC: 2 agents, 4 runs, 2 repeated tasks in 24 h"
+    words = [text.split() for text in lines]
+    assert ["[red]fickle", "–", "0.50", "0.50", "–", "1.00", "0.50", "1", "2", "2"] in words
+    assert ["steady", "–", "1.00", "1.00", "–", "1.00", "1.00", "1", "2", "2"] in words
+    assert ["[red]fickle", "t", "0.00", "–", "–", "1.00", "1", "of", "2"] in words
+    assert all(len(text) <= 100 for text in lines)
+
+
+def test_the_report_says_nothing_without_evaluation_runs(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START))])
+    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    assert shown(project, HourRange.of(START)) == ""
