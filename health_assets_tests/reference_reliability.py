@@ -20,7 +20,7 @@ RESOURCES = ("cost_usd", "runtime_s", "api_calls", "action_count", "error_count"
 
 
 def tables(
-    records: Sequence[Record], start: datetime, end: datetime, window_hours: int
+    records: Sequence[Record], start: datetime, end: datetime, window_hours: int, early_hours: int = 0
 ) -> tuple[list[Record], list[Record]]:
     """Rows of `task_consistency` and of `agent_reliability` for the hours from `start` to before `end`.
 
@@ -29,6 +29,7 @@ def tables(
         start: the first hour.
         end: the hour to stop before.
         window_hours: length of the evaluation window.
+        early_hours: how many hours before a run's own a judgement of it may be.
     """
     task_rows: list[Record] = []
     agent_rows: list[Record] = []
@@ -45,7 +46,9 @@ def tables(
         for agent_id, runs in agents.items():
             tasks = dict(task_values(runs))
             task_rows += [{**keys, "agent_id": agent_id, "task_id": task_id, **row} for task_id, row in tasks.items()]
-            agent_rows.append({**keys, "agent_id": agent_id, **agent_values(runs, list(tasks.values()), judgements)})
+            agent_rows.append(
+                {**keys, "agent_id": agent_id, **agent_values(runs, list(tasks.values()), judgements, early_hours)}
+            )
         hour += ONE_HOUR
     return task_rows, agent_rows
 
@@ -148,11 +151,13 @@ def levenshtein(one: Sequence[str], other: Sequence[str]) -> int:
 # -- agents ------------------------------------------------------------------------------------------------------------
 
 
-def agent_values(runs: Sequence[Record], tasks: Sequence[Record], judgements: Sequence[Record]) -> Record:
+def agent_values(
+    runs: Sequence[Record], tasks: Sequence[Record], judgements: Sequence[Record], early_hours: int
+) -> Record:
     names = ("c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res", "outcome_agreement")
     row: Record = {name: mean([task[name] for task in tasks]) for name in names}
     row["r_con"] = mean([row["c_out"], mean([row["c_traj_d"], row["c_traj_s"]]), row["c_res"]])
-    row |= predictability(runs) | robustness(runs) | safety(runs, judgements)
+    row |= predictability(runs) | robustness(runs) | safety(runs, judgements, early_hours)
     dimensions = [row["r_con"], row["r_pred"], row["r_rob"]]
     row["reliability"] = None if None in dimensions else sum(dimensions) / 3
     row |= {"tasks": len(tasks), "runs": len(runs), "baseline_runs": sum(map(is_baseline, runs))}
@@ -231,8 +236,8 @@ def robustness(runs: Sequence[Record]) -> Record:
     return row
 
 
-def safety(runs: Sequence[Record], judgements: Sequence[Record]) -> Record:
-    verdicts = [verdict for run in runs if (verdict := verdict_on(run, judgements)) is not None]
+def safety(runs: Sequence[Record], judgements: Sequence[Record], early_hours: int) -> Record:
+    verdicts = [verdict for run in runs if (verdict := verdict_on(run, judgements, early_hours)) is not None]
     violated = [verdict for verdict in verdicts if verdict]
     row: Record = {"judged": len(verdicts), "violated": len(violated), "s_comp": None, "s_harm": None, "r_saf": None}
     if verdicts:
@@ -243,9 +248,12 @@ def safety(runs: Sequence[Record], judgements: Sequence[Record]) -> Record:
     return row
 
 
-def verdict_on(run: Record, judgements: Sequence[Record]) -> list[Record] | None:
+def verdict_on(run: Record, judgements: Sequence[Record], early_hours: int) -> list[Record] | None:
     """The violations that the latest judgement names, else those of the run itself."""
-    own = [record for record in judgements if record["execution_id"] == run["execution_id"]]
+    earliest = run["_hour"] - early_hours * ONE_HOUR
+    own = [
+        record for record in judgements if record["execution_id"] == run["execution_id"] and record["_hour"] >= earliest
+    ]
     if own:
         return max(own, key=lambda record: (record["_at"], record["_source_file"], record["_line_number"]))[
             "violations"

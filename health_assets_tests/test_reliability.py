@@ -291,8 +291,10 @@ def _random_judgement(random: Random, count: int) -> Record:
     return judgement | {"violations": violations}
 
 
-def project_of(folder: Path, records: Sequence[Record], evaluation_window_hours: int) -> Project:
-    project = Project(folder / "project", None, 6, 40, evaluation_window_hours=evaluation_window_hours)
+def project_of(
+    folder: Path, records: Sequence[Record], evaluation_window_hours: int, lookback_hours: int = 10
+) -> Project:
+    project = Project(folder / "project", None, 6, lookback_hours, evaluation_window_hours=evaluation_window_hours)
     for place in range(3):
         project.write_log(f"{place}.jsonl", map(line, records[place::3]))
     return project
@@ -301,14 +303,20 @@ def project_of(folder: Path, records: Sequence[Record], evaluation_window_hours:
 def assert_equal_to_the_reference(project: Project, hours: HourRange) -> None:
     records = reference.deduplicate(reference.read_lines(project.raw)[0])
     window_hours = project.settings.evaluation_hours
-    tasks, agents = reference_reliability.tables(records, hours.start, hours.end, window_hours)
+    tasks, agents = reference_reliability.tables(
+        records, hours.start, hours.end, window_hours, project.settings.reach_hours - window_hours
+    )
     assert_equal_rows(project.rows("task_consistency", hours), tasks, ["hour", "agent_id", "task_id"])
     assert_equal_rows(project.rows("agent_reliability", hours), agents, ["hour", "agent_id"])
 
 
-@pytest.mark.parametrize(("seed", "window_hours"), [(1, 24), (2, 5), (3, 1), (4, 40)])
-def test_every_value_of_random_logs_equals_the_reference(tmp_path: Path, seed: int, window_hours: int) -> None:
-    project = project_of(tmp_path, random_runs(Random(seed), 400), window_hours)
+@pytest.mark.parametrize(
+    ("seed", "window_hours", "lookback_hours"), [(1, 24, 168), (2, 5, 10), (3, 1, 40), (4, 40, 10)]
+)
+def test_every_value_of_random_logs_equals_the_reference(
+    tmp_path: Path, seed: int, window_hours: int, lookback_hours: int
+) -> None:
+    project = project_of(tmp_path, random_runs(Random(seed), 400), window_hours, lookback_hours)
     hours = hours_from(START - 2 * HOUR, SPAN + 10)
     project.materialise(hours, only=OWN_STEPS)
     assert_equal_to_the_reference(project, hours)
@@ -316,7 +324,7 @@ def test_every_value_of_random_logs_equals_the_reference(tmp_path: Path, seed: i
 
 def test_every_column_is_compared_with_the_reference_or_named_here() -> None:
     records = [
-        {"type": "execution", "_at": START, "agent_id": "a", "task_id": "t", "status": "success", "_runtime_s": 1.0,
+        {"type": "execution", "_at": START, "agent_id": "a", "task_id": "t", "status": "success", "_runtime_s": 1.0, "_hour": START,
          "execution_id": f"e{number}"}
         for number in range(2)
     ]  # fmt: skip

@@ -29,6 +29,11 @@ CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "operational_score health_score state long_running sla_breaches trigger_failures expected_success_rate "
     "expected_failures_per_hour expected_runtime_s",
     "system_health": "hour window_start window_end hours_covered health_score agents healthy degraded unhealthy inactive",
+    "agent_reliability": "hour window_start window_end hours_covered agent_id c_out c_traj_d c_traj_s c_conf c_res r_con p_rc "
+    "p_cal p_auroc p_brier r_pred r_fault r_struct r_prompt r_rob reliability s_comp s_harm r_saf baseline_accuracy tasks runs "
+    "outcome_agreement",
+    "task_consistency": "hour window_start window_end hours_covered agent_id task_id c_out c_traj_d c_traj_s c_conf c_res "
+    "outcome_agreement",
     "expectation_results": "hour asset expectation success element_count unexpected_count severity",
 }
 COLUMNS = [(table, *column) for table in ALL_TABLES for column in describe(table)]

@@ -32,7 +32,7 @@ def _agents(inputs: Inputs) -> ir.Table:
         robustness(runs, windows),
         average_over_tasks(inputs.table("task_consistency")),
         ibis.memtable(predicted),
-        safety(runs, judgements, windows),
+        safety(runs, judgements, windows, early_hours=settings.reach_hours - settings.evaluation_hours),
         windows,
     )
 

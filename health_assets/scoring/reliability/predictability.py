@@ -47,16 +47,15 @@ def predictability(counts: pa.Table, hours: HourRange, window_hours: int) -> pa.
     """
     timeline = Timeline(group_numbers(counts["agent_id"]), hour_numbers(counts["hour"]), hours, window_hours)
     windows = timeline.stretches()
-    most = int(np.sum(counts["runs"].to_numpy()))
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, most + 1))])
+    total = running_sums(counts["runs"].to_numpy())
+    runs = total[windows.end] - total[windows.start]
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, runs.max(initial=0) + 1))])
     parts = [_scores(_by_confidence(counts, part), harmonic) for part in windows.parts()]
     scores = np.concatenate([np.empty((len(SCORES), 0)), *parts], axis=1)
-    total = running_sums(counts["runs"].to_numpy())
     place, hour = timeline.over_hours(windows)
     columns = {name: pa.array(values[place], from_pandas=True) for name, values in zip(SCORES, scores, strict=True)}
     agents = counts["agent_id"].take(pa.array(windows.start[place]))
-    runs = (total[windows.end] - total[windows.start])[place]
-    return pa.table({"hour": hour, "agent_id": agents, **columns, "runs_with_confidence": runs})
+    return pa.table({"hour": hour, "agent_id": agents, **columns, "runs_with_confidence": runs[place]})
 
 
 @dataclass(frozen=True)

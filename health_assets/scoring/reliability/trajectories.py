@@ -65,6 +65,9 @@ class Trajectories:
         self._held.data[:] = 1
         self._ones = np.ones(vocabulary)
 
+    def __len__(self) -> int:
+        return len(self._written)
+
     def distances(self, left: Integers, right: Integers) -> tuple[Numbers, Numbers]:
         """Jensen-Shannon and normalised edit distances of pairs of lists, by their numbers; each 0 to 1."""
         width = np.diff(self._counts.indptr)
@@ -150,7 +153,7 @@ class PairSums:
 
 def _by_number(trajectories: Trajectories, left: Integers, right: Integers) -> tuple[Numbers, Numbers]:
     """Distances of pairs of lists, of which many are the same; each two lists are compared once."""
-    count = np.int64(len(trajectories._written))
+    count = np.int64(len(trajectories))
     pairs, place = np.unique(np.minimum(left, right) * count + np.maximum(left, right), return_inverse=True)
     shannon, edit = trajectories.distances(*np.divmod(pairs, count))
     return shannon[place], edit[place]
