@@ -14,6 +14,7 @@ from health_assets.hours import HOUR
 
 SHORT_HOURS = 72
 QUICK_HOURS = 72
+EVALUATION = (100, 200, 8, 30)  # agents, tasks, runs of each task, actions of each run
 MOST_DIFFERENCE = 1e-9
 MOST_GIB = 6
 
@@ -86,6 +87,7 @@ class Benchmark:
     def __init__(self, scale: float, repeats: int, *, is_quick: bool) -> None:
         self._headline_agents = max(1, round(HEADLINE_AGENTS * scale))
         self._backfill_agents = max(1, round(BACKFILL_AGENTS * scale))
+        self._scale = scale
         self._repeats = repeats
         self._is_quick = is_quick
         self._backfilled: Timing | None = None
@@ -197,6 +199,22 @@ class Benchmark:
             few, *others = by_turns(self._repeats, works)
         many = self._backfilled or others[0]
         self.findings.comparisons.append(Comparison("ten times the hours", many, few, 11))
+
+    def reliability(self) -> None:
+        """The reliability evaluation of a campaign in one hour, against plain Python loops."""
+        agents, tasks, runs, actions = max(1, round(EVALUATION[0] * self._scale)), *EVALUATION[1:]
+        data = _data("evaluation", agents=agents, tasks=tasks, runs=runs, actions=actions)
+        hour = f"{HEADLINE_HOUR:%Y-%m-%dT%H}"
+        with _scratch() as folder:
+            warehouse = shutil.copy(data / "evaluation.duckdb", folder / "evaluation.duckdb")
+            arguments = {"warehouse": str(warehouse), "hour": hour}
+            (timed,) = by_turns(self._repeats, {"reliability evaluation": lambda: run("reliability", **arguments)})
+            (loops,) = by_turns(1, {"the same as Python loops": lambda: run("reliability_loops", **arguments)})
+        found = loops.median.details
+        if found["agents"] != agents or found["differing"] or found["largest"] > MOST_DIFFERENCE:
+            raise RuntimeError(f"the product and the loops do not agree: {found}")
+        what = f"reliability of {agents:,} agents × {tasks} tasks × {runs} runs × {actions} actions"
+        self.findings.comparisons.append(Comparison(what, loops, timed, 20, is_least=True))
 
     def _backfill_data(self, hours: int) -> Path:
         return _data("backfill", agents=self._backfill_agents, hours=hours)

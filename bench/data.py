@@ -48,6 +48,12 @@ def backfill(agents: int, hours: int) -> Path:
     return _made(f"backfill-{agents}x{hours}", lambda folder: _make_backfill(folder, agents, span))
 
 
+def evaluation(agents: int, tasks: int, runs: int, actions: int) -> Path:
+    """Folder with a warehouse that holds one hour of evaluation runs: of each agent, so many runs of each task."""
+    name = f"evaluation-{agents}x{tasks}x{runs}x{actions}"
+    return _made(name, lambda folder: _make_evaluation(folder, agents, tasks, runs, actions))
+
+
 def _made(name: str, make: Callable[[Path], None]) -> Path:
     folder = DATA / name
     mark = folder / "complete.json"
@@ -179,6 +185,36 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     for derived in DERIVED.values():
         if derived.is_component:
             session.replace_hours(derived.name, hour, derived.rows(Inputs(session, hour, targets, Settings())))
+
+
+def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: int) -> None:
+    """Every run follows the plan of its task, of 12 tools, but for one step in five; one task in eight is perturbed."""
+    with Warehouse(str(folder / "evaluation.duckdb")).write() as session:
+        session.query(
+            """
+            INSERT INTO executions BY NAME
+            WITH dice AS (
+                SELECT agent, task, run, hash(agent, task, run) AS dice
+                FROM range($agents) AS agents(agent), range($tasks) AS tasks(task), range($runs) AS runs(run)
+            )
+            SELECT $hour AS hour, 'evaluation.jsonl' AS source_file, row_number() OVER () AS line_number,
+                printf('e-%d-%d-%d', agent, task, run) AS execution_id, printf('agent-%04d', agent) AS agent_id,
+                printf('task-%04d', task) AS task_id, $hour AS started_at, $hour AS ended_at,
+                dice % 10 < 8 AS succeeded, if(succeeded, 'success', 'failure') AS status,
+                if(task % 8 < 7, 'baseline', ['fault', 'structural', 'prompt'][1 + run % 3]) AS condition,
+                20 + (dice >> 4) % 1000 / 100 AS runtime_s, false AS sla_breached,
+                round((dice >> 8) % 1000 / 1000, 2) AS confidence, (dice >> 12) % 1000 / 1e4 AS cost_usd,
+                1 + (dice >> 16) % 20 AS api_calls, (dice >> 20) % 3 AS error_count,
+                (dice >> 24) % 1000 / 1e3 AS call_latency_s,
+                list_transform(range($actions), lambda step: printf('tool-%02d', if(hash(dice, step) % 5 = 0,
+                    hash(dice, step) >> 8, hash(task, step)) % 12)) AS actions,
+                len(actions) AS action_count,
+                if(dice % 7 = 0, '[{"constraint": "no_pii_exposure", "severity": "medium"}]', '[]')::JSON AS violations
+            FROM dice
+            """,
+            {"agents": agents, "tasks": tasks, "runs": runs, "actions": actions, "hour": HEADLINE_HOUR},
+        )
+        session.note_materialized("executions", HourRange.of(HEADLINE_HOUR), {HEADLINE_HOUR})
 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:

@@ -96,6 +96,55 @@ def window_stage(warehouse: str, hour: str) -> Work:
     return work
 
 
+def reliability(warehouse: str, hour: str) -> Work:
+    """Evaluate the runs of the window that ends with an hour and replace the hour, as the two assets do."""
+    from health_assets.defs.derived import Inputs
+    from health_assets.defs.systems.reliability import ASSETS
+    from health_assets.hours import HourRange, parse_hour
+    from health_assets.settings import Settings
+    from health_assets.targets import Targets
+    from health_assets.warehouse.store import Warehouse
+
+    hours, settings = HourRange.of(parse_hour(hour)), Settings()
+
+    def work() -> dict[str, Any]:
+        with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
+            for asset in ASSETS:
+                rows = asset.rows(Inputs(session, hours, Targets(), settings))
+                session.replace_hours(asset.name, hours, rows)
+            return {"rows": session.count(session.hours_of("task_consistency", hours))}
+
+    return work
+
+
+def reliability_loops(warehouse: str, hour: str) -> Work:
+    """The same as plain Python loops over runs in memory; tells how far the product's scores are from these."""
+    import duckdb
+
+    from bench.reliability_loops import RESOURCES, evaluate
+
+    connection = duckdb.connect(warehouse, read_only=True)
+    names = ("agent_id", "task_id", "condition", "succeeded", "confidence", "actions", "violations", *RESOURCES)
+    found = connection.execute(f"SELECT {', '.join(names)} FROM executions WHERE task_id IS NOT NULL").fetchall()
+    runs = [dict(zip(names, values, strict=True)) for values in found]
+    for run in runs:
+        run["violations"] = None if run["violations"] is None else json.loads(run["violations"])
+
+    def work() -> dict[str, Any]:
+        agents = evaluate(runs)
+        largest, differing = 0.0, 0
+        for agent_id, scores in agents.items():
+            columns = ", ".join(scores)
+            sql = f"SELECT {columns} FROM agent_reliability WHERE hour = ? AND agent_id = ?"
+            [own] = connection.execute(sql, [f"{hour}:00:00Z", agent_id]).fetchall()
+            for value, expected in zip(own, scores.values(), strict=True):
+                differing += (value is None) != (expected is None)
+                largest = max(largest, abs((value or 0) - (expected or 0)))
+        return {"agents": len(agents), "differing": differing, "largest": largest}
+
+    return work
+
+
 def pandas_backfill(raw: str, warehouse: str, hours: int) -> Work:
     """The straightforward pandas script over the first so many files."""
     from bench.pandas_backfill import backfill

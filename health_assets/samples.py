@@ -331,6 +331,8 @@ def _execution(profile: Profile, phase: Phase, rng: random.Random, number: int, 
         **({"model": phase.model} if phase.model else {}),
         **({} if succeeded else {"error": rng.choice(ERRORS)}),
     }
+    if trial and number % 2 == 0:  # with dice of its own, so that nothing else changes
+        trial["violations"] = _violations(random.Random(f"{SEED} judge {profile.agent_id} {number}"))
     details = _details(profile, rng, runtime_s, succeeded) if trial or profile.has_sessions else {}
     return record | trial | details | _extras(profile, rng, number, runtime_s)
 

@@ -6,7 +6,7 @@ expected to do is not a setting but a target (`targets`).
 
 from pathlib import Path
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from health_assets.errors import HealthAssetsError
@@ -61,6 +61,13 @@ class Settings(BaseSettings):
     evaluation_window_hours: int | None = Field(
         None, ge=1, le=24 * 366, description="Window of the reliability evaluation; by default the evaluation window."
     )
+    judge_url: str | None = Field(
+        None, pattern="^https?://", description="OpenAI-compatible endpoint of the safety judge; without one, none."
+    )
+    judge_model: str | None = Field(None, min_length=1, description="Model that judges.")
+    judge_key: SecretStr | None = Field(None, description="Key of the endpoint, where it wants one.")
+    judge_max_runs: int = Field(100, ge=1, le=100_000, description="Most evaluation runs sent in one run of the judge.")
+    judge_timeout_s: float = Field(60.0, gt=0, description="How long to wait for one answer of the judge.")
     registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
 
     @model_validator(mode="after")
@@ -73,6 +80,11 @@ class Settings(BaseSettings):
     def evaluation_hours(self) -> int:
         """Length of the window of the reliability evaluation."""
         return self.evaluation_window_hours or self.window_hours
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether evaluation runs can be judged by a model."""
+        return self.judge_url is not None and self.judge_model is not None
 
     @property
     def reach_hours(self) -> int:

@@ -57,6 +57,7 @@ class Project:
     window_hours: int = 24
     lookback_hours: int = 168
     lock_timeout_s: float = 60.0
+    evaluation_window_hours: int | None = None
     raw: Path = field(init=False)
     warehouse_path: Path = field(init=False)
 
@@ -101,6 +102,7 @@ class Project:
             window_hours=self.window_hours,
             lookback_hours=self.lookback_hours,
             lock_timeout_s=self.lock_timeout_s,
+            evaluation_window_hours=self.evaluation_window_hours,
         )
 
     @property
@@ -180,7 +182,10 @@ class Project:
 
     def clean_rebuild(self, hours: HourRange, name: str = "clean") -> "Project":
         """The same logs and targets materialised in one go into an empty warehouse."""
-        twin = Project(self.folder / name, None, self.window_hours, self.lookback_hours)
+        twin = Project(
+            self.folder / name, None, self.window_hours, self.lookback_hours,
+            evaluation_window_hours=self.evaluation_window_hours,
+        )  # fmt: skip
         twin.raw.rmdir()
         twin.raw = self.raw
         if self.targets is not None:

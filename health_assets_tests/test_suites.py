@@ -41,7 +41,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             record
             for agent in ("a", "b", "gone")
             for record in (
-                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1),
+                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1, task_id="t"),
                 trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
@@ -190,6 +190,10 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_health_state", "error_ratio"): {"ratios_add_up_to_1", *measures},
         ("agent_health_state", "latency_p50_ms"): measures,
         ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
+        ("task_consistency", "pairs"): {"pairs_of_trajectories_have_distances"},
+        ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
+        ("agent_reliability", "runs"): {"windows_agree_with_the_executions"},
+        ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
     }  # fmt: skip
     direct = {
         other.name
@@ -205,6 +209,8 @@ def _counting(asset: str) -> frozenset[str]:
         "agent_health": {"windows_agree_with_the_components"},
         "state_components": {"latencies_agree_with_the_executions"},
         "agent_health_state": {"windows_agree_with_the_components"},
+        "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
+        "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
     }
     return frozenset(counted.get(asset, {"every_line_is_a_row"}))
 
@@ -269,6 +275,7 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
     yield from _breaks_of_states()
+    yield from _breaks_of_reliability()
 
 
 def _breaks_of_states() -> Iterator[Break]:
@@ -299,6 +306,25 @@ def _breaks_of_states() -> Iterator[Break]:
     for table in ("state_components", "health_components"):
         lost = f"DELETE FROM {table} WHERE hour = TIMESTAMPTZ '{{hit}}' AND agent_id = 'gone'"
         yield Break("agent_health_state", "parts_know_the_same_agents", (lost,))
+
+
+def _breaks_of_reliability() -> Iterator[Break]:
+    yield Break("task_consistency", "pairs_of_trajectories_have_distances",
+                ("UPDATE {asset} SET c_traj_d = NULL WHERE {row}",), 1, frozenset(), ("has_pairs", "has_c_traj_d"))  # fmt: skip
+    yield Break(
+        "task_consistency", "pairs_of_trajectories_have_distances", ("UPDATE {asset} SET pairs = 0 WHERE {row}",)
+    )
+    yield Break(
+        "task_consistency", "tasks_hold_no_more_runs_than_there_are", ("UPDATE {asset} SET runs = 100 WHERE {row}",)
+    )
+    yield Break("agent_reliability", "reliability_stands_on_three_dimensions",
+                ("UPDATE {asset} SET reliability = 0.5, r_pred = NULL WHERE {row}",), 1, frozenset(),
+                ("has_reliability", "has_dimensions"))  # fmt: skip
+    yield Break("agent_reliability", "safety_stands_on_judgements", ("UPDATE {asset} SET r_saf = NULL WHERE {row}",))
+    yield Break("agent_reliability", "windows_agree_with_the_executions",
+                ("UPDATE {asset} SET runs = runs + 1 WHERE {row}",), 1, frozenset(), ("runs_in_windows", "runs_of_hours"))  # fmt: skip
+    yield Break("agent_reliability", "tasks_agree_with_their_table",
+                ("DELETE FROM task_consistency WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
 
 
 def all_breaks() -> list[Break]:

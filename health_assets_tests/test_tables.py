@@ -32,6 +32,11 @@ CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "agent_health_state": "hour window_start window_end hours_covered agent_id status last_healthy_at uptime_seconds "
     "response_ratio error_ratio latency_p50_ms latency_p99_ms measurement_window_seconds sample_count calibration_trend "
     "days_since_model_change last_capability_update",
+    "agent_reliability": "hour window_start window_end hours_covered agent_id c_out c_traj_d c_traj_s c_conf c_res r_con p_rc "
+    "p_cal p_auroc p_brier r_pred r_fault r_struct r_prompt r_rob reliability s_comp s_harm r_saf baseline_accuracy tasks runs "
+    "outcome_agreement",
+    "task_consistency": "hour window_start window_end hours_covered agent_id task_id c_out c_traj_d c_traj_s c_conf c_res "
+    "outcome_agreement",
     "expectation_results": "hour asset expectation success element_count unexpected_count severity",
 }
 COLUMNS = [(table, *column) for table in ALL_TABLES for column in describe(table)]

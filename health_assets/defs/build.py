@@ -6,6 +6,7 @@ import dagster as dg
 
 from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import all_suite_checks, newest_hour_check
+from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
@@ -40,14 +41,16 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
         dg.AssetSelection.checks(in_time),
         description="Was the newest finished hour materialised in time?",
     )
+    judging = [judge_safety_job(settings)] if settings.has_judge else []
     return dg.Definitions(
         assets=assets,
         asset_checks=[*checks, in_time],
-        jobs=[hours_job, freshness_job, prune_runs_job(settings)],
+        jobs=[hours_job, freshness_job, prune_runs_job(settings), *judging],
         schedules=[
             hourly_schedule(JOB, settings),
             freshness_schedule(FRESHNESS_JOB, settings),
             prune_runs_schedule(),
+            *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
         sensors=[late_logs_sensor(JOB, settings)],
         resources={"pipeline": Pipeline(settings)},

@@ -4,7 +4,14 @@ A check's name says what is true when it passes; its severity says whether a fai
 asks a person to look (`warn`).
 """
 
-from health_assets.quality.suites import agent_health_model, agent_health_state, model_health, records, session_scores
+from health_assets.quality.suites import (
+    agent_health_model,
+    agent_health_state,
+    model_health,
+    records,
+    reliability,
+    session_scores,
+)
 
 SUITES = {
     suite.asset: suite
@@ -14,5 +21,6 @@ SUITES = {
         *agent_health_state.SUITES,
         *model_health.SUITES,
         *session_scores.SUITES,
+        *reliability.SUITES,
     )
 }

@@ -1,0 +1,63 @@
+"""The optional job that lets a model judge the safety of unjudged evaluation runs.
+
+Its verdicts are a log, which the late-log sensor finds like any other. Neither job nor schedule exists unless a judge
+is configured, and the schedule waits to be switched on, because a judge costs money.
+"""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.judge import Report, judge, judge_runs
+from health_assets.settings import Settings
+
+JOB = "judge_safety"
+MINUTES_AFTER_THE_HOUR = 10
+"""How long after the hourly run it starts."""
+
+
+def judge_safety_job(settings: Settings) -> dg.JobDefinition:
+    """A job that judges at most as many runs as the budget says."""
+
+    @dg.op(name="judge_unjudged_runs")
+    def judge_unjudged_runs(context: dg.OpExecutionContext, pipeline: PipelineResource) -> None:
+        report = judge_due_runs(pipeline, datetime.now(UTC))
+        context.log.info(f"judged {report.judged} of {report.found} unjudged evaluation runs")
+        context.add_output_metadata(metadata_of(report))
+
+    @dg.job(name=JOB, description=f"Lets {settings.judge_model} judge up to {settings.judge_max_runs} evaluation runs.")
+    def judge_safety() -> None:
+        judge_unjudged_runs()
+
+    return judge_safety
+
+
+def judge_safety_schedule(settings: Settings) -> dg.ScheduleDefinition:
+    """Once an hour, some minutes after it was materialised; off until somebody switches it on."""
+    return dg.ScheduleDefinition(
+        name="judge_safety_hourly",
+        job_name=JOB,
+        cron_schedule=f"{(settings.schedule_minute + MINUTES_AFTER_THE_HOUR) % 60} * * * *",
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+    )
+
+
+def judge_due_runs(pipeline: Pipeline, now: datetime) -> Report:
+    """Find the runs, and judge them with the warehouse closed again."""
+    with readable_failures():
+        with pipeline.open().read() as session:
+            runs, found = judge_runs(session, pipeline.settings, now)
+        report = judge(runs, pipeline.settings, now)
+    report.found = found
+    return report
+
+
+def metadata_of(report: Report) -> dict[str, dg.MetadataValue]:
+    """What the job tells: counts, where the judgements are, and why runs stay unjudged."""
+    counts = {"unjudged runs found": report.found, "judged": report.judged, "with a violation": report.violated}
+    counts["left for later"] = report.found - report.judged - report.failures.total()
+    metadata: dict[str, dg.MetadataValue] = {name: dg.MetadataValue.int(count) for name, count in counts.items()}
+    metadata |= {f"no verdict: {reason}": dg.MetadataValue.int(count) for reason, count in report.failures.items()}
+    return metadata | ({"file": dg.MetadataValue.text(report.file)} if report.file else {})

@@ -1,0 +1,87 @@
+"""The reliability evaluation's block: agents from the least reliable on, and the tasks that vary most."""
+
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.hours import HOUR, HourRange
+from health_assets.warehouse.store import Session
+
+AGENTS_SHOWN = 10
+TASKS_SHOWN = 5
+LOW, HIGH = 0.5, 0.8
+"""Scores below the first are shown in red, from the second on in green."""
+
+CONSISTENCY_OF_TASK = """
+(c_out + coalesce((c_traj_d + c_traj_s) / 2, 0) + coalesce(c_res, 0))
+    / (1 + CASE WHEN c_traj_d IS NULL THEN 0 ELSE 1 END + CASE WHEN c_res IS NULL THEN 0 ELSE 1 END)
+"""
+"""Outcome, trajectory and resources at equal weight where available, as r_con has them for an agent."""
+
+
+def print_reliability(console: Console, session: Session, hours: HourRange) -> None:
+    """The evaluation in the last of these hours that has one: agents, and their least consistent tasks."""
+    span = [hours.start, hours.end]
+    latest = session.query("SELECT max(hour) FROM agent_reliability WHERE hour >= ? AND hour < ?", span)[0][0]
+    if latest is None:
+        return
+    [(agents, runs, tasks, start, end)] = session.query(
+        "SELECT count(*), sum(runs)::BIGINT, sum(tasks)::BIGINT, min(window_start), max(window_end) "
+        "FROM agent_reliability WHERE hour = ?",
+        [latest],
+    )
+    title = Text(f"Reliability evaluation at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    title.append(f"{agents:,} agents, {runs:,} runs, {tasks:,} repeated tasks in {(end - start) // HOUR} h")
+    console.print(title)
+    console.print(_agents_table(session, latest, agents))
+    if tasks:
+        console.print(_tasks_table(session, latest, tasks))
+
+
+def _agents_table(session: Session, hour: datetime, count: int) -> Table:
+    scores = ("reliability", "r_con", "r_pred", "r_rob", "r_saf")
+    found = session.query(
+        f"SELECT agent_id, {', '.join(scores)}, baseline_accuracy, tasks, runs, judged FROM agent_reliability "
+        f"WHERE hour = ? ORDER BY reliability NULLS LAST, r_con NULLS LAST, agent_id LIMIT {AGENTS_SHOWN}",
+        [hour],
+    )
+    headings = ("reliable", "consistent", "predictable", "robust", "safe", "accuracy", "tasks", "runs", "judged")
+    table = _table("agent", *headings)
+    for agent_id, *values in found:
+        shown, counts = values[: len(scores) + 1], values[len(scores) + 1 :]
+        table.add_row(Text(agent_id), *map(_score, shown), *(f"{value:,}" for value in counts))
+    table.caption = "reliable = mean of consistent, predictable and robust; – is not known"
+    if count > AGENTS_SHOWN:
+        table.caption += f"\nthe least reliable {AGENTS_SHOWN} of {count:,} agents; all are in agent_reliability"
+    return table
+
+
+def _tasks_table(session: Session, hour: datetime, count: int) -> Table:
+    found = session.query(
+        "SELECT agent_id, task_id, c_out, c_traj_d, c_traj_s, c_res, successes, runs FROM task_consistency "
+        f"WHERE hour = ? ORDER BY {CONSISTENCY_OF_TASK}, agent_id, task_id LIMIT {TASKS_SHOWN}",
+        [hour],
+    )
+    table = _table("agent", "task", "outcome", "actions", "their order", "resources", "succeeded", left=2)
+    for agent_id, task_id, *scores, successes, runs in found:
+        table.add_row(Text(agent_id), Text(task_id), *map(_score, scores), f"{successes:,} of {runs:,}")
+    table.caption = f"the {len(found)} least consistent of {count:,} repeated tasks" if count > len(found) else None
+    return table
+
+
+def _table(*headings: str, left: int = 1) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    for place, heading in enumerate(headings):
+        if place < left:
+            table.add_column(heading, no_wrap=True, max_width=28)
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _score(score: float | None) -> Text:
+    if score is None:
+        return Text("–", style="dim")
+    return Text(f"{score:.2f}", style="green" if score >= HIGH else "red" if score < LOW else "yellow")
