@@ -32,6 +32,7 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     title.append(f"  {agents:,} agents: ")
     for state, number in zip(STATES, counts, strict=True):
         title.append(f"{number:,} {state}  ", style=COLOURS[state])
+    console.print()
     console.print(title)
     console.print(_agents_table(session, latest))
 

@@ -33,6 +33,7 @@ def print_states(console: Console, session: Session, hours: HourRange) -> None:
     title = Text("Health documents: ", style="bold")
     for status in STATUSES:
         title.append(f"{counts.get(status, 0):,} {status}  ", style=COLOURS[status])
+    console.print()
     console.print(title)
     ailing = _ailing_agents(session, latest)
     if ailing:

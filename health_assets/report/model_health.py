@@ -33,6 +33,7 @@ def print_models(console: Console, session: Session, hours: HourRange) -> None:
     title.append(f"{degraded:,} degraded", style="red" if degraded else "green")
     title.append("  best: ")
     title.append(best[0], style="green")
+    console.print()
     console.print(title)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True, max_width=28)

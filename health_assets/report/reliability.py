@@ -34,6 +34,7 @@ def print_reliability(console: Console, session: Session, hours: HourRange) -> N
     )
     title = Text(f"Reliability evaluation at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{agents:,} agents, {runs:,} runs, {tasks:,} repeated tasks in {(end - start) // HOUR} h")
+    console.print()
     console.print(title)
     console.print(_agents_table(session, latest, agents))
     if tasks:

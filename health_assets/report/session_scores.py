@@ -41,6 +41,7 @@ def print_sessions(console: Console, session: Session, hours: HourRange) -> None
     title.append(f"{unreliable:,} fail reliability", style="red" if unreliable else "green")
     title.append("  ")
     title.append(f"{inconsistent:,} fail consistency", style="red" if inconsistent else "green")
+    console.print()
     console.print(title)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("worst sessions", no_wrap=True, max_width=30)
