@@ -62,6 +62,32 @@ def demo(
         _materialize(settings, sample.hours)
 
 
+EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
+"""Exit codes of `check`; 1 is an error and 2 a wrong command line, as for every command."""
+
+
+@app.command()
+def check(
+    url: Annotated[str, typer.Argument(help="The agent's address, or that of its health document.")],
+    timeout_s: Annotated[float, typer.Option(help="Most seconds that the whole answer may take.")] = 10.0,
+    previous_status: Annotated[str | None, typer.Option(help="The agent's status when it was last asked.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+) -> None:
+    """Ask an agent for its health, and print what that means for whoever wants to use it.
+
+    Exit code: 0 proceed, 3 proceed with caution, 4 avoid, 5 unknown; 1 for an error, 2 for a wrong command line.
+    """
+    from health_assets.consumer import advise, display, fetch_health
+
+    with _readable_errors():
+        advice = advise(fetch_health(url, timeout_s=timeout_s), previous_status=previous_status)
+        if as_json:
+            typer.echo(display.as_json(advice))
+        else:
+            display.print_advice(console, advice)
+    raise typer.Exit(EXIT_CODES[advice.kind])
+
+
 def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
     given = {"raw": raw, "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
