@@ -13,6 +13,7 @@ import pandas as pd
 from ibis import ir
 
 from health_assets.hours import HOUR, HourRange
+from health_assets.scoring.survey_summary import ALL_PLATFORMS
 from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
@@ -182,3 +183,32 @@ def hours_of_fleet(source: Source) -> pd.DataFrame:
     own = source.by_hour(f"SELECT hour, count(*), sum(agents)::BIGINT, {states} FROM system_health")
     frame = _with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states"], own)
     return _with_facts(frame, ["agent_rows"], source.by_hour("SELECT hour, count(*) FROM agent_health"))
+
+
+# -- the survey --------------------------------------------------------------------------------------------------------
+
+
+def probes(source: Source) -> ir.Table:
+    """Rows of `agent_probes`, with whether they have a status and an error, and whether they should."""
+    own = rows(source)
+    is_valid = own.outcome == "valid"
+    return own.mutate(
+        has_status=own.status.notnull().cast("int64"),
+        is_valid=is_valid.cast("int64"),
+        has_error=own.error.notnull().cast("int64"),
+        is_not_valid=(~is_valid).cast("int64"),
+    )
+
+
+def hours_of_survey(source: Source) -> pd.DataFrame:
+    """`hours`, with the agents and the responsive ones of `all` and of the platforms, and the probes and valid ones."""
+    is_all = f"platform = '{ALL_PLATFORMS}'"
+    counts = ", ".join(
+        f"coalesce(sum({column}) FILTER (WHERE {condition}), 0)::BIGINT"
+        for column in ("agents", "responsive")
+        for condition in (is_all, f"NOT {is_all}")
+    )
+    names = ["agents_of_all", "agents_of_platforms", "responsive_of_all", "responsive_of_platforms"]
+    frame = _with_facts(hours(source), names, source.by_hour(f"SELECT hour, {counts} FROM survey_summary"))
+    probed = source.by_hour("SELECT hour, count(*), count(*) FILTER (WHERE outcome = 'valid') FROM agent_probes")
+    return _with_facts(frame, ["probes", "valid_probes"], probed)

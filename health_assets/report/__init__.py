@@ -4,9 +4,10 @@ from rich.console import Console
 
 from health_assets.hours import HourRange
 from health_assets.report.agent_health_model import print_fleet
+from health_assets.report.survey import print_survey
 from health_assets.warehouse.store import Session
 
-BLOCKS = (print_fleet,)
+BLOCKS = (print_fleet, print_survey)
 
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:

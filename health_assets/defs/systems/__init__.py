@@ -1,5 +1,7 @@
 """The scoring systems: one module each, which declares the system's assets in the order of the lineage.
 
+The survey is no function of the logs, so its assets are not among these but in `survey`, with a job of their own.
+
 What belongs in such a module: which tables an asset is made from, the call of its `scoring` function, and the small
 table that its metadata shows. What does not: formulas (`scoring`) and anything that runs (`derived`).
 """

@@ -4,6 +4,6 @@ A check's name says what is true when it passes; its severity says whether a fai
 asks a person to look (`warn`).
 """
 
-from health_assets.quality.suites import agent_health_model, records
+from health_assets.quality.suites import agent_health_model, records, survey
 
-SUITES = {suite.asset: suite for suite in (*records.SUITES, *agent_health_model.SUITES)}
+SUITES = {suite.asset: suite for suite in (*records.SUITES, *agent_health_model.SUITES, *survey.SUITES)}
