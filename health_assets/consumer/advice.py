@@ -116,11 +116,17 @@ def _nothing_learnt(answer: Answer) -> Advice:
     retry_after_s = None if answer.retry_after_s is None else max(answer.retry_after_s, POLL_INTERVAL_S)
     sentences = [
         "Its health is unknown, which does not mean unhealthy: do as you would by default, and watch for errors.",
-        f"What was asked gave no health document: {answer.error}.",
+        f"What was asked gave no health document: {_fault(answer)}.",
     ]
     if retry_after_s is not None:
         sentences.append(f"It asks to be left alone; ask again in {in_words(timedelta(seconds=retry_after_s))}.")
     return Advice("unknown", "unknown", tuple(sentences), retry_after_s, None, False, False, None, answer)
+
+
+def _fault(answer: Answer) -> str:
+    """What was wrong; the fields of an invalid document have their own list."""
+    count = len(answer.problems)
+    return f"{count} thing{'s are' if count > 1 else ' is'} wrong with what it answers" if count else f"{answer.error}"
 
 
 def _is_worsening(document: HealthDocument) -> bool | None:

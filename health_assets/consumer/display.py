@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +29,7 @@ def print_advice(console: Console, advice: Advice) -> None:
     for sentence in others:
         console.print(Text(sentence))
     for problem in advice.answer.problems:
-        console.print(Padding(Text(problem, style="yellow"), (0, 0, 0, 2)))
+        console.print(Text(f"  {problem}", style="yellow"))
     figures = list(_figures(advice))
     if figures:
         console.print()

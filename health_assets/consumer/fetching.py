@@ -14,7 +14,6 @@ import time
 import zlib
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -139,7 +138,7 @@ async def fetch_health_async(
         stage = "answer" if progress.http_status is None else "finish its answer"
         late = f"it did not {stage} within {timeout_s:g} s"
         return replace(asked, outcome="timeout", http_status=progress.http_status, error=late)
-    except (httpx.HTTPError, OSError, UnicodeError) as error:  # Unicode: a name that no name service takes
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:  # Unicode: a name beyond all rules
         return replace(asked, http_status=progress.http_status, error=_transport_fault(error, progress))
     return replace(answer, latency_ms=(time.perf_counter() - start) * 1000)
 
@@ -176,19 +175,12 @@ async def _exchange(client: httpx.AsyncClient, asked: Answer, max_bytes: int, pr
     """Ask, follow redirects that may be followed, and judge the answer."""
     url = httpx.URL(asked.url)
     for _ in range(MOST_REDIRECTS + 1):
-        async with AsyncExitStack() as stack:
-            response = await stack.enter_async_context(client.stream("GET", url))
+        async with client.stream("GET", url) as response:
             progress.http_status = response.status_code
             found = replace(asked, http_status=response.status_code)
             if response.status_code not in REDIRECTS or "location" not in response.headers:
                 return await _judged(found, response, max_bytes)
-        location = response.headers["location"]
-        try:
-            following = url.join(location).copy_with(fragment=None)
-        except (httpx.InvalidURL, UnicodeError, ValueError):
-            return replace(
-                found, outcome="http_error", error=f"it redirects to {printable(location)!r}, which is no URL"
-            )
+        following = url.join(response.headers["location"]).copy_with(fragment=None)
         if fault := _redirect_fault(url, following):
             return replace(found, outcome="refused", error=f"it redirects to {printable(str(following))}, {fault}")
         url = following
