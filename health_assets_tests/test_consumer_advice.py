@@ -65,7 +65,7 @@ def test_a_server_that_asks_to_be_left_alone_is_and_never_for_less_than_5_minute
 
 
 def test_a_healthy_agent_shows_its_response_ratio() -> None:
-    assert says(advice_on(), "99% of 1,204 requests in 1 d got a valid response")
+    assert says(advice_on(), "99% of 1,204 requests in 24 h got a valid response")
     assert not says(advice_on(calibration=...), "valid response")
 
 

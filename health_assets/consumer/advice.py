@@ -213,8 +213,14 @@ def _of_ratio(document: HealthDocument) -> Iterator[str]:
     count = calibration.sample_count
     window_s = calibration.measurement_window_seconds
     requests = "its requests" if count is None else f"{count:,} request{'s' if count != 1 else ''}"
-    span = "" if window_s is None else f" in {in_words(timedelta(seconds=min(window_s, 1e9)))}"
+    span = "" if window_s is None else f" in {_window_in_words(window_s)}"
     yield f"{percent(calibration.response_ratio)} of {requests}{span} got a valid response."
+
+
+def _window_in_words(window_s: float) -> str:
+    """The length of a measurement window, which people give in hours up to a few days."""
+    hours, rest_s = divmod(window_s, 3600)
+    return f"{hours:g} h" if not rest_s and 1 <= hours <= 72 else in_words(timedelta(seconds=min(window_s, 1e9)))
 
 
 def _of_outage(document: HealthDocument, now: datetime, state: str) -> Iterator[str]:

@@ -204,7 +204,7 @@ def hours_of_survey(source: Source) -> pd.DataFrame:
     """`hours`, with the agents and the responsive ones of `all` and of the platforms, and the probes and valid ones."""
     is_all = f"platform = '{ALL_PLATFORMS}'"
     counts = ", ".join(
-        f"coalesce(sum({column}) FILTER (WHERE {condition}), 0)::BIGINT"
+        f"coalesce(sum({column}::BIGINT) FILTER (WHERE {condition}), 0)::BIGINT"
         for column in ("agents", "responsive")
         for condition in (is_all, f"NOT {is_all}")
     )
