@@ -14,6 +14,7 @@ from health_assets.consumer.document import HealthDocument, printable
 
 COLOURS: dict[Kind, str] = {"proceed": "green", "caution": "yellow", "avoid": "red", "unknown": "cyan"}
 MOST_S = 1e11
+MOST_READ = 1e12
 
 
 def print_advice(console: Console, advice: Advice) -> None:
@@ -56,7 +57,7 @@ def _figures_of(document: HealthDocument) -> Iterator[tuple[str, str]]:
         yield "error ratio", percent(calibration.error_ratio)
     latencies = {"median": calibration.latency_p50_ms, "p99": calibration.latency_p99_ms}
     if any(latency_ms is not None for latency_ms in latencies.values()):
-        known = (f"{name} {latency_ms:,.0f} ms" for name, latency_ms in latencies.items() if latency_ms is not None)
+        known = (f"{name} {_plain(latency_ms)} ms" for name, latency_ms in latencies.items() if latency_ms is not None)
         yield "latency", ", ".join(known)
     if calibration.sample_count is not None:
         yield "requests", f"{calibration.sample_count:,}"
@@ -67,9 +68,14 @@ def _figures_of(document: HealthDocument) -> Iterator[tuple[str, str]]:
     if decay.calibration_trend is not None:
         yield "trend", decay.calibration_trend
     if decay.days_since_model_change is not None:
-        yield "model changed", f"{decay.days_since_model_change:,.0f} days ago"
+        yield "model changed", f"{_plain(decay.days_since_model_change)} days ago"
     if decay.last_capability_update is not None:
         yield "capabilities", f"declared {at(decay.last_capability_update)}"
+
+
+def _plain(number: float) -> str:
+    """A number without fraction; of one that nobody would read out, the order of magnitude."""
+    return f"{number:,.0f}" if number < MOST_READ else f"{number:.0e}"
 
 
 def as_json(advice: Advice) -> str:
