@@ -64,7 +64,7 @@ class Settings(BaseSettings):
     survey_per_host: int = Field(2, ge=1, le=1024, description="Most of them on one host.")
     survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
     survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
-    survey_interval_s: float = Field(300.0, ge=300, le=86400, description="Least time between two polls of an agent.")
+    survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
 
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":

@@ -211,6 +211,11 @@ def test_a_request_asks_for_json_says_who_asks_and_carries_no_credential() -> No
             "https://agent.example:8443/agents/a%20b/",
             "https://agent.example:8443/agents/a%20b/.well-known/agent-health",
         ),
+        (
+            "https://agent.example/agents/did:wba:x%2Fy%3Fz/",
+            "https://agent.example/agents/did:wba:x%2Fy%3Fz/.well-known/agent-health",
+        ),
+        ("https://agent.example/a?", "https://agent.example/a/.well-known/agent-health"),
         ("https://agent.example/.well-known/agent-health", "https://agent.example/.well-known/agent-health"),
         ("https://agent.example/.well-known/agent.json", "https://agent.example/.well-known/agent-health"),
         ("https://agent.example/a/.well-known/agent.json#x", "https://agent.example/a/.well-known/agent-health"),

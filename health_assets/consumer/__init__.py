@@ -14,7 +14,7 @@ if advice.kind == "avoid":
 
 from health_assets.consumer.advice import Advice, advise
 from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document
-from health_assets.consumer.fetching import Answer, fetch_health, fetch_health_async, health_url
+from health_assets.consumer.fetching import Answer, fetch_health, fetch_health_async, health_url, new_client
 
 __all__ = [
     "Advice",
@@ -25,5 +25,6 @@ __all__ = [
     "fetch_health",
     "fetch_health_async",
     "health_url",
+    "new_client",
     "parse_document",
 ]

@@ -88,17 +88,20 @@ def health_url(url: str) -> str:
     Raises:
         HealthAssetsError: the text is no address that can be asked over HTTP.
     """
-    shown = printable(url)
     try:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
-        raise HealthAssetsError(f"{shown!r} is not a URL: {str(error)[:1].lower()}{str(error)[1:]}") from error
+        detail = printable(f"{str(error)[:1].lower()}{str(error)[1:]}")
+        raise HealthAssetsError(f"{printable(url)!r} is not a URL: {detail}") from error
     if not _is_web_address(parsed):
-        raise HealthAssetsError(f"{shown!r} is not a web address; write it like https://agent.example")
+        raise HealthAssetsError(f"{printable(url)!r} is not a web address; write it like https://agent.example")
     if parsed.userinfo:
-        raise HealthAssetsError(f"{shown!r} names a user; a health document is read without credentials")
-    base = parsed.path.partition("/.well-known/")[0].rstrip("/")
-    return str(parsed.copy_with(path=base + PATH, fragment=None))
+        raise HealthAssetsError(f"{printable(url)!r} names a user; a health document is read without credentials")
+    # as it is encoded: an agent's id may be a URI, whose %2F is no slash of the path
+    path = parsed.raw_path.partition(b"?")[0]
+    base = path.partition(b"/.well-known/")[0].rstrip(b"/")
+    query = b"?" + parsed.query if parsed.query else b""
+    return str(parsed.copy_with(raw_path=base + PATH.encode() + query, fragment=None))
 
 
 def fetch_health(url: str, *, timeout_s: float = TIMEOUT_S, max_bytes: int = MOST_BYTES) -> Answer:
@@ -264,7 +267,7 @@ def _retry_after_s(response: httpx.Response) -> int | None:
 
 def _transport_fault(error: Exception, progress: _Progress) -> str:
     """What went wrong on the wire, in words."""
-    detail = printable(re.sub(r"^\[Errno -?\d+\] ", "", str(error))) or type(error).__name__
+    detail = printable(re.sub(r"^\[Errno -?\d+\] |\.$", "", str(error))) or type(error).__name__
     if progress.http_status is not None:
         return f"the connection broke before its answer was whole ({detail})"
     if isinstance(error, httpx.ConnectError | OSError | UnicodeError):
