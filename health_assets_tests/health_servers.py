@@ -21,7 +21,7 @@ WELL_KNOWN = "/.well-known/agent-health"
 NOW = datetime(2026, 6, 7, 13, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Request:
     """A request as it came in."""
 
@@ -32,13 +32,18 @@ class Request:
 
 @dataclass
 class Exchange:
-    """What a behaviour may use: the connection, and the event that ends the server."""
+    """What a behaviour may use: the connection, and the event that ends the server.
+
+    A request is under way until its answer begins: a client may ask again before the server has noticed that it is done.
+    """
 
     connection: socket.socket
     request: Request
     is_over: threading.Event
+    on_answer: Callable[[], None]
 
     def send(self, *parts: bytes) -> None:
+        self.on_answer()
         for part in parts:
             self.connection.sendall(part)
 
@@ -62,7 +67,7 @@ class Host:
         self._is_over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._under_way = 0
+        self._waiting: set[Request] = set()
         self.most_under_way = 0
         self.requests: list[Request] = []
 
@@ -101,13 +106,10 @@ class Host:
                 request = self._read(talking)
                 with self._lock:
                     self.requests.append(request)
-                    self._under_way += 1
-                    self.most_under_way = max(self.most_under_way, self._under_way)
-                try:
-                    self._behaviour(request.path)(Exchange(talking, request, self._is_over))
-                finally:
-                    with self._lock:
-                        self._under_way -= 1
+                    self._waiting.add(request)
+                    self.most_under_way = max(self.most_under_way, len(self._waiting))
+                behave = self._behaviour(request.path)
+                behave(Exchange(talking, request, self._is_over, lambda: self._waiting.discard(request)))
 
     def _read(self, connection: socket.socket) -> Request:
         received = b""
