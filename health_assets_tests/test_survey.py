@@ -458,7 +458,7 @@ def tick(project: Project, registry: Path | None, at: datetime) -> Any:
     with dg.build_schedule_context(
         scheduled_execution_time=at, resources=resources, repository_def=definitions.get_repository_def()
     ) as context:
-        return definitions.resolve_schedule_def("survey_hourly").evaluate_tick(context)
+        return definitions.resolve_schedule_def("survey").evaluate_tick(context)
 
 
 def test_the_schedule_surveys_the_hour_that_runs_and_skips_without_a_registry(project: Project) -> None:
@@ -488,7 +488,7 @@ def test_the_hourly_job_and_the_late_logs_leave_the_survey_alone(project: Projec
     keys = {key.to_user_string() for key in definitions.resolve_job_def(JOB).asset_layer.selected_asset_keys}
     assert keys and not keys & set(SURVEY_TABLES)
     assert not DERIVED.keys() & set(SURVEY_TABLES)
-    schedule = definitions.resolve_schedule_def("survey_hourly")
+    schedule = definitions.resolve_schedule_def("survey")
     assert (schedule.cron_schedule, schedule.execution_timezone, schedule.job_name) == ("30 * * * *", "UTC", SURVEY_JOB)
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
 

@@ -31,9 +31,7 @@ _SEMVER = re.compile(
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
-_TIMESTAMP = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,12})?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?", re.ASCII
-)
+_TIMESTAMP = re.compile(r"[\dW-]+[Tt][\d:.,]+([Zz]|[+-][\d:]+)?", re.ASCII)
 _NAMESPACED = re.compile(r"[^\s.]+(?:\.[^\s.]+)+")
 
 
@@ -67,7 +65,7 @@ def _moment(value: Any) -> datetime:
     try:
         return datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise PydanticCustomError("moment", "must be a time that exists, in the years 1 to 9999") from error
+        raise PydanticCustomError("moment", "must be an ISO 8601 timestamp of a time that exists") from error
 
 
 def _whole(value: Any) -> Any:

@@ -101,7 +101,7 @@ def survey_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
     """Survey the registry once an hour, in the hour that runs."""
 
     @dg.schedule(
-        name="survey_hourly",
+        name="survey",
         job_name=job_name,
         description="Asks every agent of the registry for its health, once an hour.",
         cron_schedule=f"{settings.survey_minute} * * * *",
