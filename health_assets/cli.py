@@ -1,18 +1,22 @@
 """The commands; each does little more than read its flags and call the rest."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from health_assets import __version__
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange, parse_hour
+from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
 from health_assets.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from health_assets.survey.registry import RegisteredAgent
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console(width=None if sys.stdout.isatty() else 120)
@@ -62,6 +66,48 @@ def demo(
         _materialize(settings, sample.hours)
 
 
+EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
+"""Exit codes of `check`; 1 is an error and 2 a wrong command line, as for every command."""
+
+
+@app.command()
+def check(
+    url: Annotated[str, typer.Argument(help="The agent's address, or that of its health document.")],
+    timeout_s: Annotated[float, typer.Option(help="Most seconds that the whole answer may take.")] = 10.0,
+    previous_status: Annotated[str | None, typer.Option(help="The agent's status when it was last asked.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+) -> None:
+    """Ask an agent for its health, and print what that means for whoever wants to use it.
+
+    Exit code: 0 proceed, 3 proceed with caution, 4 avoid, 5 unknown; 1 for an error, 2 for a wrong command line.
+    """
+    from health_assets.consumer import advise, display, fetch_health
+
+    with _readable_errors():
+        advice = advise(fetch_health(url, timeout_s=timeout_s), previous_status=previous_status)
+        if as_json:
+            typer.echo(display.as_json(advice))
+        else:
+            display.print_advice(console, advice)
+    raise typer.Exit(EXIT_CODES[advice.kind])
+
+
+@app.command()
+def survey(
+    registry: Annotated[Path | None, typer.Option(help="YAML list of agents to ask (HEALTH_REGISTRY).")] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Ask every agent of a registry for its health now, keep the answers, and print them by platform."""
+    from health_assets.survey.registry import load_registry
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        path = registry or settings.registry
+        if path is None:
+            raise HealthAssetsError("no registry is named; use --registry or HEALTH_REGISTRY")
+        _survey(settings, load_registry(path))
+
+
 def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
     given = {"raw": raw, "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
@@ -84,6 +130,25 @@ def _materialize(settings: Settings, hours: HourRange) -> None:
         print_health(console, session, hours)
     if outcome.error is not None:
         raise HealthAssetsError(outcome.error)
+
+
+def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
+    with console.status("loading"):
+        from health_assets.report.survey import print_survey, probing_bar
+        from health_assets.survey import keeping
+        from health_assets.warehouse.store import Warehouse
+
+    with probing_bar(console, len(agents)) as on_probe:
+        done = keeping.survey(settings, agents, on_probe=on_probe)
+    console.print(f"{done}.")
+    this_hour = floor_hour(datetime.now(UTC))
+    warehouse = Warehouse(settings.warehouse, lock_timeout_s=settings.lock_timeout_s)
+    with warehouse.write() as session:
+        keeping.summarise(session, done.hours)
+        # where nobody was due, the last survey is of this hour or the one before
+        for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
+            console.print()
+            print_survey(console, session, hours)
 
 
 @contextmanager

@@ -69,6 +69,12 @@ class Settings(BaseSettings):
     judge_max_runs: int = Field(100, ge=1, le=100_000, description="Most evaluation runs sent in one run of the judge.")
     judge_timeout_s: float = Field(60.0, gt=0, description="How long to wait for one answer of the judge.")
     registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
+    survey_minute: int = Field(30, ge=0, le=59, description="Minute past the hour at which the survey starts.")
+    survey_concurrency: int = Field(32, ge=1, le=1024, description="Most agents that the survey asks at a time.")
+    survey_per_host: int = Field(2, ge=1, le=1024, description="Most of them on one host.")
+    survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
+    survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
+    survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
 
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":

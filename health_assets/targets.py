@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from health_assets.errors import HealthAssetsError
+from health_assets.yaml_files import read_yaml
 
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 class AgentTargets(BaseModel):
@@ -85,7 +82,7 @@ def load_targets(path: Path | None) -> Targets:
     """
     if path is None:
         return Targets()
-    document = _read_yaml(path)
+    document = _section(path, "the file", read_yaml(path, "targets file"))
     unknown = set(document) - {"defaults", "agents"}
     if unknown:
         raise HealthAssetsError(
@@ -104,17 +101,6 @@ def load_targets(path: Path | None) -> Targets:
     )
 
 
-def _read_yaml(path: Path) -> dict:
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except OSError as error:
-        raise HealthAssetsError(f"cannot read the targets file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        detail = " ".join(str(error).split())
-        raise HealthAssetsError(f"the targets file {path} is not valid YAML: {detail}") from error
-    return _section(path, "the file", document)
-
-
 def _section(path: Path, name: str, value: object) -> dict:
     if value is None:
         return {}
@@ -131,20 +117,3 @@ def _validated(path: Path, owner: str, values: dict) -> AgentTargets:
         key = first["loc"][0] if first["loc"] else "targets"
         message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
         raise HealthAssetsError(f"{path}: {owner}: {key}: {message}, got {values.get(key)!r}") from error
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Keys are names, as they are written (`no` is not false), and a name that stands twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a name", key.start_mark)
-            if key.tag == MERGE_TAG:
-                continue
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
-            seen.add(key.value)
-            key.tag = "tag:yaml.org,2002:str"
-        return super().construct_mapping(node, deep)

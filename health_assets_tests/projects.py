@@ -44,6 +44,8 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
 RESULT_TABLES = (*RECORD_TABLES, *DERIVED)
 """Every table whose rows follow from the logs and the targets alone."""
+SURVEY_TABLES = ("agent_probes", "survey_summary")
+"""Tables of what was observed."""
 
 Row = dict[str, Any]
 

@@ -9,7 +9,8 @@ import ibis
 import pandas as pd
 import pytest
 from logs_made import AGENTS, START, execution, line, random_lines, trigger
-from projects import RECORD_TABLES, Project, hours_from
+from projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
+from surveys_made import made_probe
 
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
@@ -18,6 +19,7 @@ from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
 from health_assets.quality.suites import SUITES
+from health_assets.survey.keeping import keep_probes, summarise
 from health_assets.targets import load_targets
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ALL_TABLES, columns_of, describe
@@ -54,6 +56,15 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
         project.write_log(f"{place}.jsonl", [*lines, "one bad line", lines[0], line(execution(f"x{place}", "a", at))])
         project.write_log(f"{place} more.jsonl", [line(execution(f"m {place} {n}", "a", at)) for n in range(20)])
     project.materialise(HOURS)
+    with project.warehouse.write() as session:
+        for hour in HOURS:
+            probes = [
+                made_probe("a", "p", hour, status="healthy"),
+                made_probe("b", "q", hour, status="unknown"),
+                made_probe("c", "p", hour, "http_error", http_status=404, latency_ms=3.5),
+            ]
+            keep_probes(session, probes)
+        summarise(session, HOURS)
     return project
 
 
@@ -194,6 +205,8 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
         ("agent_reliability", "runs"): {"windows_agree_with_the_executions"},
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
+        ("agent_probes", "status"): {"only_valid_answers_have_a_status"},
+        ("survey_summary", "responsive"): {"every_probe_is_counted_once"},
     }  # fmt: skip
     direct = {
         other.name
@@ -211,6 +224,8 @@ def _counting(asset: str) -> frozenset[str]:
         "agent_health_state": {"windows_agree_with_the_components"},
         "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
+        "agent_probes": set(),
+        "survey_summary": {"every_probe_is_counted_once"},
     }
     return frozenset(counted.get(asset, {"every_line_is_a_row"}))
 
@@ -220,7 +235,7 @@ def _breaks_by_hand() -> Iterator[Break]:
         required = next(
             name
             for name, _, is_nullable, _ in describe(asset)
-            if not is_nullable and name.endswith(("id", "digest", "reason", "version"))
+            if not is_nullable and name.endswith(("id", "digest", "reason", "version", "url"))
         )
         yield Break(asset, "required_values_are_present", (f"UPDATE {{asset}} SET {required} = NULL WHERE {{row}}",), 1,
                     frozenset(), ("missing_columns",))  # fmt: skip
@@ -276,6 +291,7 @@ def _breaks_by_hand() -> Iterator[Break]:
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
     yield from _breaks_of_states()
     yield from _breaks_of_reliability()
+    yield from _breaks_of_the_survey()
 
 
 def _breaks_of_states() -> Iterator[Break]:
@@ -325,6 +341,24 @@ def _breaks_of_reliability() -> Iterator[Break]:
                 ("UPDATE {asset} SET runs = runs + 1 WHERE {row}",), 1, frozenset(), ("runs_in_windows", "runs_of_hours"))  # fmt: skip
     yield Break("agent_reliability", "tasks_agree_with_their_table",
                 ("DELETE FROM task_consistency WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+
+
+def _breaks_of_the_survey() -> Iterator[Break]:
+    for assignment, check in [
+        ("status = 'healthy'", "only_valid_answers_have_a_status"),
+        ("error = NULL", "only_other_answers_have_an_error"),
+    ]:
+        yield Break("agent_probes", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
+    for condition in ("platform = 'all'", "platform = 'q'"):
+        for column in ("agents", "responsive"):
+            yield Break("survey_summary", "every_probe_is_counted_once", (
+                f"UPDATE {{asset}} SET {column} = {column} + 1 WHERE {condition} AND hour = TIMESTAMPTZ '{{hit}}'",), 1,
+                frozenset({"parts_are_within_the_whole"}))  # fmt: skip
+    yield Break(
+        "survey_summary",
+        "every_probe_is_counted_once",
+        ("DELETE FROM agent_probes WHERE url LIKE '%/b' AND hour = TIMESTAMPTZ '{hit}'",),
+    )
 
 
 def all_breaks() -> list[Break]:
@@ -602,7 +636,7 @@ def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> Non
 
 
 def test_every_asset_of_the_lineage_has_a_suite() -> None:
-    assert list(SUITES) == ["raw_logs", *RECORD_TABLES, *DERIVED]
+    assert list(SUITES) == ["raw_logs", *RECORD_TABLES, *DERIVED, *SURVEY_TABLES]
 
 
 def test_the_names_of_a_suites_checks_are_sentences_and_differ() -> None:

@@ -1,4 +1,4 @@
-"""Every asset, in the order of the lineage."""
+"""Every asset that follows from the logs, in the order of the lineage; the survey's are in `systems.survey`."""
 
 import dagster as dg
 

@@ -7,17 +7,19 @@ import dagster as dg
 from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import all_suite_checks, newest_hour_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
-from health_assets.defs.partitions import hourly_partitions
+from health_assets.defs.partitions import hourly_partitions, survey_partitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
+from health_assets.defs.systems.survey import survey_assets, survey_schedule
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
+SURVEY_JOB = "survey_agents"
 
 
 def build_definitions(settings: Settings | None = None, hours: HourRange | None = None) -> dg.Definitions:
@@ -29,12 +31,13 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
     """
     settings = settings or load_settings()
     assets = all_assets(hourly_partitions(hours))
+    surveyed = survey_assets(survey_partitions(hours))
     checks = all_suite_checks()
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(
         JOB,
         dg.AssetSelection.assets(*assets) - dg.AssetSelection.checks(in_time),
-        description="All assets and their checks, for an hour or a range of hours.",
+        description="All assets that follow from the logs, and their checks, for an hour or a range of hours.",
     )
     freshness_job = dg.define_asset_job(
         FRESHNESS_JOB,
@@ -42,13 +45,19 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
         description="Was the newest finished hour materialised in time?",
     )
     judging = [judge_safety_job(settings)] if settings.has_judge else []
+    survey_job = dg.define_asset_job(
+        SURVEY_JOB,
+        dg.AssetSelection.assets(*surveyed),
+        description="Asks every agent of the registry for its health, for the hour that runs.",
+    )
     return dg.Definitions(
-        assets=assets,
+        assets=[*assets, *surveyed],
         asset_checks=[*checks, in_time],
-        jobs=[hours_job, freshness_job, prune_runs_job(settings), *judging],
+        jobs=[hours_job, freshness_job, survey_job, prune_runs_job(settings), *judging],
         schedules=[
             hourly_schedule(JOB, settings),
             freshness_schedule(FRESHNESS_JOB, settings),
+            survey_schedule(SURVEY_JOB, settings),
             prune_runs_schedule(),
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],

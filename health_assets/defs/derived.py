@@ -65,7 +65,7 @@ class Derived:
         rows: the function: every column of the table for the hours asked for.
         heading: heading of the small table in its metadata.
         top: that table, best rows first, from the rows of the hours.
-        needs: what the logs must hold for it to have rows; said in the metadata where it has none.
+        needs: what hours must hold for it to have rows; said in the metadata where it has none.
         back_hours: of its deps, how many hours that end with its own an hour is made from.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.

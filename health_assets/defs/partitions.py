@@ -25,6 +25,13 @@ def hourly_partitions(hours: HourRange | None = None) -> dg.HourlyPartitionsDefi
     )
 
 
+def survey_partitions(hours: HourRange | None = None) -> dg.HourlyPartitionsDefinition:
+    """The hours from 2020 to the one that runs, which is when a survey is made; or exactly the given ones."""
+    if hours is not None:
+        return hourly_partitions(hours)
+    return dg.HourlyPartitionsDefinition(start_date=FIRST_HOUR, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
+
+
 def hours_tags(hours: HourRange) -> dict[str, str]:
     """Run tags that make one run over all of these hours."""
     *_, last = hours

@@ -14,6 +14,7 @@ from ibis import ir
 
 from health_assets.hours import HOUR, HourRange
 from health_assets.scoring.agent_health_state import FEWEST_SAMPLES
+from health_assets.scoring.survey_summary import ALL_PLATFORMS
 from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
@@ -344,3 +345,32 @@ def _evaluation_runs(source: Source, condition: str = "true") -> list[int]:
     by_hour = source.by_hour("SELECT hour, count(*) FROM executions", condition, hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
     return [sum(counts[place : place + length]) for place in range(len(source.hours))]
+
+
+# -- the survey --------------------------------------------------------------------------------------------------------
+
+
+def probes(source: Source) -> ir.Table:
+    """Rows of `agent_probes`, with whether they have a status and an error, and whether they should."""
+    own = rows(source)
+    is_valid = own.outcome == "valid"
+    return own.mutate(
+        has_status=own.status.notnull().cast("int64"),
+        is_valid=is_valid.cast("int64"),
+        has_error=own.error.notnull().cast("int64"),
+        is_not_valid=(~is_valid).cast("int64"),
+    )
+
+
+def hours_of_survey(source: Source) -> pd.DataFrame:
+    """`hours`, with the agents and the responsive ones of `all` and of the platforms, and the probes and valid ones."""
+    is_all = f"platform = '{ALL_PLATFORMS}'"
+    counts = ", ".join(
+        f"coalesce(sum({column}::BIGINT) FILTER (WHERE {condition}), 0)::BIGINT"
+        for column in ("agents", "responsive")
+        for condition in (is_all, f"NOT {is_all}")
+    )
+    names = ["agents_of_all", "agents_of_platforms", "responsive_of_all", "responsive_of_platforms"]
+    frame = _with_facts(hours(source), names, source.by_hour(f"SELECT hour, {counts} FROM survey_summary"))
+    probed = source.by_hour("SELECT hour, count(*), count(*) FILTER (WHERE outcome = 'valid') FROM agent_probes")
+    return _with_facts(frame, ["probes", "valid_probes"], probed)

@@ -8,9 +8,10 @@ from health_assets.report.agent_health_state import print_states
 from health_assets.report.model_health import print_models
 from health_assets.report.reliability import print_reliability
 from health_assets.report.session_scores import print_sessions
+from health_assets.report.survey import print_survey
 from health_assets.warehouse.store import Session
 
-BLOCKS = (print_fleet, print_states, print_models, print_sessions, print_reliability)
+BLOCKS = (print_fleet, print_states, print_models, print_sessions, print_reliability, print_survey)
 
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:

@@ -489,19 +489,22 @@ class AgentReliability(Windowed, table=True):
 
 
 class AgentProbe(Hourly, table=True):
-    """What the health document of every agent in the registry answered when it was probed."""
+    """What every agent of the registry answered when it was asked for its health, the latest answer of each hour."""
 
     __tablename__ = "agent_probes"
 
-    url: str = _text("Address of the agent.", key=True)
+    url: str = _text("Address of the agent, as the registry has it.", key=True)
     name: str = _text("Name of the agent in the registry.")
     platform: str = _text("Platform that the registry names.")
-    probed_at: datetime = _at("When it was probed; decides the hour.")
-    outcome: str = _text("`valid`, `invalid`, `http_error`, `timeout`, `unreachable` or `refused`.")
+    probed_at: datetime = _at("When it was asked; decides the hour.")
+    outcome: str = _text(
+        "`valid` document, `invalid` one, `http_error` (a status other than 200), `timeout`, `unreachable` (no "
+        "connection, or it broke), or `refused` (a redirect that we do not follow)."
+    )
     status: str | None = _text("health.status of a valid document.")
     http_status: int | None = _count("HTTP status; null where none arrived.")
     latency_ms: float | None = _number("Time to the whole answer in milliseconds; null without one.")
-    error: str | None = _text("What was wrong, in one sentence.")
+    error: str | None = _text("What was wrong, in one sentence; null when valid.")
 
 
 class SurveySummary(Hourly, table=True):
@@ -512,7 +515,7 @@ class SurveySummary(Hourly, table=True):
     platform: str = _text("Platform; `all` for the whole registry.", key=True)
     agents: int = _count("Agents probed.")
     healthy: int = _count("Agents whose valid document says healthy.")
-    responsive: int = _count("Agents that answered with a valid document.")
+    responsive: int = _count("Agents that answered with a valid document, whatever it says.")
     survival_rate: float = _number("Share of agents that are responsive, 0 to 1.")
     formula_version: str = _text("Version of the formula set that made the score.")
 

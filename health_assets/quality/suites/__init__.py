@@ -11,6 +11,7 @@ from health_assets.quality.suites import (
     records,
     reliability,
     session_scores,
+    survey,
 )
 
 SUITES = {
@@ -22,5 +23,6 @@ SUITES = {
         *model_health.SUITES,
         *session_scores.SUITES,
         *reliability.SUITES,
+        *survey.SUITES,
     )
 }

@@ -1,0 +1,37 @@
+"""The survey by platform (source 3, section 3.3 and appendix B): who answers, and who is healthy."""
+
+import ibis
+from ibis import ir
+
+from health_assets.scoring import FORMULA_VERSION
+
+ALL_PLATFORMS = "all"
+"""The name under which the summary counts the whole registry."""
+
+
+def survey_summary(probes: ir.Table) -> ir.Table:
+    """One row per hour and platform, and one per hour for `all`: every column of `survey_summary`.
+
+    An agent is responsive when it answered with a valid health document, whatever its status, and healthy when that
+    document says so; the survival rate is responsive / agents, from 0 to 1. Hours without probes have no rows.
+
+    Args:
+        probes: rows of `agent_probes`; one per agent and hour.
+    """
+    judged = probes.select(
+        "hour",
+        "platform",
+        is_responsive=probes.outcome == "valid",
+        is_healthy=(probes.outcome == "valid") & (probes.status.fill_null("") == "healthy"),
+    )
+    everywhere = judged.mutate(platform=ibis.literal(ALL_PLATFORMS))
+    rows = ibis.union(judged, everywhere)
+    counted = rows.group_by(["hour", "platform"]).aggregate(
+        agents=rows.count(),
+        healthy=rows.is_healthy.cast("int64").sum().cast("int64"),
+        responsive=rows.is_responsive.cast("int64").sum().cast("int64"),
+    )
+    return counted.mutate(
+        survival_rate=counted.responsive / counted.agents.cast("float64"),
+        formula_version=ibis.literal(FORMULA_VERSION),
+    )

@@ -1,0 +1,319 @@
+"""Fetching a health document from real servers that answer well, badly, slowly and not at all."""
+
+import asyncio
+import gzip
+import json
+import time
+import tracemalloc
+
+import pytest
+from health_servers import (
+    WELL_KNOWN,
+    Certificate,
+    Host,
+    answers,
+    closed_port,
+    document,
+    drips,
+    hangs,
+    head,
+    make_certificate,
+    never_ends,
+    redirects,
+    resets,
+    says,
+    zipped,
+)
+
+from health_assets.consumer import Answer, fetch_health, health_url
+from health_assets.errors import HealthAssetsError
+
+GOOD = document()
+BODY = json.dumps(GOOD).encode()
+JSON_HEAD = head("200 OK", "application/json", {"Connection": "close"})
+CHUNKED = head("200 OK", "application/json", {"Transfer-Encoding": "chunked"})
+LIMIT = 64 * 1024
+
+Expected = tuple[str, int | None, str]
+"""Outcome, HTTP status, and words of the error."""
+
+BAD: dict[str, tuple] = {
+    "empty": (answers(b""), "invalid", 200, "not valid JSON"),
+    "html": (answers(b"<html>", content_type="text/html; charset=utf-8"), "invalid", 200, "text/html"),
+    "no content type": (answers(BODY, content_type=None), "invalid", 200, "missing"),
+    "another JSON": (answers(BODY, content_type="application/problem+json"), "invalid", 200, "problem+json"),
+    "text of JSON": (answers(b"{status: healthy}"), "invalid", 200, "not valid JSON"),
+    "cut JSON": (answers(BODY[:-5]), "invalid", 200, "not valid JSON"),
+    "list": (answers(b"[]"), "invalid", 200, "must be an object, not a list"),
+    "NaN": (answers(BODY.replace(b"0.99", b"NaN")), "invalid", 200, "NaN is no JSON number"),
+    "Infinity": (answers(BODY.replace(b"0.99", b"-Infinity")), "invalid", 200, "-Infinity is no JSON number"),
+    "too large a number": (answers(BODY.replace(b"0.99", b"1e999")), "invalid", 200, "more than a double"),
+    "nulls": (answers(document(calibration=None)), "invalid", 200, "calibration: must not be null"),
+    "wrong types": (
+        answers(document(health__uptime_seconds="1", calibration__error_ratio=True)),
+        "invalid",
+        200,
+        "health.uptime_seconds: must be a number, not \"1\"; calibration.error_ratio: must be a number, not true",
+    ),
+    "deep": (answers(b'{"a":' * 10_000), "invalid", 200, "nested too deeply"),
+    "many digits": (answers(b'{"a":' + b"1" * 5000 + b"}"), "invalid", 200, "too many digits"),
+    "not UTF-8": (answers(b'{"agent_id": "\xff"}'), "invalid", 200, "not UTF-8"),
+    "UTF-16": (answers(BODY.decode().encode("utf-16")), "invalid", 200, "not UTF-8"),
+    "huge": (answers(b" " * (LIMIT + 1)), "invalid", 200, "larger than 65,536 bytes"),
+    "says it is huge": (hangs(head("200 OK", "application/json", {"Content-Length": "9" * 15})), "invalid", 200, "larger"),
+    "endless": (never_ends(b" " * 4096, JSON_HEAD), "invalid", 200, "larger than 65,536 bytes"),
+    "endless chunks": (never_ends(b"1000\r\n" + b" " * 4096 + b"\r\n", CHUNKED), "invalid", 200, "larger"),
+    "gzip bomb": (zipped(b" " * 1_000_000, 30), "invalid", 200, "when unpacked"),
+    "cut gzip": (answers(gzip.compress(BODY)[:-9], headers={"Content-Encoding": "gzip"}), "invalid", 200, "cut off"),
+    "no gzip": (answers(BODY, headers={"Content-Encoding": "gzip"}), "invalid", 200, "not the gzip"),
+    "brotli": (answers(BODY, headers={"Content-Encoding": "br"}), "invalid", 200, "'br', which was not asked for"),
+    "404": (answers(b"{}", "404 Not Found"), "http_error", 404, "HTTP 404 Not Found"),
+    "500 with a good document": (answers(GOOD, "500 Internal Server Error"), "http_error", 500, "HTTP 500"),
+    "401": (answers(b"", "401 Unauthorized"), "http_error", 401, "may not need credentials"),
+    "204": (says(b"HTTP/1.1 204 No Content\r\n\r\n"), "http_error", 204, "HTTP 204"),
+    "206": (answers(GOOD, "206 Partial Content"), "http_error", 206, "HTTP 206"),
+    "304": (says(b"HTTP/1.1 304 Not Modified\r\n\r\n"), "http_error", 304, "HTTP 304"),
+    "redirect to nowhere": (says(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"), "http_error", 302, "HTTP 302"),
+    "redirect elsewhere": (redirects("http://192.0.2.1/x"), "refused", 302, "another host or port"),
+    "redirect to a name": (redirects("http://localhost/x"), "refused", 302, "another host or port"),
+    "redirect to another port": (redirects("http://127.0.0.1:1/x", "308 Permanent Redirect"), "refused", 308, "another"),
+    "redirect to a file": (redirects("file:///etc/passwd"), "refused", 302, "no web address"),
+    "redirect to nonsense": (redirects("http://[::"), "unreachable", None, "Invalid URL in location header"),
+    "redirect in circles": (redirects("/again"), "refused", 302, "more than 3 times"),
+    "hangs up": (says(b""), "unreachable", None, "does not speak HTTP, or hangs up"),
+    "no HTTP": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "unreachable", None, "does not speak HTTP"),
+    "endless head": (never_ends(b"X-A: b\r\n" * 500, b"HTTP/1.1 200 OK\r\n"), "unreachable", None, "not speak HTTP"),
+    "resets": (resets(), "unreachable", None, "broke"),
+    "resets half way": (
+        resets(head("200 OK", "application/json", {"Content-Length": "900"}) + BODY[:20]), "unreachable", 200, "broke",
+    ),
+    "hangs up half way": (
+        says(head("200 OK", "application/json", {"Content-Length": "900"}) + BODY[:20]), "unreachable", 200, "whole",
+    ),
+    "hangs": (hangs(), "timeout", None, "did not answer within 0.3 s"),
+    "hangs after its head": (hangs(JSON_HEAD), "timeout", 200, "did not finish its answer within 1.5 s"),
+    "drips": (drips(JSON_HEAD + BODY), "timeout", None, "did not answer within 0.3 s"),
+    "drips its body": (drips(JSON_HEAD + BODY, 0.005), "timeout", 200, "did not finish"),
+    "is late": (answers(GOOD, after_s=5), "timeout", None, "did not answer within 0.3 s"),
+    "answers 100 for ever": (never_ends(b"HTTP/1.1 100 Continue\r\n\r\n", b""), "timeout", None, "did not answer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_answer_is_named_and_never_raises(name: str) -> None:
+    behaviour, outcome, http_status, words = BAD[name]
+    is_slow = outcome == "timeout"
+    limit_s = (0.3 if http_status is None else 1.5) if is_slow else 10
+    start = time.monotonic()
+    with Host(behaviour) as host:
+        answer = fetch_health(host.url, timeout_s=limit_s)
+        took_s = time.monotonic() - start
+    assert (answer.outcome, answer.http_status) == (outcome, http_status), answer
+    assert words in answer.error
+    assert answer.document is None
+    assert (answer.latency_ms is None) == (outcome in ("timeout", "unreachable"))
+    assert took_s < limit_s + 3 if is_slow else took_s < limit_s
+
+
+GOOD_ANSWERS = {
+    "plain": answers(GOOD),
+    "with a parameter": answers(GOOD, content_type="Application/JSON; charset=utf-8"),
+    "until it hangs up": says(JSON_HEAD + BODY),
+    "in chunks": says(CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
+    "gzip that was not asked for": zipped(GOOD),
+    "with a byte order mark": answers(b"\xef\xbb\xbf" + BODY),
+    "exactly at the limit": answers(BODY + b" " * (LIMIT - len(BODY))),
+    "gzip exactly at the limit": zipped(BODY + b" " * (LIMIT - len(BODY))),
+    "slow but in time": answers(GOOD, after_s=0.05),
+    "without anything optional": answers(
+        {"schema_version": "0.1.0", "agent_id": "a", "timestamp": "2026-06-07T13:00:00Z", "health": {"status": "unknown"}}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOOD_ANSWERS)
+def test_a_good_answer_is_valid(name: str) -> None:
+    with Host(GOOD_ANSWERS[name]) as host:
+        answer = fetch_health(host.url)
+    assert answer.outcome == "valid", answer.error
+    assert answer.document is not None
+    assert (answer.http_status, answer.error, answer.problems) == (200, None, ())
+    assert 0 < answer.latency_ms < 5000
+    assert answer.url == f"{host.url}{WELL_KNOWN}"
+
+
+def test_nothing_at_a_port_is_unreachable() -> None:
+    with closed_port() as url:
+        answer = fetch_health(url)
+    assert answer.outcome == "unreachable"
+    assert answer.error.startswith("no connection")
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", f"{'a' * 64}.invalid"])
+def test_a_name_that_nobody_knows_is_unreachable(host: str) -> None:
+    assert fetch_health(f"http://{host}", timeout_s=60).outcome == "unreachable"
+
+
+def test_a_gzip_bomb_is_not_unpacked_into_memory() -> None:
+    """30 MB of spaces in 30 kB: unpacking them at once would show."""
+    with Host(zipped(b" " * 1_000_000, 30)) as host:
+        fetch_health(host.url)  # what is imported and cached at first
+        tracemalloc.start()
+        try:
+            answer = fetch_health(host.url)
+            peak_bytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert "when unpacked" in answer.error
+    assert peak_bytes < 5_000_000
+
+
+def test_redirects_within_the_same_host_are_followed() -> None:
+    behaviours = {
+        "": redirects("/a/b"),
+        "/a/b": redirects("c?x=1", "307 Temporary Redirect"),
+        "/a/c?x=1": answers(GOOD),
+    }
+    with Host(behaviours) as host:
+        answer = fetch_health(host.url)
+    assert answer.outcome == "valid"
+    assert [request.path for request in host.requests] == [WELL_KNOWN, "/a/b", "/a/c?x=1"]
+
+
+def test_no_request_goes_to_the_host_that_a_redirect_names() -> None:
+    with Host(answers(GOOD)) as other, Host(redirects(f"{other.url}/x")) as host:
+        answer = fetch_health(host.url)
+    assert answer.outcome == "refused"
+    assert other.requests == []
+
+
+def test_a_request_asks_for_json_says_who_asks_and_carries_no_credential() -> None:
+    behaviours = {
+        "": answers(b"", "302 Found", headers={"Location": "/next", "Set-Cookie": "track=me; Path=/"}),
+        "/next": answers(GOOD),
+    }
+    with Host(behaviours) as host:
+        fetch_health(host.url)
+    first, second = host.requests
+    assert first.headers["accept"] == "application/json"
+    assert first.headers["accept-encoding"] == "identity"
+    assert first.headers["user-agent"].startswith("health-assets/")
+    for request in (first, second):
+        assert not {"cookie", "authorization"} & set(request.headers)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("https://agent.example", "https://agent.example/.well-known/agent-health"),
+        ("https://agent.example/", "https://agent.example/.well-known/agent-health"),
+        ("HTTPS://Agent.Example:443", "https://agent.example/.well-known/agent-health"),
+        (
+            "https://agent.example:8443/agents/a%20b/",
+            "https://agent.example:8443/agents/a%20b/.well-known/agent-health",
+        ),
+        (
+            "https://agent.example/agents/did:wba:x%2Fy%3Fz/",
+            "https://agent.example/agents/did:wba:x%2Fy%3Fz/.well-known/agent-health",
+        ),
+        ("https://agent.example/a?", "https://agent.example/a/.well-known/agent-health"),
+        ("https://agent.example/.well-known/agent-health", "https://agent.example/.well-known/agent-health"),
+        ("https://agent.example/.well-known/agent.json", "https://agent.example/.well-known/agent-health"),
+        ("https://agent.example/a/.well-known/agent.json#x", "https://agent.example/a/.well-known/agent-health"),
+        ("https://agent.example/a?key=1", "https://agent.example/a/.well-known/agent-health?key=1"),
+        ("  http://[::1]:80/ ", "http://[::1]/.well-known/agent-health"),
+        ("https://bücher.example", "https://xn--bcher-kva.example/.well-known/agent-health"),
+    ],
+)
+def test_the_address_asked_is_that_of_the_health_document(given: str, asked: str) -> None:
+    assert health_url(given) == asked
+    assert health_url(asked) == asked
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "agent.example", "localhost:8000", "ftp://agent.example", "file:///etc/passwd", "http://", "http://:80", "http://[::",
+     "http://a:99999", "http://a:0", "http://user:secret@agent.example", "javascript:alert(1)", "http://\x00", "//agent.example"],
+)  # fmt: skip
+def test_what_is_no_web_address_is_an_error_of_one_sentence(url: str) -> None:
+    with pytest.raises(HealthAssetsError) as caught:
+        fetch_health(url)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"timeout_s": 0}, {"timeout_s": float("nan")}, {"timeout_s": float("inf")}, {"max_bytes": 0}]
+)
+def test_an_impossible_limit_is_an_error(limits: dict) -> None:
+    with pytest.raises(HealthAssetsError, match="cannot be kept"):
+        fetch_health("http://127.0.0.1:1", **limits)
+
+
+def test_fetching_works_where_an_event_loop_runs_already() -> None:
+    async def notebook(url: str) -> Answer:
+        return fetch_health(url)
+
+    with Host(answers(GOOD)) as host:
+        assert asyncio.run(notebook(host.url)).outcome == "valid"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("120", 120), ("0", 0), ("9" * 30, 86400), ("-1", None), ("soon", None), ("²", None)]
+)
+def test_how_long_a_server_wants_to_be_left_alone_is_read(header: str, seconds: int | None) -> None:
+    busy = answers(b"", "503 Service Unavailable", headers={"Retry-After": header})
+    with Host(busy) as host:
+        assert fetch_health(host.url).retry_after_s == seconds
+
+
+def test_text_of_strangers_cannot_reach_a_terminal_as_control_characters() -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e"
+    bodies = [
+        answers(document(health__status=evil)),
+        answers(b"{}", content_type="text/\x1b[31m"),
+        redirects("http://x/\x1b[2J"),
+    ]
+    for behaviour in [*bodies, answers(document(**{"extensions": {evil: 1}}))]:
+        with Host(behaviour) as host:
+            answer = fetch_health(host.url)
+        assert answer.outcome in ("invalid", "refused", "unreachable")
+        assert answer.error.isprintable()
+
+
+# -- TLS ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+def test_a_certificate_that_is_trusted_is_taken_and_another_is_not(
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Host(answers(GOOD), certificate.context) as host:
+        stranger = fetch_health(host.url)
+        monkeypatch.setenv("SSL_CERT_FILE", certificate.path)
+        answer = fetch_health(host.url)
+    assert stranger.outcome == "unreachable"
+    assert "certificate" in stranger.error.lower()
+    assert answer.outcome == "valid"
+    assert answer.is_over_tls
+
+
+def test_a_redirect_never_leaves_tls_but_may_enter_it(
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", certificate.path)
+    with Host(answers(GOOD)) as plain, Host(redirects(plain.url), certificate.context) as safe:
+        down = fetch_health(safe.url)
+    assert (down.outcome, plain.requests) == ("refused", [])
+    assert "out of TLS" in down.error
+    with Host(answers(GOOD), certificate.context) as safe, Host(redirects(safe.url)) as plain:
+        up = fetch_health(plain.url)
+    assert up.outcome == "valid"
+
+
+def test_tls_spoken_to_a_plain_server_is_unreachable() -> None:
+    with Host(answers(GOOD)) as host:
+        assert fetch_health(host.url.replace("http", "https")).outcome == "unreachable"
