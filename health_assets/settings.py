@@ -6,7 +6,7 @@ expected to do is not a setting but a target (`targets`).
 
 from pathlib import Path
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from health_assets.errors import HealthAssetsError
@@ -59,6 +59,13 @@ class Settings(BaseSettings):
         None, ge=1, le=24 * 366, description="Window of the reliability evaluation; by default the evaluation window."
     )
     registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
+
+    # the health endpoint
+    host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")
+    token: SecretStr | None = Field(None, description="Bearer token for the full view; without one nobody has it.")
+    serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
+    serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
+    serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")
 
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":
