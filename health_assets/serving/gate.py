@@ -51,7 +51,9 @@ class Gate:
             if wait_s:
                 return problem(429, "too many requests from this address", [(b"retry-after", b"%d" % wait_s)])
         if scope["method"] not in METHODS:
-            return problem(405, "only GET and HEAD are answered", [(b"allow", ", ".join(METHODS).encode())])
+            # the connection ends, so that a body is not waited for
+            headers = [(b"allow", ", ".join(METHODS).encode()), (b"connection", b"close")]
+            return problem(405, "only GET and HEAD are answered", headers)
         if _has_body(scope["headers"]):
             return problem(413, "a request body is not accepted", [(b"connection", b"close")])
         return None

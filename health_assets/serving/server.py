@@ -41,22 +41,32 @@ def serve(
     Raises:
         HealthAssetsError: the address cannot be listened on, the certificate not used, or the warehouse names no file.
     """
-    config = _config(settings, tls_cert, tls_key)
-    with _listening(host, port) as listener:
+    config = configured(settings, tls_cert, tls_key)
+    with listening(host, port) as listener:
         scheme = "https" if tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
-        on_listening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+        onlistening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
         try:
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has ended in good order and raises the signal again
             return
 
 
-def _config(settings: Settings, tls_cert: Path | None, tls_key: Path | None) -> uvicorn.Config:
+def configured(
+    settings: Settings,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    on_fault: Callable[[str], None] | None = None,
+) -> uvicorn.Config:
+    """The application and its limits, as uvicorn takes them.
+
+    Raises:
+        HealthAssetsError: the certificate cannot be used, or the warehouse names no file.
+    """
     _allow_open_files(settings.serve_max_connections + SPARE_FILES)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client does wrong is no event
     config = uvicorn.Config(
-        create_app(settings),
+        create_app(settings, on_fault),
         http=LimitedProtocol,
         ws="none",
         loop="uvloop",
@@ -78,7 +88,12 @@ def _config(settings: Settings, tls_cert: Path | None, tls_key: Path | None) -> 
     return config
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        HealthAssetsError: the address is taken, not ours, or none.
+    """
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.create_server((host, port), family=family, backlog=1024)
