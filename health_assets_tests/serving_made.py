@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -123,15 +123,14 @@ class Served:
     def send(self, *pieces: bytes, pause_s: float = 0.0) -> bytes:
         """Send bytes as they are, and take what comes until the server closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
-            try:
+            received = b""
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused and gone before all is sent
                 for piece in pieces:
                     connection.sendall(piece)
                     time.sleep(pause_s)
-                received = b""
+            with suppress(ConnectionResetError):
                 while piece := connection.recv(65536):
                     received += piece
-            except (BrokenPipeError, ConnectionResetError):  # it has refused and gone before all was sent
-                pass
             return received
 
     @property

@@ -111,7 +111,9 @@ def test_section_7_no_answer_tells_about_the_infrastructure(server: Served) -> N
     texts = [f"{reply.headers} {reply.body!r}" for reply in replies]
     texts.append(repr(server.send(b"nonsense\r\n\r\n")))
     for text in texts:
-        assert not re.search(r"uvicorn|starlette|fastapi|python|traceback|duckdb|'server'|/tmp|127\.0\.0\.1", text, re.I)
+        assert not re.search(
+            r"uvicorn|starlette|fastapi|python|traceback|duckdb|'server'|/tmp|127\.0\.0\.1", text, re.I
+        )
         assert socket.gethostname() not in text
 
 
@@ -122,7 +124,7 @@ def test_section_7_health_state_may_be_cached_for_60_seconds(tmp_path: Path) -> 
 
 
 def test_section_7_a_request_neither_reads_nor_waits_for_the_warehouse(tmp_path: Path) -> None:
-    """The file is gone and replaced by a pipe that would hold up whoever opens it: answers come all the same."""
+    """Where the file was is a folder: answers come all the same."""
     path = tmp_path / "health.duckdb"
     fill_agents(path, (state("fine"), score("fine")))
     with served(path) as running:

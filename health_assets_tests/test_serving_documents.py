@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import quote
@@ -74,9 +73,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     fill_agents(folder / "health.duckdb", (state("of yesterday"), score("of yesterday")), hour=HOUR - timedelta(days=1))
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
     with served(folder / "health.duckdb", targets=targets, token=_secret(), host_agent="a/b") as server:
-        yield World(
-            {pair[0]["agent_id"]: pair[0] for pair in pairs}, {row["agent_id"]: row for row in scores}, server
-        )
+        yield World({pair[0]["agent_id"]: pair[0] for pair in pairs}, {row["agent_id"]: row for row in scores}, server)
 
 
 def _secret() -> Any:
@@ -140,7 +137,11 @@ def test_a_slash_in_an_id_may_stand_for_itself(world: World) -> None:
 
 def test_another_spelling_of_the_same_url_gives_the_same_answer(world: World) -> None:
     plain = world.server.ask("/agents/a/.well-known/agent-health")
-    for path in ("/agents/%61/%2Ewell-known/agent-health", "/agents/a/.well-known/agent%2Dhealth", "/%61gents/a/.well-known/agent-health"):
+    for path in (
+        "/agents/%61/%2Ewell-known/agent-health",
+        "/agents/a/.well-known/agent%2Dhealth",
+        "/%61gents/a/.well-known/agent-health",
+    ):
         other = world.server.ask(path)
         assert (other.status, other.body, other.headers["etag"]) == (200, plain.body, plain.headers["etag"]), path
 

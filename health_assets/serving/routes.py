@@ -12,23 +12,19 @@ from health_assets.serving.service import Page, Service
 
 MOST_AGENTS_A_PAGE = 1000
 MOST_OFFSET = 100_000_000
-MOST_ID_LENGTH = 8192
-MOST_CANDIDATES_LENGTH = 4096
 
 AgentId = Annotated[
     str,
     Path(
         min_length=1,
-        max_length=MOST_ID_LENGTH,
         description="Id of the agent, percent-encoded; a slash in it may also stand for itself.",
     ),
 ]
-SessionId = Annotated[str, Path(min_length=1, max_length=MOST_ID_LENGTH, description="Id of the session.")]
+SessionId = Annotated[str, Path(min_length=1, description="Id of the session.")]
 Candidates = Annotated[
     str,
     Query(
         pattern="^[^,]+(,[^,]+)*$",
-        max_length=MOST_CANDIDATES_LENGTH,
         description="Names of models with commas between, the preferred one first.",
         examples=["claude-opus-4,gpt-5"],
     ),

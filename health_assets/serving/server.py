@@ -1,6 +1,7 @@
 """Listening: a socket, TLS, limits, a start that says where, and an end without noise."""
 
 import logging
+import os
 import resource
 import socket
 import ssl
@@ -45,7 +46,7 @@ def serve(
     with listening(host, port) as listener:
         scheme = "https" if tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
-        onlistening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+        on_listening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
         try:
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has ended in good order and raises the signal again
@@ -97,11 +98,18 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise HealthAssetsError(f"cannot listen on {host} port {port}: {reason.lower()}; try another --port") from error
+    except (OSError, UnicodeError) as error:
+        reason = _reason(error).lower()
+        raise HealthAssetsError(f"cannot listen on {host} port {port}: {reason}; try another --port") from error
     listener.setblocking(False)
     return listener
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    """What went wrong without the address, which the sentence has already."""
+    if isinstance(error, UnicodeError) or isinstance(error, socket.gaierror):
+        return "there is no such name"
+    return os.strerror(error.errno or 0)
 
 
 def _allow_open_files(count: int) -> None:
