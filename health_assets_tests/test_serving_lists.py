@@ -83,11 +83,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             ),
             session("of mine", "mine good"),
             session("of nobody", None),
+            session("mixed"),
         ],
         trace_risks=[
             trace("t1", confidence_risk=0.3, step_risk=0.3, is_flagged=True),
             trace("t3"),
             trace("t4", "other"),
+            trace("t5", "mixed", agent_id="mine bad"),
         ],
     )
     fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
@@ -234,6 +236,8 @@ def test_a_personal_agents_session_is_there_for_the_holder_of_the_token_alone(se
     assert server.ask("/sessions/of%20mine").status == 404
     assert server.ask("/sessions/of%20mine", headers=BEARER).json["agent_id"] == "mine good"
     assert server.ask("/sessions/of%20mine").status == 404
+    assert server.ask("/sessions/mixed").status == 404  # one of its traces is a personal agent's
+    assert server.ask("/sessions/mixed", headers=BEARER).status == 200
     assert server.ask("/sessions/of%20nobody").status == 200
 
 

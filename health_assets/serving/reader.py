@@ -153,12 +153,14 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
             return None
         until = datetime.fromisoformat(scores[0]["hour"])
         span = {"id": session_id, "after": until - look_back, "until": until}
-        newest_of_each = "QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) = 1"
+        # a session has a score in every hour in which one of its traces has risks, so only these hours are read
+        [(first,)] = session.query(f"SELECT min(hour) FROM session_scores WHERE {mine}", span)
+        newest_of_each = "hour >= $first QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) = 1"
         order = f"ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
-        traces = _rows(session, "trace_risks", f"{mine} {newest_of_each} {order}", span)
-    agent_id = scores[0]["agent_id"]
+        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", {**span, "first": first})
+    agents = {row["agent_id"] for row in (*scores, *traces)} - {None}
     return {
-        "is_personal": agent_id is not None and targets.of(agent_id).personal,
+        "is_personal": any(targets.of(agent_id).personal for agent_id in agents),
         "answer": session_answer(scores[0], traces),
     }
 

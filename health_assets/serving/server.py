@@ -107,7 +107,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 def _reason(error: OSError | UnicodeError) -> str:
     """What went wrong without the address, which the sentence has already."""
-    if isinstance(error, UnicodeError) or isinstance(error, socket.gaierror):
+    if isinstance(error, UnicodeError | socket.gaierror):
         return "there is no such name"
     return os.strerror(error.errno or 0)
 
