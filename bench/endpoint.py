@@ -50,14 +50,18 @@ def main() -> None:
         write_hour(warehouse, HEADLINE_HOUR, flags.agents)
         with serving(warehouse.path) as (process, port), Memory(process.pid) as memory:
             print(f"{flags.agents:,} agents loaded after {wait_until_loaded(port):.1f} s    {memory}", flush=True)
+            before_s = cpu_s(process.pid)
             still = run_load(port, flags, flags.seconds)
-            print(f"data stands still   {summary(still)}    {memory}", flush=True)
+            cost_ms = 1000 * (cpu_s(process.pid) - before_s) / len(still)
+            print(f"data stands still   {summary(still)}    {memory}")
+            print(f"  a request costs   {cost_ms:.3f} ms of processor time", flush=True)
             write_hour(warehouse, HEADLINE_HOUR + HOUR, flags.agents)
             changing = run_load(port, flags, REFRESH_S + AFTER_LOADED_S)
             loaded_at = datetime.fromisoformat(status(port)["loaded_at"]).timestamp()
             during = [(at, s) for at, s in changing if -BEFORE_LOADED_S < at - loaded_at < AFTER_LOADED_S]
             print(f"with a refresh      {summary(changing)}    {memory}")
             print(f"  during it alone   {summary(during)}")
+            print(f"load average of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 
 
 # -- data ------------------------------------------------------------------------------------------------------------
@@ -127,6 +131,12 @@ def wait_until_loaded(port: int) -> float:
                 return time.perf_counter() - start
         except HTTPError:
             time.sleep(0.05)
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Memory:

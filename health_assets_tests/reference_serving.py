@@ -20,11 +20,23 @@ def known(members: Row) -> Row:
     }
 
 
+def extension(score: Row) -> Row:
+    names = {
+        "reliability": "reliability_score",
+        "performance": "performance_score",
+        "stability": "stability_score",
+        "operation": "operational_score",
+    }
+    said = {"state": score["state"], "score": score["health_score"], "formula_version": score["formula_version"]}
+    if score["health_score"] is not None:
+        said["components"] = known({name: score[column] for name, column in names.items()})
+    return known(said)
+
+
 def document(state: Row, score: Row | None, *, is_coarse: bool) -> Row:
     head = {"schema_version": "0.1.0", "agent_id": state["agent_id"], "timestamp": timestamp(state["window_end"])}
     if is_coarse:
         return {**head, "health": {"status": "unhealthy" if state["status"] == "unhealthy" else "healthy"}}
-    score = score or {}
     decay = known(
         {
             "calibration_trend": state["calibration_trend"],
@@ -36,19 +48,6 @@ def document(state: Row, score: Row | None, *, is_coarse: bool) -> Row:
         "response_ratio", "error_ratio", "latency_p50_ms", "latency_p99_ms", "measurement_window_seconds",
         "sample_count",
     )  # fmt: skip
-    components = {
-        "reliability": score.get("reliability_score"),
-        "performance": score.get("performance_score"),
-        "stability": score.get("stability_score"),
-        "operation": score.get("operational_score"),
-    }
-    extension = known(
-        {
-            "state": score.get("state"),
-            "score": score.get("health_score"),
-            "formula_version": score.get("formula_version"),
-        }
-    )
     return {
         **head,
         "health": known(
@@ -60,5 +59,5 @@ def document(state: Row, score: Row | None, *, is_coarse: bool) -> Row:
         ),
         "calibration": known({name: state.get(name) for name in calibration}),
         "decay": decay,
-        "extensions": {"org.health-assets.agent-health-model": {**extension, "components": known(components)}},
+        "extensions": {} if score is None else {"org.health-assets.agent-health-model": extension(score)},
     }

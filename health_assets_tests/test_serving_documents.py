@@ -103,6 +103,11 @@ def test_with_the_token_a_personal_document_is_whole(world: World) -> None:
         assert world.server.ask(path_of(agent_id), headers=BEARER).json == whole
 
 
+def test_the_scheme_of_the_credentials_is_written_in_any_case(world: World) -> None:
+    headers = {"Authorization": BEARER["Authorization"].replace("Bearer", "bEARER")}
+    assert "calibration" in world.server.ask(path_of(PERSONAL[0]), headers=headers).json
+
+
 @pytest.mark.parametrize(
     "credentials",
     ["Bearer wrong", "Bearer ", "Bearer", "", f"bearer{TOKEN}", "Basic c2VzYW0=", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer \xff\xfe"],

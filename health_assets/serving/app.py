@@ -17,7 +17,7 @@ from health_assets.serving.docs_page import docs_page
 from health_assets.serving.documents import SCHEMA_VERSION
 from health_assets.serving.gate import Gate
 from health_assets.serving.refresher import Refresher
-from health_assets.serving.routes import _response, routes
+from health_assets.serving.routes import response_of, routes
 from health_assets.serving.schemas import Problem
 from health_assets.serving.service import Service
 from health_assets.serving.sessions import Sessions
@@ -77,17 +77,17 @@ def create_app(settings: Settings, on_fault: Callable[[str], None] | None = None
 
 def _http_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _response(problem(error.status_code, NO_PATH if error.status_code == 404 else error.detail))
+    return response_of(problem(error.status_code, NO_PATH if error.status_code == 404 else error.detail))
 
 
 def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    return _response(problem(422, f"{first['loc'][-1]}: {first['msg']}"))
+    return response_of(problem(422, f"{first['loc'][-1]}: {first['msg']}"))
 
 
 def _internal(_: Request, __: Exception) -> Response:
-    return _response(problem(500, "something went wrong here; it has been noted"))
+    return response_of(problem(500, "something went wrong here; it has been noted"))
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,12 +39,12 @@ class Refresher:
         HealthAssetsError: the warehouse's URL names no file.
     """
 
-    def __init__(self, settings: Settings, on_fault: Any = None) -> None:
+    def __init__(self, settings: Settings, on_fault: Callable[[str], None] | None = None) -> None:
         warehouse = path_of(settings.warehouse)
         self._settings = settings
         self._files = [warehouse, Path(f"{warehouse}.wal"), *([settings.targets] if settings.targets else [])]
         self._warehouse = warehouse
-        self._on_fault = on_fault or (lambda sentence: print(f"health-assets: {sentence}", file=sys.stderr))
+        self._on_fault = on_fault or _tell_operator
         self._seen: Fingerprint | None = None
         self._reader: Reader | None = None
         self._stopping = threading.Event()
@@ -102,7 +104,10 @@ class Refresher:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self.refresh()
+            try:
+                self.refresh()
+            except Exception:  # a bug must neither go unseen nor end the refreshing
+                self._note(ReaderError(UNREADABLE, traceback.format_exc()))
             wait_s = self._settings.serve_refresh_s
             self._stopping.wait(wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S))
 
@@ -124,6 +129,10 @@ class Refresher:
     def _fingerprint(self) -> Fingerprint:
         """Changes whenever one of the files does."""
         return tuple(_stat(path) for path in self._files)
+
+
+def _tell_operator(sentence: str) -> None:
+    print(f"health-assets: {sentence}", file=sys.stderr, flush=True)
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

@@ -79,7 +79,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def host_health_document(request: Request) -> Response:
         """The agent that is configured as this host's own (source 3, section 4)."""
-        return _response(service.host_document(request.headers.raw))
+        return response_of(service.host_document(request.headers.raw))
 
     @router.get(
         "/agents/{agent_id:path}/.well-known/agent-health",
@@ -94,7 +94,7 @@ def routes(service: Service) -> APIRouter:
 
         Of a personal agent only the token's holder sees more than a coarse status (section 8).
         """
-        return _response(service.document(agent_id.encode(), request.headers.raw))
+        return response_of(service.document(agent_id.encode(), request.headers.raw))
 
     @router.get(
         "/agents",
@@ -117,7 +117,7 @@ def routes(service: Service) -> APIRouter:
     ) -> Response:
         """Agents by score, those without a score last; equal scores by id."""
         page = Page(state, offset, limit, descending=sort == "-score")
-        return _response(service.agents(page, request.headers.raw))
+        return response_of(service.agents(page, request.headers.raw))
 
     @router.get(
         "/agents/{agent_id:path}",
@@ -129,7 +129,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def agent(agent_id: AgentId, request: Request) -> Response:
         """The Agent Health Model's dimensions, the points that each cost, and the inputs and targets behind them."""
-        return _response(service.agent(agent_id.encode(), request.headers.raw))
+        return response_of(service.agent(agent_id.encode(), request.headers.raw))
 
     @router.get(
         "/models",
@@ -141,7 +141,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def models(request: Request) -> Response:
         """Source 4: the last calls of every model, by name."""
-        return _response(service.models(request.headers.raw))
+        return response_of(service.models(request.headers.raw))
 
     @router.get(
         "/models/best",
@@ -152,7 +152,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def best_model(request: Request, candidates: Candidates) -> Response:
         """Source 4: the highest score; a model that was not seen counts as 1, and of equal ones the first is taken."""
-        return _response(service.best_model(candidates.split(","), request.headers.raw))
+        return response_of(service.best_model(candidates.split(","), request.headers.raw))
 
     @router.get(
         "/sessions/{session_id:path}",
@@ -164,7 +164,7 @@ def routes(service: Service) -> APIRouter:
     )
     def session(session_id: SessionId, request: Request) -> Response:
         """Source 5: both metrics with the signals of each trace, the flagged traces and how they were aggregated."""
-        return _response(service.session(session_id, request.headers.raw))
+        return response_of(service.session(session_id, request.headers.raw))
 
     @router.get("/status", summary="How old the data is", tags=["server"], responses=ALWAYS)
     async def status() -> schemas.ServerStatus:
@@ -174,7 +174,8 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _response(answer: Answer) -> Response:
+def response_of(answer: Answer) -> Response:
+    """An answer as Starlette sends it."""
     response = Response(answer.body, answer.status)
     response.raw_headers = answer.headers
     return response

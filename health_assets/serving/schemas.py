@@ -47,7 +47,7 @@ class Decay(TypedDict):
 
 @exactly
 class Components(TypedDict):
-    """The Agent Health Model's dimensions, each 0 to 1; left out where the agent is inactive."""
+    """The Agent Health Model's dimensions, each 0 to 1."""
 
     reliability: NotRequired[Annotated[float, Field(ge=0, le=1)]]
     performance: NotRequired[Annotated[float, Field(ge=0, le=1)]]
@@ -61,7 +61,7 @@ class ModelScore(TypedDict):
 
     state: NotRequired[State]
     score: NotRequired[Annotated[float, Field(ge=0, le=100)]]
-    components: Components
+    components: NotRequired[Components]
     formula_version: NotRequired[str]
 
 
@@ -69,7 +69,7 @@ class ModelScore(TypedDict):
 class Extensions(TypedDict):
     """Source 3, section 4.2: names are prefixed."""
 
-    agent_health_model: Annotated[ModelScore, Field(alias=EXTENSION)]
+    agent_health_model: NotRequired[Annotated[ModelScore, Field(alias=EXTENSION)]]
 
 
 @exactly

@@ -46,7 +46,7 @@ class Service:
         self._refresher = refresher
         self._sessions = sessions
         self._host_agent = settings.host_agent.encode() if settings.host_agent else None
-        self._credentials = b"Bearer " + settings.token.get_secret_value().encode() if settings.token else None
+        self._token = settings.token.get_secret_value().encode() if settings.token else None
         seconds = math.ceil(settings.serve_refresh_s)
         self._public_cache = b"max-age=%d" % seconds
         self._private_cache = b"private, max-age=%d" % seconds
@@ -140,10 +140,12 @@ class Service:
 
     def _is_full_view(self, request: Headers) -> bool:
         """Whether the request carries the token; compared in a time that tells nothing about it."""
-        if self._credentials is None:
+        if self._token is None:
             return False
-        given = [value for name, value in request if name == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._credentials)
+        given = [value.partition(b" ") for name, value in request if name == b"authorization"]
+        if len(given) != 1 or given[0][0].lower() != b"bearer":
+            return False
+        return hmac.compare_digest(given[0][2], self._token)
 
     def _answer(self, request: Headers, body: bytes, snapshot: Snapshot) -> Answer:
         is_full_view = self._is_full_view(request)
@@ -153,7 +155,7 @@ class Service:
             last_modified=snapshot.loaded_at,
             cache=self._private_cache if is_full_view else self._public_cache,
         )
-        if self._credentials is not None:  # a shared cache must not give one view to those who ask for the other
+        if self._token is not None:  # a shared cache must not give one view to those who ask for the other
             made.headers.append((b"vary", b"authorization"))
         return made
 
