@@ -20,8 +20,10 @@ from typer.testing import CliRunner
 from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.serving import protocol
+from health_assets.serving.client import Reader, ReaderError
 from health_assets.serving.rate_limit import MOST_CLIENTS, RateLimit
 from health_assets.serving.server import listening
+from health_assets.settings import Settings
 from health_assets.warehouse.store import Warehouse
 
 PATH = "/agents/fine/.well-known/agent-health"
@@ -113,6 +115,33 @@ def test_a_busy_warehouse_holds_up_a_session_for_seconds_and_no_document(tmp_pat
                 time.sleep(0.05)
         assert (replies[0].status, replies[0].json["detail"]) == (503, "the warehouse is busy")
         assert server.ask("/sessions/s").status == 200
+
+
+def test_a_reader_that_hangs_or_dies_is_replaced_and_none_outlives_its_server(tmp_path: Path) -> None:
+    reader = Reader(Settings(warehouse=str(tmp_path / "none.duckdb")))
+
+    def ask(timeout_s: float) -> str:
+        with pytest.raises(ReaderError) as caught:
+            reader.ask({"session": "s"}, timeout_s)
+        return caught.value.kind
+
+    assert ask(30) == "missing"
+    hanging = reader._process
+    assert hanging is not None
+    hanging.send_signal(signal.SIGSTOP)
+    assert ask(0.2) == "unreadable"
+    assert hanging.returncode == -signal.SIGKILL
+    assert ask(30) == "missing"
+    assert reader._process is not None
+    reader._process.kill()
+    reader._process.wait()
+    assert ask(30) == "missing"
+    left_alone = reader._process
+    assert left_alone.stdin is not None
+    left_alone.stdin.close()  # which is what a reader sees of a server that was killed
+    assert left_alone.wait(timeout=10) == 0
+    assert left_alone.stdout is not None
+    left_alone.stdout.close()
 
 
 # -- conditional requests --
