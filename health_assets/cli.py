@@ -108,6 +108,33 @@ def survey(
         _survey(settings, load_registry(path))
 
 
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)] = 8080,
+    warehouse: WarehouseOption = None,
+    targets: TargetsOption = None,
+    host_agent: Annotated[
+        str | None, typer.Option(help="Agent whose document is the host's own (HEALTH_HOST_AGENT).")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain in PEM, to speak HTTPS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key, unless it is in the same file.")] = None,
+) -> None:
+    """Serve every agent's health document and score over HTTP, from memory."""
+    from health_assets.serving.server import serve as serve_until_stopped
+
+    def say(address: str) -> None:
+        console.print(f"serving health documents on {address}, what there is on {address}/docs (Ctrl-C stops)")
+
+    with _readable_errors():
+        if tls_key is not None and tls_cert is None:
+            raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
+        settings = _settings(None, targets, warehouse)
+        if host_agent is not None:
+            settings = settings.model_copy(update={"host_agent": host_agent})
+        serve_until_stopped(settings, host, port, say, tls_cert, tls_key)
+
+
 def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
     given = {"raw": raw, "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})

@@ -76,6 +76,13 @@ class Settings(BaseSettings):
     survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
     survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
 
+    # the health endpoint
+    host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")
+    token: SecretStr | None = Field(None, description="Bearer token for the full view; without one nobody has it.")
+    serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
+    serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
+    serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")
+
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":
         if self.lookback_hours < self.window_hours:

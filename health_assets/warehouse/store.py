@@ -24,6 +24,7 @@ from ibis import ir
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HourRange
 from health_assets.warehouse.expressions import duckdb_sql
+from health_assets.warehouse.location import path_of
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
@@ -56,6 +57,10 @@ class Session:
     def arrow(self, rows: ir.Table) -> pa.Table:
         """Evaluate an expression."""
         return self._connection.sql(self._sql(rows)).to_arrow_table()
+
+    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
+        """Run SQL and read its rows batch by batch; for bulk data that SQL says better than an expression."""
+        return self._connection.sql(sql, params=parameters).to_arrow_reader(rows_per_batch)
 
     def _sql(self, rows: ir.Table) -> str:
         return duckdb_sql(self._connection, rows)
@@ -233,14 +238,7 @@ class Warehouse:
     """
 
     def __init__(self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB") -> None:
-        scheme, separator, rest = url.partition("://")
-        if separator and scheme != "duckdb":
-            raise HealthAssetsError(
-                f"a warehouse of {scheme}:// is not supported yet; name a DuckDB file or duckdb:///path"
-            )
-        self.path = Path(rest.removeprefix("/") if separator else url)
-        if self.path.name == ":memory:":
-            raise HealthAssetsError("a warehouse in memory would be forgotten between two steps; name a file")
+        self.path = path_of(url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
 

@@ -1,0 +1,265 @@
+"""`python -m bench.endpoint`: the health endpoint under a steady load, while its data stands still and when it changes.
+
+Open loop: requests are due at a fixed rate whatever the server does, and a latency is counted from when its request was
+due, so that a server that stalls cannot hide the requests that waited meanwhile. Server and load share the machine.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from urllib.error import HTTPError
+
+import uvloop
+
+from bench.fleet import HEADLINE_AGENTS, HEADLINE_HOUR, ROOT
+from health_assets.hours import HOUR, HourRange
+from health_assets.warehouse.store import Warehouse
+from health_assets.warehouse.tables import describe
+
+CONNECTIONS = 64
+TICK_S = 0.001
+REFRESH_S = 60.0
+BEFORE_LOADED_S, AFTER_LOADED_S = 8.0, 3.0
+"""What counts as the refresh: from when its reader starts until the old data has been let go."""
+
+
+def main() -> None:
+    """Read the flags, make the data, serve it, ask for it, print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m bench.endpoint", description=__doc__)
+    parser.add_argument("--agents", type=int, default=HEADLINE_AGENTS)
+    parser.add_argument("--rate", type=int, default=1000, help="requests a second")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long the first measurement lasts")
+    flags = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="health-assets-bench-") as folder:
+        warehouse = Warehouse(f"{folder}/health.duckdb")
+        write_hour(warehouse, HEADLINE_HOUR, flags.agents)
+        with serving(warehouse.path) as (process, port), Memory(process.pid) as memory:
+            print(f"{flags.agents:,} agents loaded after {wait_until_loaded(port):.1f} s    {memory}", flush=True)
+            before_s = cpu_s(process.pid)
+            still = run_load(port, flags, flags.seconds)
+            cost_ms = 1000 * (cpu_s(process.pid) - before_s) / len(still)
+            print(f"data stands still   {summary(still)}    {memory}")
+            print(f"  a request costs   {cost_ms:.3f} ms of processor time", flush=True)
+            write_hour(warehouse, HEADLINE_HOUR + HOUR, flags.agents)
+            changing = run_load(port, flags, REFRESH_S + AFTER_LOADED_S)
+            loaded_at = datetime.fromisoformat(status(port)["loaded_at"]).timestamp()
+            during = [(at, s) for at, s in changing if -BEFORE_LOADED_S < at - loaded_at < AFTER_LOADED_S]
+            print(f"with a refresh      {summary(changing)}    {memory}")
+            print(f"  during it alone   {summary(during)}")
+            print(f"load average of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+# -- data ------------------------------------------------------------------------------------------------------------
+
+
+def write_hour(warehouse: Warehouse, hour: datetime, agents: int) -> None:
+    """An hour of health states and scores of this many agents, as the assets would leave it."""
+    made = {
+        "hour": "$hour",
+        "window_start": "$hour - INTERVAL 23 HOUR",
+        "window_end": "$hour + INTERVAL 1 HOUR",
+        "last_healthy_at": "$hour + INTERVAL 1 HOUR",
+        "last_capability_update": "$hour - INTERVAL 100 HOUR",
+        "agent_id": "'https://agents.example/fleet/agent-' || i",
+        "status": "CASE WHEN r < 0.5 THEN 'unhealthy' WHEN r < 0.95 THEN 'degraded' ELSE 'healthy' END",
+        "state": "CASE WHEN r < 0.65 THEN 'unhealthy' WHEN r < 0.85 THEN 'degraded' ELSE 'healthy' END",
+        "calibration_trend": "'stable'",
+        "health_score": "100 * r",
+        "formula_version": "'1.0'",
+    }
+    by_type = {"BIGINT": "CAST(1000 * r AS BIGINT)", "DOUBLE PRECISION": "random()", "VARCHAR": "''"}
+    with warehouse.write() as session:
+        for table in ("agent_health", "agent_health_state"):
+            columns = ", ".join(
+                f"{made.get(name, by_type.get(sql_type))} AS {name}" for name, sql_type, *_ in describe(table)
+            )
+            session.query(
+                f"INSERT INTO {table} SELECT {columns} FROM (SELECT range AS i, random() AS r FROM range($agents))",
+                {"hour": hour, "agents": agents},
+            )
+            session.note_materialized(table, HourRange.of(hour), [hour])
+
+
+def path_of(agent: int) -> bytes:
+    """The path of an agent's health document."""
+    return b"/agents/https%%3A%%2F%%2Fagents.example%%2Ffleet%%2Fagent-%d/.well-known/agent-health" % agent
+
+
+# -- the server ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(warehouse: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """`health-assets serve` in a process of its own, and its port."""
+    command = [sys.executable, "-m", "health_assets.cli", "serve", "--port", "0", "--warehouse", str(warehouse)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HEALTH_SERVE_REFRESH_S": str(REFRESH_S)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            yield process, int(process.stdout.readline().split("//")[1].split(",")[0].rpartition(":")[2])
+        finally:
+            process.terminate()
+
+
+def status(port: int) -> dict:
+    """What the server says about its data."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5) as response:
+        return json.load(response)
+
+
+def wait_until_loaded(port: int) -> float:
+    """Seconds until the first document was there."""
+    start = time.perf_counter()
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path_of(0).decode()}", timeout=5):
+                return time.perf_counter() - start
+        except HTTPError:
+            time.sleep(0.05)
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Memory:
+    """Resident memory of the server, and the most that one of its readers had."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._reader_kib = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Memory":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+
+    def __str__(self) -> str:
+        now, peak = self._kib(self._pid, "VmRSS"), self._kib(self._pid, "VmHWM")
+        return f"server {now / 1024:.0f} MiB (peak {peak / 1024:.0f}), reader's peak {self._reader_kib / 1024:.0f} MiB"
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.1):
+            for task in Path(f"/proc/{self._pid}/task").iterdir():
+                for child in (task / "children").read_text().split():
+                    self._reader_kib = max(self._reader_kib, self._kib(int(child), "VmHWM"))
+
+    @staticmethod
+    def _kib(pid: int, name: str) -> int:
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
+
+
+# -- the load --------------------------------------------------------------------------------------------------------
+
+Latencies = list[tuple[float, float]]
+"""When a request was due (seconds since 1970), and after how many seconds its answer was there."""
+
+
+@dataclass
+class Load:
+    """Connections that are kept open, and the requests that wait for one."""
+
+    idle: deque["Connection"] = field(default_factory=deque)
+    waiting: deque[tuple[float, bytes]] = field(default_factory=deque)
+    latencies: Latencies = field(default_factory=list)
+
+    def ask(self, due: float, request: bytes) -> None:
+        """Send a request that is due, on a connection that is free or will be."""
+        if self.idle:
+            self.idle.popleft().send(due, request)
+        else:
+            self.waiting.append((due, request))
+
+
+class Connection(asyncio.Protocol):
+    """One connection with one request at a time."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._due = 0.0
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._load.idle.append(self)
+
+    def send(self, due: float, request: bytes) -> None:
+        self._due = due
+        self._transport.write(request)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, separator, body = self._data.partition(b"\r\n\r\n")
+        if not separator or len(body) < int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]):
+            return
+        assert head.startswith(b"HTTP/1.1 200"), head
+        self._load.latencies.append((self._due, time.time() - self._due))
+        self._data = b""
+        if self._load.waiting:
+            self.send(*self._load.waiting.popleft())
+        else:
+            self._load.idle.append(self)
+
+
+def run_load(port: int, flags: argparse.Namespace, seconds: float) -> Latencies:
+    """Ask for random agents at the rate of the flags."""
+    return uvloop.run(load(port, flags.agents, flags.rate, seconds))
+
+
+async def load(port: int, agents: int, rate: int, seconds: float) -> Latencies:
+    """Requests due every 1/rate seconds, for random agents."""
+    loop, state = asyncio.get_running_loop(), Load()
+    for _ in range(CONNECTIONS):
+        await loop.create_connection(lambda: Connection(state), "127.0.0.1", port)
+    gc.disable()
+    start = time.time()
+    for number in range(int(rate * seconds)):
+        due = start + number / rate
+        while (early_s := due - time.time()) > 0:
+            await asyncio.sleep(max(early_s, TICK_S))
+        request = b"GET %b HTTP/1.1\r\nHost: bench\r\n\r\n" % path_of(random.randrange(agents))
+        state.ask(due, request)
+    while len(state.latencies) < int(rate * seconds):
+        await asyncio.sleep(TICK_S)
+    gc.enable()
+    return state.latencies
+
+
+def summary(latencies: Latencies) -> str:
+    """Quantiles in milliseconds, and the rate that was reached."""
+    ordered = sorted(1000 * seconds for _, seconds in latencies)
+    span_s = max(at + seconds for at, seconds in latencies) - min(at for at, _ in latencies)
+    p50, p99, p999 = (ordered[min(len(ordered) - 1, int(q * len(ordered)))] for q in (0.5, 0.99, 0.999))
+    return (
+        f"{len(ordered) / span_s:,.0f} requests/s  p50 {p50:.2f}  p99 {p99:.2f}  p99.9 {p999:.2f}  "
+        f"max {ordered[-1]:.2f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

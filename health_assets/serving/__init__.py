@@ -1,0 +1,19 @@
+"""The health endpoint (source 3, sections 4, 7 and 8): every agent's health document, and JSON lists of the scores.
+
+Two kinds of process. The server holds a `snapshot` of the newest hour in memory and answers from it alone; it never
+opens the warehouse. A `reader`, a process of its own at low priority, reads the warehouse, makes the JSON and hands it
+over as one Arrow file. So neither a lock, nor a long query, nor a crash of the database reaches a request.
+
+| module | what lives there |
+|---|---|
+| `documents` | what the JSON of an agent says, declared once and compiled to SQL |
+| `reader` | the process that reads the warehouse |
+| `snapshot` | the newest hour in memory: look up, filter, sort |
+| `refresher` | the thread that replaces the snapshot, and how old it is |
+| `sessions` | answers about one session, asked of a reader and kept for a minute |
+| `answers` | HTTP answers: ETag, 304, problems |
+| `gate` | what happens before routing: method, body, rate limit, and the health documents themselves |
+| `protocol` | limits on slow and large requests |
+| `schemas`, `routes`, `app`, `docs_page` | the FastAPI application and its OpenAPI document |
+| `server` | listening, TLS, starting and stopping |
+"""

@@ -1,0 +1,118 @@
+"""The server's end of a reader: start the process, ask it, and give it up when it does not answer in time."""
+
+import json
+import select
+import subprocess
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from health_assets.errors import HealthAssetsError
+from health_assets.settings import Settings
+
+UNREADABLE = "unreadable"
+
+
+class ReaderError(HealthAssetsError):
+    """A reader could not answer.
+
+    Args:
+        kind: what is wrong, as a key of `SENTENCES`.
+        sentence: what is wrong, for the operator; it may name files.
+    """
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+
+SENTENCES = {
+    "missing": "there is no warehouse yet",
+    "empty": "nothing has been materialised yet",
+    "busy": "the warehouse is busy",
+    "targets": "the targets file cannot be used",
+    "crowded": "too many sessions are asked for at once",
+    UNREADABLE: "the warehouse cannot be read",
+}
+"""What the world is told: no path, no host, no trace."""
+
+
+class Reader:
+    """A process of `serving.reader`; it starts with the first question, and again after it died.
+
+    Args:
+        settings: which warehouse and targets.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        # what a reader needs; the token it does not, and a command line is for everyone to see
+        self._settings = settings.model_dump_json(include={"warehouse", "targets", "window_hours", "lookback_hours"})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asking = threading.Lock()
+
+    def ask(self, request: dict[str, Any], timeout_s: float) -> Any:
+        """Ask, wait, and return what the reader says.
+
+        Raises:
+            ReaderError: the reader says what is wrong, dies, or does not answer in time.
+        """
+        with self._asking:
+            process = self._started()
+            line = self._exchange(process, json.dumps(request).encode() + b"\n", timeout_s)
+        reply = json.loads(line)
+        if "fault" in reply:
+            raise ReaderError(reply["fault"], reply["sentence"])
+        return reply["ok"]
+
+    def interrupt(self) -> None:
+        """End the process from another thread; who is asking it is told that it did not answer."""
+        if (process := self._process) is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "health_assets.serving.reader", self._settings],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the server, which ends its readers
+            )
+        return self._process
+
+    def _exchange(self, process: subprocess.Popen[bytes], request: bytes, timeout_s: float) -> bytes:
+        assert process.stdin is not None and process.stdout is not None
+        line = b""
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            deadline = time.monotonic() + timeout_s
+            # a reply may come in pieces, so that only the whole line counts
+            while not line.endswith(b"\n"):
+                ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+                piece = process.stdout.read1(1 << 20) if ready else b""  # type: ignore[attr-defined]
+                if not piece:
+                    break
+                line += piece
+        except OSError:
+            line = b""
+        if not line.endswith(b"\n"):
+            self.close()
+            raise ReaderError(UNREADABLE, f"reading the warehouse was given up: no answer within {timeout_s:g} s")
+        return line

@@ -1,0 +1,103 @@
+"""Uvicorn's HTTP protocol with limits on the number of connections and on the time and size of a request's head.
+
+Uvicorn itself waits for ever for the rest of a head, and takes one of any length.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from health_assets.serving.answers import Headers, problem
+
+HEAD_TIMEOUT_S = 10.0
+MOST_HEAD_BYTES = 16 * 1024
+NOT_HTTP = (400, "the request is not valid HTTP")
+LARGE_HEAD = (431, "the head of the request is too large")
+TOO_SLOW = (408, "the request took too long to arrive")
+TOO_MANY = (503, "too many connections are open")
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection; refusals are problems in JSON, after which it is closed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # a connection beyond the limit is refused when it is made, not when it has sent a request
+        self._most_connections, self.limit_concurrency = self.limit_concurrency, None
+        self._timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._is_head_open = True
+        self._refusal = NOT_HTTP
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, or say that there are too many."""
+        super().connection_made(transport)  # type: ignore[arg-type]
+        if self._most_connections is not None and len(self.connections) > self._most_connections:
+            self._refuse(*TOO_MANY, [(b"retry-after", b"1")])
+        else:
+            self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; of a head that is still open, count it."""
+        super().data_received(data)
+        if self._is_head_open and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self._refuse(*LARGE_HEAD)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request has come."""
+        super().on_message_begin()
+        self._head_bytes = 0
+        self._expect_head()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the URL has come."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header has come."""
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head has come in time."""
+        self._is_head_open = False
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # what the parser says is not for the world
+        """Refuse what the parser did not take."""
+        self._refuse(*self._refusal)
+
+    def _expect_head(self) -> None:
+        self._is_head_open = True
+        self._stop_timer()
+        self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._refuse, *TOO_SLOW)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > MOST_HEAD_BYTES:
+            self._refusal = LARGE_HEAD
+            raise ValueError  # the parser stops, and `send_400_response` is called
+
+    def _refuse(self, status: int, detail: str, more: Headers | tuple[()] = ()) -> None:
+        if self.transport.is_closing():
+            return
+        answer = problem(status, detail, [*more, (b"connection", b"close")])
+        headers = [*self.server_state.default_headers, *answer.headers]
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + answer.body)
+        self.transport.close()

@@ -1,0 +1,283 @@
+"""The process that reads the warehouse for the server: `python -m health_assets.serving.reader SETTINGS`.
+
+One request a line on standard input, one reply a line on standard output, both JSON. It ends when its input ends, so
+it never outlives the server. Requests:
+
+- `{"snapshot": FOLDER, "known": VERSION}`: write the newest hour into FOLDER, unless it is VERSION.
+- `{"session": ID}`: the scores of a session.
+
+A reply is `{"ok": ...}`, or `{"fault": KIND, "sentence": TEXT}`: the kind is for the world, the sentence for the
+operator.
+"""
+
+import hashlib
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TextIO
+
+import duckdb
+import pyarrow as pa
+
+from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.serving.documents import STATES, agents_sql
+from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_by_score
+from health_assets.settings import Settings
+from health_assets.targets import Targets, load_targets
+from health_assets.warehouse.store import Session, Warehouse
+from health_assets.warehouse.tables import columns_of
+
+ROWS_PER_BATCH = 4096
+"""Small enough that freeing a batch of documents never holds the server up."""
+MOST_TRACES = 1000
+"""Traces of one session that an answer lists; the riskiest first where there are more."""
+MEMORY_LIMIT = "256MB"
+SNAPSHOT_LOCK_TIMEOUT_S = 10.0
+SESSION_LOCK_TIMEOUT_S = 2.0
+NICENESS = 10
+
+
+class EmptyWarehouseError(HealthAssetsError):
+    """The warehouse holds no hour of health states yet."""
+
+
+class TargetsError(HealthAssetsError):
+    """The targets file cannot be used."""
+
+
+FAULTS: tuple[tuple[type[Exception], str], ...] = (
+    (NoWarehouseError, "missing"),
+    (EmptyWarehouseError, "empty"),
+    (WarehouseBusyError, "busy"),
+    (TargetsError, "targets"),
+    (HealthAssetsError, "unreadable"),
+    (duckdb.Error, "unreadable"),
+    (OSError, "unreadable"),
+)
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    settings = Settings.model_validate_json(sys.argv[1])
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints must not look like a reply
+    os.nice(NICENESS)
+    serve(settings, sys.stdin, replies)
+
+
+def serve(settings: Settings, requests: Iterable[str], replies: TextIO) -> None:
+    """Reply to every request; no fault of the warehouse ends the process."""
+    for line in requests:
+        print(json.dumps(_reply(settings, json.loads(line))), file=replies, flush=True)
+
+
+def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if "session" in request:
+            return {"ok": read_session(settings, request["session"])}
+        return {"ok": write_snapshot(settings, Path(request["snapshot"]), request["known"])}
+    except Exception as error:  # told to the operator, with its traceback where it is ours
+        kind = next((kind for known, kind in FAULTS if isinstance(error, known)), None)
+        return {"fault": kind or "unreadable", "sentence": str(error) if kind else traceback.format_exc()}
+
+
+def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[str, Any] | None:
+    """Write the newest hour into a folder: rows as `documents.agents_sql` makes them, and their order by score.
+
+    Returns:
+        What is true of the whole: version, hour, models; None where the hour is the known version.
+
+    Raises:
+        HealthAssetsError: there is no warehouse or hour, it is held, or the targets cannot be used.
+    """
+    targets = _targets(settings)
+    with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
+        session.query("SET threads = 1")
+        hours = _newest_hours(session)
+        if "agent_health_state" not in hours:
+            raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
+        personal = _personal(targets)
+        version = _version(hours, personal)
+        if version == known:
+            return None
+        hour = hours["agent_health_state"][0]
+        batches = session.stream(agents_sql(), {"hour": hour, **personal}, ROWS_PER_BATCH)
+        slices = _write(batches, folder)
+        model_hour = hours.get("model_health", (hour,))[0]
+        return {
+            "version": version,
+            "hour": hour.isoformat(),
+            "slices": slices,
+            "model_hour": model_hour.isoformat(),
+            "models": _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour}),
+        }
+
+
+def _write(batches: pa.RecordBatchReader, folder: Path) -> Slices:
+    """Write agents as they come and their positions after them; returns where each list of positions lies."""
+    path = str(folder / AGENTS_FILE)
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, batches.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
+        positions, slices = positions_by_score(stream.read_all(), STATES)
+    (folder / POSITIONS_FILE).write_bytes(positions)
+    return slices
+
+
+def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
+    """The newest scores of a session that had a trace or signal in the look-back; None where there is none.
+
+    Returns:
+        is_personal, and the answer as source 5 words its metadata.
+
+    Raises:
+        HealthAssetsError: as `write_snapshot`.
+    """
+    targets = _targets(settings)
+    with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
+        session.query("SET threads = 1")
+        newest = _newest_hours(session).get("session_scores")
+        if newest is None:
+            raise EmptyWarehouseError("no hour of session_scores has been materialised yet")
+        look_back = timedelta(hours=settings.lookback_hours)
+        mine = "session_id = $id AND hour > $after AND hour <= $until"
+        span = {"id": session_id, "after": newest[0] - look_back, "until": newest[0]}
+        scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span)
+        if not scores:
+            return None
+        until = datetime.fromisoformat(scores[0]["hour"])
+        span = {"id": session_id, "after": until - look_back, "until": until}
+        # a session has a score in every hour in which one of its traces has risks, so only these hours are read
+        [(first,)] = session.query(f"SELECT min(hour) FROM session_scores WHERE {mine}", span)
+        newest_of_each = "hour >= $first QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) = 1"
+        order = f"ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
+        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", {**span, "first": first})
+    agents = {row["agent_id"] for row in (*scores, *traces)} - {None}
+    return {
+        "is_personal": any(targets.of(agent_id).personal for agent_id in agents),
+        "answer": session_answer(scores[0], traces),
+    }
+
+
+RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
+
+
+def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Both session metrics with their metadata, named as in source 5; signals that a trace lacks are left out.
+
+    Args:
+        score: a row of `session_scores`.
+        traces: rows of `trace_risks` of that session, in the order in which they are to be listed.
+    """
+
+    def signals_of(names: tuple[str, ...], needed: str) -> dict[str, dict[str, float]]:
+        return {
+            trace["trace_id"]: {name: trace[name] for name in names if trace[name] is not None}
+            for trace in traces
+            if trace[needed] is not None
+        }
+
+    weights = {
+        name: score[f"weight_{name}"] for name in ("confidence", "loop_detection", "tool_correctness", "coherence")
+    }
+    return {
+        "session_id": score["session_id"],
+        "agent_id": score["agent_id"],
+        "hour": score["hour"],
+        "traces_not_listed": max(0, score["total_traces"] - len(traces)),
+        "agent_reliability": {
+            "score": score["agent_reliability"],
+            "passed": score["reliability_passed"],
+            "threshold": score["pass_threshold"],
+            "band": score["reliability_band"],
+            "metadata": {
+                "total_traces_in_session": score["total_traces"],
+                "traces_evaluated": score["traces_evaluated"],
+                "raw_risk": score["raw_risk"],
+                "signal_weights": weights,
+                "per_trace_signals": signals_of((*RISKS, "step_risk"), "step_risk"),
+                "flagged_traces": score["flagged_traces"],
+                "flag_threshold": score["flag_threshold"],
+                "aggregation": {
+                    "method": "max_compose_top_k",
+                    "top_k_percentile": score["top_k_share"],
+                    "ensemble_weight": score["ensemble_weight"],
+                    "mean_top_k_risk": score["mean_top_k_risk"],
+                    "max_risk": score["max_risk"],
+                },
+            },
+        },
+        "agent_consistency": {
+            "score": score["agent_consistency"],
+            "passed": score["consistency_passed"],
+            "threshold": score["pass_threshold"],
+            "band": score["consistency_band"],
+            "metadata": {
+                "total_traces_in_session": score["total_traces"],
+                "traces_evaluated": score["consistency_traces_evaluated"],
+                "raw_instability": score["raw_instability"],
+                "signal_weights": weights,
+                "per_trace_signals": signals_of(
+                    (*RISKS, "situational_penalty", "weighted_uncertainty"), "weighted_uncertainty"
+                ),
+                "aggregation": {"method": "weighted_rms", "rms_value": score["raw_instability"]},
+            },
+        },
+    }
+
+
+def _warehouse(settings: Settings, lock_timeout_s: float) -> Warehouse:
+    return Warehouse(settings.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=MEMORY_LIMIT)
+
+
+def _targets(settings: Settings) -> Targets:
+    try:
+        return load_targets(settings.targets)
+    except HealthAssetsError as error:
+        raise TargetsError(str(error)) from error
+
+
+def _personal(targets: Targets) -> dict[str, Any]:
+    default = targets.defaults.personal
+    return {
+        "personal_by_default": default,
+        "exceptions": sorted(agent_id for agent_id, own in targets.agents.items() if own.personal != default),
+    }
+
+
+def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, Any]) -> str:
+    """A fingerprint of all that a snapshot depends on: what was materialised when, and who is personal."""
+    materialized = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
+    return hashlib.sha256(json.dumps([materialized, personal]).encode()).hexdigest()
+
+
+def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
+    """The newest materialised hour of every asset that is served, and when it was materialised."""
+    rows = session.query(
+        "SELECT asset, max(hour), max_by(materialized_at, hour) FROM materialized_hours WHERE asset IN "
+        "('agent_health_state', 'agent_health', 'model_health', 'session_scores') GROUP BY asset ORDER BY asset"
+    )
+    return {asset: (hour, materialized_at) for asset, hour, materialized_at in rows}
+
+
+def _rows(session: Session, table: str, condition: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = columns_of(table)
+    found = session.query(f"SELECT {', '.join(columns)} FROM {table} WHERE {condition}", parameters)
+    return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in found]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can write it: a number that it cannot is unknown."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The thread that keeps the snapshot new, and the account of how old it is.
+
+It looks at the files of warehouse and targets at most every `HEALTH_SERVE_REFRESH_S` seconds, and only when one has
+changed does it start a reader. Whatever goes wrong, the last good snapshot stays.
+"""
+
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from health_assets.errors import HealthAssetsError
+from health_assets.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
+from health_assets.serving.snapshot import Snapshot
+from health_assets.settings import Settings
+from health_assets.warehouse.location import path_of
+
+READ_TIMEOUT_S = 600.0
+FIRST_RETRY_S = 5.0
+"""While there is nothing to answer from, a warehouse that is not there yet is looked for more often."""
+BETWEEN_BATCHES_S = 0.002
+
+Fingerprint = tuple[tuple[int, int, int] | None, ...]
+
+
+class Refresher:
+    """Holds the newest snapshot.
+
+    Args:
+        settings: which warehouse and targets, and how often to look.
+        on_fault: called with a sentence for the operator when refreshing fails in a new way.
+
+    Raises:
+        HealthAssetsError: the warehouse's URL names no file.
+    """
+
+    def __init__(self, settings: Settings, on_fault: Callable[[str], None] | None = None) -> None:
+        warehouse = path_of(settings.warehouse)
+        self._settings = settings
+        self._files = [warehouse, Path(f"{warehouse}.wal"), *([settings.targets] if settings.targets else [])]
+        self._warehouse = warehouse
+        self._on_fault = on_fault or _tell_operator
+        self._seen: Fingerprint | None = None
+        self._reader: Reader | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
+        self.snapshot: Snapshot | None = None
+        """The newest good one; replaced as a whole."""
+        self.checked_at: datetime | None = None
+        """When the snapshot was last known to be what the warehouse holds."""
+        self.fault: str | None = None
+        """Why the last attempt to refresh failed, as a key of `client.SENTENCES`; None after a good one."""
+
+    def start(self) -> None:
+        """Begin to refresh in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and the reader that it may be waiting for."""
+        self._stopping.set()
+        if (reader := self._reader) is not None:
+            reader.interrupt()
+        self._thread.join(timeout=5)
+
+    def describe(self) -> dict[str, Any]:
+        """How old the data is, for `/status`."""
+        snapshot = self.snapshot
+        return {
+            "is_ready": snapshot is not None,
+            "is_current": snapshot is not None and self.fault is None,
+            "data_hour": snapshot and snapshot.hour.isoformat(),
+            "data_age_s": snapshot and round((datetime.now(UTC) - snapshot.hour).total_seconds() - 3600, 1),
+            "loaded_at": snapshot and snapshot.loaded_at.isoformat(timespec="seconds"),
+            "checked_at": self.checked_at and self.checked_at.isoformat(timespec="seconds"),
+            "refresh_s": self._settings.serve_refresh_s,
+            "last_error": self.fault and SENTENCES[self.fault],
+            "agents": snapshot.agents if snapshot else 0,
+            "models": len(snapshot.models) if snapshot else 0,
+        }
+
+    def refresh(self) -> None:
+        """Look once, and replace the snapshot where there is a newer one."""
+        fingerprint = self._fingerprint()
+        if fingerprint == self._seen:
+            self.checked_at = datetime.now(UTC)
+            return
+        try:
+            fresh = self._read()
+        except (ReaderError, OSError) as error:
+            if not self._stopping.is_set():
+                self._note(error)
+            return
+        finally:
+            self._reader = None
+        if fresh is not None:
+            old, self.snapshot = self.snapshot, fresh
+            _let_go(old)
+        self._seen, self.fault, self.checked_at = fingerprint, None, datetime.now(UTC)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.refresh()
+            except Exception:  # a bug must neither go unseen nor end the refreshing
+                self._note(ReaderError(UNREADABLE, traceback.format_exc()))
+            wait_s = self._settings.serve_refresh_s
+            self._stopping.wait(wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S))
+
+    def _read(self) -> Snapshot | None:
+        if not self._warehouse.exists():
+            raise ReaderError("missing", f"there is no warehouse at {self._warehouse} yet; it is waited for")
+        with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, Reader(self._settings) as reader:
+            self._reader = reader
+            known = self.snapshot.version if self.snapshot else None
+            facts = reader.ask({"snapshot": folder, "known": known}, READ_TIMEOUT_S)
+            return Snapshot.read(Path(folder), facts) if facts else None
+
+    def _note(self, error: HealthAssetsError | OSError) -> None:
+        kind = error.kind if isinstance(error, ReaderError) else UNREADABLE
+        if kind != self.fault:
+            self._on_fault(str(error))
+        self.fault, self._seen = kind, None
+
+    def _fingerprint(self) -> Fingerprint:
+        """Changes whenever one of the files does."""
+        return tuple(_stat(path) for path in self._files)
+
+
+def _tell_operator(sentence: str) -> None:
+    print(f"health-assets: {sentence}", file=sys.stderr, flush=True)
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _let_go(snapshot: Snapshot | None) -> None:
+    """Free an old snapshot piece by piece: hundreds of megabytes at once would hold up every request for that long."""
+    batches = snapshot.batches if snapshot else []
+    del snapshot
+    while batches:
+        batches.pop()
+        time.sleep(BETWEEN_BATCHES_S)

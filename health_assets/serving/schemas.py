@@ -1,0 +1,237 @@
+"""What the answers look like, for the OpenAPI document and its tests; the answers are not built from these."""
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import AwareDatetime, ConfigDict, Field, with_config
+from typing_extensions import TypedDict  # pydantic takes typing's own only from Python 3.12 on
+
+from health_assets.serving.documents import EXTENSION
+
+Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
+State = Literal["healthy", "degraded", "unhealthy", "inactive"]
+
+
+exactly = with_config(ConfigDict(extra="forbid"))
+"""An object without other members than those declared."""
+
+
+@exactly
+class Health(TypedDict):
+    """Source 3, section 4.3."""
+
+    status: Status
+    last_healthy_at: NotRequired[Annotated[AwareDatetime, Field(description="Left out where it never was.")]]
+    uptime_seconds: NotRequired[Annotated[float, Field(ge=0)]]
+
+
+@exactly
+class Calibration(TypedDict):
+    """Source 3, section 4.4."""
+
+    response_ratio: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+    error_ratio: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+    latency_p50_ms: NotRequired[Annotated[float, Field(ge=0)]]
+    latency_p99_ms: NotRequired[Annotated[float, Field(ge=0)]]
+    measurement_window_seconds: Annotated[int, Field(ge=300)]
+    sample_count: Annotated[int, Field(ge=0)]
+
+
+@exactly
+class Decay(TypedDict):
+    """Source 3, section 4.5."""
+
+    calibration_trend: Literal["stable", "declining", "improving"]
+    days_since_model_change: Annotated[float | None, Field(ge=0)]
+    last_capability_update: NotRequired[AwareDatetime]
+
+
+@exactly
+class Components(TypedDict):
+    """The Agent Health Model's dimensions, each 0 to 1."""
+
+    reliability: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+    performance: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+    stability: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+    operation: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+
+
+@exactly
+class ModelScore(TypedDict):
+    """The Agent Health Model's score of the same window."""
+
+    state: NotRequired[State]
+    score: NotRequired[Annotated[float, Field(ge=0, le=100)]]
+    components: NotRequired[Components]
+    formula_version: NotRequired[str]
+
+
+@exactly
+class Extensions(TypedDict):
+    """Source 3, section 4.2: names are prefixed."""
+
+    agent_health_model: NotRequired[Annotated[ModelScore, Field(alias=EXTENSION)]]
+
+
+@exactly
+class HealthDocument(TypedDict):
+    """An agent's health (source 3, section 4.2). Of a personal agent only the status is told, healthy or unhealthy."""
+
+    schema_version: Literal["0.1.0"]
+    agent_id: str
+    timestamp: Annotated[AwareDatetime, Field(description="End of the window that the document is about.")]
+    health: Health
+    calibration: NotRequired[Calibration]
+    decay: NotRequired[Decay]
+    extensions: NotRequired[Extensions]
+
+
+@exactly
+class AgentItem(TypedDict):
+    """An agent in a list; of a personal one state and status are coarse and the score is not told."""
+
+    agent_id: str
+    state: State | None
+    status: Status
+    health_score: float | None
+    is_personal: bool
+
+
+@exactly
+class AgentPage(TypedDict):
+    """A page of agents by score."""
+
+    hour: AwareDatetime
+    total: Annotated[int, Field(description="Agents that the filter lets through, on all pages.")]
+    offset: int
+    limit: int
+    agents: list[AgentItem]
+
+
+@exactly
+class Dimension(TypedDict):
+    """A dimension of the score: 0 to 1, what it is worth, and the points that it cost."""
+
+    score: float | None
+    points: int
+    cost: float | None
+
+
+@exactly
+class AgentScore(TypedDict):
+    """An agent's score with everything behind it; of a personal agent no more than its item in a list."""
+
+    hour: AwareDatetime
+    agent_id: str
+    state: State | None
+    status: Status
+    health_score: float | None
+    is_personal: bool
+    window_start: NotRequired[AwareDatetime]
+    window_end: NotRequired[AwareDatetime]
+    dimensions: NotRequired[dict[str, Dimension]]
+    factors: NotRequired[dict[str, float | None]]
+    inputs: NotRequired[dict[str, float | None]]
+    targets: NotRequired[dict[str, float | None]]
+    formula_version: NotRequired[str | None]
+
+
+@exactly
+class ModelSummary(TypedDict):
+    """A model's rolling health (source 4)."""
+
+    model: str
+    health_score: Annotated[float, Field(ge=0, le=1)]
+    success_count: int
+    failure_count: int
+    p50_latency_ms: float | None
+    p95_latency_ms: float | None
+    is_degraded: bool
+    last_error: NotRequired[Annotated[str | None, Field(description="As the log states it, so only in the full view.")]]
+    last_call_at: AwareDatetime
+    window_calls: int
+    degraded_threshold: float
+
+
+@exactly
+class ModelList(TypedDict):
+    """All models, by name."""
+
+    hour: AwareDatetime
+    models: list[ModelSummary]
+
+
+@exactly
+class Candidate(TypedDict):
+    """A candidate's score; 1 where the model has not been seen."""
+
+    model: str
+    health_score: float
+    is_seen: bool
+
+
+@exactly
+class BestModel(TypedDict):
+    """The candidate with the highest score; of equal ones the first that was named."""
+
+    hour: AwareDatetime
+    model: str
+    health_score: float
+    candidates: list[Candidate]
+
+
+class MetricMetadata(TypedDict):
+    """What source 5 calls the metric's metadata."""
+
+    total_traces_in_session: int
+    traces_evaluated: int
+    signal_weights: dict[str, float]
+    per_trace_signals: dict[str, dict[str, float]]
+    aggregation: dict[str, str | float | None]
+
+
+@exactly
+class SessionMetric(TypedDict):
+    """One of source 5's two metrics."""
+
+    score: Annotated[float, Field(ge=0, le=1)]
+    passed: bool
+    threshold: float
+    band: str
+    metadata: MetricMetadata
+
+
+@exactly
+class SessionScores(TypedDict):
+    """A session's scores with everything behind them."""
+
+    session_id: str
+    agent_id: str | None
+    hour: AwareDatetime
+    traces_not_listed: Annotated[int, Field(description="Traces beyond the riskiest 1,000.")]
+    agent_reliability: SessionMetric
+    agent_consistency: SessionMetric
+
+
+@exactly
+class ServerStatus(TypedDict):
+    """How old the data is."""
+
+    is_ready: Annotated[bool, Field(description="Whether there is any data to answer from.")]
+    is_current: Annotated[bool, Field(description="Whether the last look at the warehouse went well.")]
+    data_hour: AwareDatetime | None
+    data_age_s: Annotated[float | None, Field(description="Seconds since the end of that hour.")]
+    loaded_at: AwareDatetime | None
+    checked_at: Annotated[AwareDatetime | None, Field(description="When the data was last known to be the newest.")]
+    refresh_s: float
+    last_error: str | None
+    agents: int
+    models: int
+
+
+class Problem(TypedDict):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str

@@ -1,0 +1,120 @@
+"""Listening: a socket, TLS, limits, a start that says where, and an end without noise."""
+
+import logging
+import os
+import resource
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from health_assets.errors import HealthAssetsError
+from health_assets.serving.app import create_app
+from health_assets.serving.protocol import LimitedProtocol
+from health_assets.settings import Settings
+
+KEEP_ALIVE_S = 15
+GRACEFUL_SHUTDOWN_S = 5
+SPARE_FILES = 100
+"""Open files beside the connections: the warehouse's reader, the listening socket, the loop's own."""
+
+
+def serve(
+    settings: Settings,
+    host: str,
+    port: int,
+    on_listening: Callable[[str], None],
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+) -> None:
+    """Serve until somebody stops it.
+
+    Args:
+        settings: which warehouse and targets, and how to serve.
+        host: name or address to listen on.
+        port: port to listen on; 0 takes any that is free.
+        on_listening: told the address once connections are accepted.
+        tls_cert: certificate chain in PEM; with it HTTPS is spoken.
+        tls_key: its private key, unless that is in the same file.
+
+    Raises:
+        HealthAssetsError: the address cannot be listened on, the certificate not used, or the warehouse names no file.
+    """
+    config = configured(settings, tls_cert, tls_key)
+    with listening(host, port) as listener:
+        scheme = "https" if tls_cert else "http"
+        shown = f"[{host}]" if ":" in host else host
+        on_listening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        except KeyboardInterrupt:  # uvicorn has ended in good order and raises the signal again
+            return
+
+
+def configured(
+    settings: Settings,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    on_fault: Callable[[str], None] | None = None,
+) -> uvicorn.Config:
+    """The application and its limits, as uvicorn takes them.
+
+    Raises:
+        HealthAssetsError: the certificate cannot be used, or the warehouse names no file.
+    """
+    _allow_open_files(settings.serve_max_connections + SPARE_FILES)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client does wrong is no event
+    config = uvicorn.Config(
+        create_app(settings, on_fault),
+        http=LimitedProtocol,
+        ws="none",
+        loop="uvloop",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # who limits by address must not believe what clients say about theirs
+        limit_concurrency=settings.serve_max_connections,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
+        ssl_certfile=tls_cert,
+        ssl_keyfile=tls_key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        reason = getattr(error, "reason", None) or error.strerror or "it is not in PEM"
+        raise HealthAssetsError(f"cannot use the TLS certificate {tls_cert}: {reason}") from error
+    return config
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        HealthAssetsError: the address is taken, not ours, or none.
+    """
+    try:
+        family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, UnicodeError) as error:
+        reason = _reason(error).lower()
+        raise HealthAssetsError(f"cannot listen on {host} port {port}: {reason}; try another --port") from error
+    listener.setblocking(False)
+    return listener
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    """What went wrong without the address, which the sentence has already."""
+    if isinstance(error, UnicodeError | socket.gaierror):
+        return "there is no such name"
+    return os.strerror(error.errno or 0)
+
+
+def _allow_open_files(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (count if hard == resource.RLIM_INFINITY else min(count, hard), hard)
+        )

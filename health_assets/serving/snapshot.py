@@ -1,0 +1,187 @@
+"""The newest hour in memory: find an agent, list agents by score, all without the warehouse.
+
+A snapshot never changes. It is some 50 batches of Arrow rows, ascending by agent id; an agent is found by bisection in
+the batches' own buffers, so 180,000 agents cost no Python object each: neither memory, nor time under the interpreter's
+lock in which no request would be answered.
+"""
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from health_assets.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
+from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, slice_name
+
+
+class Texts:
+    """A column of texts as their UTF-8 bytes, without a Python object for each.
+
+    Args:
+        column: strings without nulls.
+    """
+
+    def __init__(self, column: pa.StringArray) -> None:
+        _, offsets, data = column.buffers()
+        self._offsets = memoryview(offsets).cast("i")[column.offset : column.offset + len(column) + 1]
+        self._data = memoryview(data or b"")
+
+    def __getitem__(self, row: int) -> bytes:
+        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some agents that follow each other, with the columns that requests look at most as plain bytes."""
+
+    start: int
+    rows: pa.RecordBatch
+    keys: Texts
+    documents: Texts
+    items: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent stands."""
+
+    batch: Batch
+    row: int
+
+
+class Snapshot:
+    """All agents and models of the newest hour.
+
+    Args:
+        batches: rows as `documents.agents_sql` makes them, ascending by the bytes of the agent's id.
+        positions: positions of agents by score, as `ordering` lays them out.
+        facts: what `reader.write_snapshot` tells about the whole.
+        loaded_at: when it was loaded.
+    """
+
+    def __init__(
+        self, batches: Sequence[pa.RecordBatch], positions: bytes, facts: dict[str, Any], loaded_at: datetime
+    ) -> None:
+        self.version: str = facts["version"]
+        self.hour = datetime.fromisoformat(facts["hour"])
+        self.model_hour = datetime.fromisoformat(facts["model_hour"])
+        self.models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
+        self.loaded_at = loaded_at
+        self._batches: list[Batch] = []
+        self.agents = 0
+        for rows in batches:
+            if rows.num_rows:
+                texts = [Texts(rows.column(name)) for name in ("agent_id", "document", "item")]
+                self._batches.append(Batch(self.agents, rows, *texts))
+                self.agents += rows.num_rows
+        self._first_keys = [batch.keys[0] for batch in self._batches]
+        self._starts = [batch.start for batch in self._batches]
+        self._positions = memoryview(positions).cast("i")
+        self._slices: Slices = facts["slices"]
+
+    @classmethod
+    def read(cls, folder: Path, facts: dict[str, Any]) -> "Snapshot":
+        """Read what a reader wrote into a folder, into memory."""
+        with pa.OSFile(str(folder / AGENTS_FILE)) as file, pa.ipc.open_stream(file) as stream:
+            return cls(list(stream), (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC))
+
+    def find(self, agent_id: bytes) -> Place | None:
+        """The agent with this id, as UTF-8; None where there is none."""
+        number = bisect_right(self._first_keys, agent_id) - 1
+        if number < 0:
+            return None
+        batch = self._batches[number]
+        low, high = 0, len(batch.keys)
+        while low < high:
+            middle = (low + high) // 2
+            if batch.keys[middle] < agent_id:
+                low = middle + 1
+            else:
+                high = middle
+        return Place(batch, low) if low < len(batch.keys) and batch.keys[low] == agent_id else None
+
+    def document(self, place: Place, *, is_full_view: bool) -> bytes:
+        """The agent's health document; of a personal agent the coarse one, unless the view is the full one."""
+        full = _full(place, "full_document") if is_full_view else None
+        return full or place.batch.documents[place.row]
+
+    def count(self, state: str | None, *, is_full_view: bool) -> int:
+        """How many agents are in a state, or are known at all."""
+        return self._slices[slice_name(state, is_full_view=is_full_view)][1]
+
+    def page(self, state: str | None, offset: int, limit: int, *, descending: bool, is_full_view: bool) -> bytes:
+        """Agents in a state by score, those without a score last, equal scores by id; as JSON, commas between.
+
+        Args:
+            state: one of `documents.STATES`, or None for all.
+            offset: how many to leave out.
+            limit: how many to take at most.
+            descending: the best first.
+            is_full_view: personal agents with their state and score, rather than coarse and without one.
+        """
+        start, count = self._slices[slice_name(state, descending=descending, is_full_view=is_full_view)]
+        first = start + min(offset, count)
+        places = [self._place(position) for position in self._positions[first : min(first + limit, start + count)]]
+        return b",".join(
+            (_full(place, "full_item") if is_full_view else None) or place.batch.items[place.row] for place in places
+        )
+
+    def is_personal(self, place: Place) -> bool:
+        """Whether somebody's own agent stands there."""
+        return place.batch.rows.column("is_personal")[place.row].as_py()
+
+    def explain(self, place: Place, *, is_full_view: bool) -> dict[str, Any]:
+        """An agent's score: its dimensions and the points that each cost, and the inputs and targets behind them."""
+        if self.is_personal(place) and not is_full_view:
+            return {"hour": self.hour.isoformat(), **json.loads(place.batch.items[place.row])}
+        row = {name: _known(place.batch.rows.column(name)[place.row].as_py()) for name in place.batch.rows.schema.names}
+        return {
+            "hour": self.hour.isoformat(),
+            "agent_id": row["agent_id"],
+            "state": row["state"],
+            "status": row["status"],
+            "health_score": row["health_score"],
+            "is_personal": row["is_personal"],
+            "window_start": row["window_start"].isoformat(),
+            "window_end": row["window_end"].isoformat(),
+            "dimensions": {
+                name: {"score": row[column], "points": points, "cost": _cost(row[column], points)}
+                for name, (column, points) in DIMENSIONS.items()
+            },
+            "factors": {name: row[name] for name in FACTORS},
+            "inputs": {name: row[name] for name in INPUTS},
+            "targets": {name: row[name] for name in TARGETS_USED},
+            "formula_version": row["formula_version"],
+        }
+
+    @property
+    def batches(self) -> list[Batch]:
+        """The batches, for an owner who wants to let go of them one by one."""
+        return list(self._batches)
+
+    def _place(self, position: int) -> Place:
+        batch = self._batches[bisect_right(self._starts, position) - 1]
+        return Place(batch, position - batch.start)
+
+
+def _full(place: Place, column: str) -> bytes | None:
+    full = place.batch.rows.column(column)[place.row]
+    return full.as_py().encode() if full.is_valid else None
+
+
+def _known(value: Any) -> Any:
+    """As JSON can write it: a number that it cannot is unknown."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cost(score: float | None, points: int) -> float | None:
+    return None if score is None else points * (1 - score)

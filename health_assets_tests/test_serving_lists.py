@@ -1,0 +1,278 @@
+"""The JSON lists: agents by score, a score explained, models, sessions; and every answer as the OpenAPI document says."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from random import Random
+
+import pytest
+import schemathesis
+from hypothesis import given
+from hypothesis import settings as examples
+from pydantic import SecretStr
+from serving_made import HOUR, Row, Served, fill, fill_agents, score, served, state, write_targets
+
+BEARER = {"Authorization": "Bearer secret"}
+PERSONAL = ("mine bad", "mine good")
+STATES = ("healthy", "degraded", "unhealthy", "inactive")
+
+
+def made_scores() -> list[Row]:
+    """Scores with ties and gaps, and two of personal agents."""
+    random = Random(2)
+    scores = [score(f"agent {number}", random.choice([None, 10.0, 50.0, 70.0, 90.0, 100.0])) for number in range(60)]
+    scores += [score("mine bad", 1.0), score("mine good", 99.0)]
+    for row in scores:
+        value = row["health_score"]
+        row["state"] = (
+            "inactive" if value is None else "healthy" if value >= 85 else "degraded" if value >= 65 else "unhealthy"
+        )
+    return scores
+
+
+SCORES = made_scores()
+
+
+def trace(trace_id: str, session_id: str = "s/1", **columns: object) -> Row:
+    return {"trace_id": trace_id, "session_id": session_id, "agent_id": "agent 1", **columns}
+
+
+def session(session_id: str, agent_id: str | None = "agent 1", **columns: object) -> Row:
+    return {"session_id": session_id, "agent_id": agent_id, "total_traces": 3, **columns}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("lists")
+    warehouse = folder / "health.duckdb"
+    statuses = {"mine bad": "unhealthy"}
+    fill_agents(warehouse, *((state(row["agent_id"], statuses.get(row["agent_id"], "healthy")), row) for row in SCORES))
+    models = [
+        {
+            "model": "gpt",
+            "health_score": 0.6,
+            "is_degraded": True,
+            "last_error": "secret host db-1",
+            "p50_latency_ms": 12.5,
+        },
+        {"model": "claude", "health_score": 0.9},
+        {"model": "tied", "health_score": 0.9},
+    ]
+    early = HOUR - timedelta(hours=5)
+    fill(
+        warehouse,
+        early,
+        session_scores=[session("s/1", agent_reliability=0.1), session("old", total_traces=1)],
+        trace_risks=[
+            trace("t1", confidence_risk=0.9, step_risk=0.9),
+            trace(
+                "t2",
+                confidence_risk=0.2,
+                tool_risk=0.1,
+                step_risk=0.2,
+                situational_penalty=0.08,
+                weighted_uncertainty=0.216,
+            ),
+        ],
+    )
+    fill(
+        warehouse,
+        model_health=models,
+        session_scores=[
+            session(
+                "s/1", agent_reliability=0.7, flagged_traces=["t1"], mean_top_k_risk=0.3, max_risk=0.3, raw_risk=0.3
+            ),
+            session("of mine", "mine good"),
+            session("of nobody", None),
+            session("mixed"),
+        ],
+        trace_risks=[
+            trace("t1", confidence_risk=0.3, step_risk=0.3, is_flagged=True),
+            trace("t3"),
+            trace("t4", "other"),
+            trace("t5", "mixed", agent_id="mine bad"),
+        ],
+    )
+    fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
+    targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
+    with served(warehouse, targets=targets, token=SecretStr("secret")) as running:
+        yield running
+
+
+# -- agents --
+
+
+def in_order(rows: list[Row], *, descending: bool) -> list[str]:
+    """By score, those without one last; of equal ones by id."""
+
+    def key(row: Row) -> tuple:
+        value = row["health_score"]
+        return (value is None, 0 if value is None else -value if descending else value, row["agent_id"].encode())
+
+    return [row["agent_id"] for row in sorted(rows, key=key)]
+
+
+def shown(row: Row, *, is_full_view: bool) -> Row:
+    if is_full_view or row["agent_id"] not in PERSONAL:
+        return row
+    return {**row, "health_score": None, "state": "unhealthy" if row["agent_id"] == "mine bad" else "healthy"}
+
+
+@pytest.mark.parametrize("is_full_view", [False, True])
+@pytest.mark.parametrize("wanted", [None, *STATES])
+@pytest.mark.parametrize("sort", ["score", "-score"])
+def test_pages_put_together_are_the_agents_of_a_state_by_score(
+    server: Served, sort: str, wanted: str | None, is_full_view: bool
+) -> None:
+    rows = [shown(row, is_full_view=is_full_view) for row in SCORES]
+    expected = in_order([row for row in rows if wanted in (None, row["state"])], descending=sort == "-score")
+    query = f"/agents?sort={sort}&limit=7" + (f"&state={wanted}" if wanted else "")
+    found: list[str] = []
+    while True:
+        page = server.ask(f"{query}&offset={len(found)}", headers=BEARER if is_full_view else {}).json
+        assert page["total"] == len(expected)
+        if not page["agents"]:
+            break
+        found += [agent["agent_id"] for agent in page["agents"]]
+    assert found == expected
+
+
+def test_a_page_far_behind_the_end_is_empty(server: Served) -> None:
+    assert server.ask("/agents?offset=100000000").json["agents"] == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=1001", "limit=-1", "limit=x", "limit=", "limit=1e3", "limit=" + "9" * 400, "offset=-1", "offset=99999999999999999999", "state=good", "state=", "state=Healthy", "sort=name", "sort=%FF", "limit=5&limit=x"],
+)  # fmt: skip
+def test_an_impossible_parameter_is_named(server: Served, query: str) -> None:
+    reply = server.ask(f"/agents?{query}")
+    assert (reply.status, reply.headers["content-type"]) == (422, "application/problem+json")
+    assert reply.json["detail"].startswith(query.partition("=")[0])
+
+
+def test_a_score_is_explained_to_the_last_point(server: Served) -> None:
+    row = next(row for row in SCORES if row["health_score"] == 50.0)
+    explained = server.ask(f"/agents/{row['agent_id'].replace(' ', '%20')}").json
+    assert explained["health_score"] == 50.0
+    assert {name: part["points"] for name, part in explained["dimensions"].items()} == {
+        "reliability": 40, "performance": 20, "stability": 20, "operation": 20,
+    }  # fmt: skip
+    for part in explained["dimensions"].values():
+        assert part["cost"] == (None if part["score"] is None else part["points"] * (1 - part["score"]))
+    assert explained["targets"]["healthy_at"] == 0.5  # what `fill` puts where a number must stand
+    assert explained["inputs"]["n"] == 7
+
+
+def test_a_personal_score_is_explained_to_the_holder_of_the_token_alone(server: Served) -> None:
+    assert "dimensions" not in server.ask("/agents/mine%20bad").json
+    assert server.ask("/agents/mine%20bad", headers=BEARER).json["health_score"] == 1.0
+
+
+# -- models --
+
+
+def test_models_are_listed_by_name_and_their_errors_to_the_holder_of_the_token_alone(server: Served) -> None:
+    plain = server.ask("/models")
+    assert [model["model"] for model in plain.json["models"]] == ["claude", "gpt", "tied"]
+    assert b"secret host" not in plain.body
+    full = server.ask("/models", headers=BEARER).json["models"][1]
+    assert (full["last_error"], full["is_degraded"], full["p50_latency_ms"]) == ("secret host db-1", True, 12.5)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "best", "best_score"),
+    [
+        ("gpt,claude", "claude", 0.9),
+        ("gpt", "gpt", 0.6),
+        ("tied,claude", "tied", 0.9),
+        ("claude,tied", "claude", 0.9),
+        ("claude,new%20one,gpt", "new one", 1.0),
+        ("new,newer", "new", 1.0),
+        ("gpt,gpt", "gpt", 0.6),
+    ],
+)
+def test_the_best_model_has_the_highest_score_and_an_unseen_one_counts_as_perfect(
+    server: Served, candidates: str, best: str, best_score: float
+) -> None:
+    reply = server.ask(f"/models/best?candidates={candidates}").json
+    assert (reply["model"], reply["health_score"]) == (best, best_score)
+
+
+@pytest.mark.parametrize("query", ["", "?candidates=", "?candidates=,", "?candidates=a,,b", "?candidates=a,"])
+def test_without_candidates_there_is_no_best_model(server: Served, query: str) -> None:
+    assert server.ask(f"/models/best{query}").status == 422
+
+
+# -- sessions --
+
+
+def test_a_session_has_its_newest_scores_and_the_newest_risks_of_each_trace(server: Served) -> None:
+    answer = server.ask("/sessions/s%2F1").json
+    reliability, consistency = answer["agent_reliability"], answer["agent_consistency"]
+    assert reliability["score"] == 0.7
+    assert reliability["metadata"]["per_trace_signals"] == {
+        "t1": {"confidence_risk": 0.3, "step_risk": 0.3},
+        "t2": {"confidence_risk": 0.2, "tool_risk": 0.1, "step_risk": 0.2},
+    }
+    assert reliability["metadata"]["flagged_traces"] == ["t1"]
+    assert reliability["metadata"]["aggregation"] == {
+        "method": "max_compose_top_k", "top_k_percentile": 0.5, "ensemble_weight": 0.5, "mean_top_k_risk": 0.3, "max_risk": 0.3,
+    }  # fmt: skip
+    assert consistency["metadata"]["per_trace_signals"] == {
+        "t2": {"confidence_risk": 0.2, "tool_risk": 0.1, "situational_penalty": 0.08, "weighted_uncertainty": 0.216}
+    }
+    assert consistency["metadata"]["aggregation"] == {"method": "weighted_rms", "rms_value": None}
+    assert answer["traces_not_listed"] == 0
+
+
+def test_a_session_is_found_as_long_as_the_look_back_lasts(server: Served) -> None:
+    assert server.ask("/sessions/old").status == 200
+    assert server.ask("/sessions/s/1").status == 200
+    for session_id in ("forgotten", "never", "%FF", "'%20OR%201=1;--", "..%2f..", "x" * 5000):
+        assert server.ask(f"/sessions/{session_id}").status == 404, session_id
+
+
+def test_a_personal_agents_session_is_there_for_the_holder_of_the_token_alone(server: Served) -> None:
+    assert server.ask("/sessions/of%20mine").status == 404
+    assert server.ask("/sessions/of%20mine", headers=BEARER).json["agent_id"] == "mine good"
+    assert server.ask("/sessions/of%20mine").status == 404
+    assert server.ask("/sessions/mixed").status == 404  # one of its traces is a personal agent's
+    assert server.ask("/sessions/mixed", headers=BEARER).status == 200
+    assert server.ask("/sessions/of%20nobody").status == 200
+
+
+# -- the OpenAPI document --
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
+def test_every_answer_is_one_that_the_openapi_document_declares(
+    server: Served, mode: schemathesis.GenerationMode
+) -> None:
+    """Requests as the document allows them, and as it does not: nothing undeclared, nothing accepted, never a 500."""
+    schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{server.port}/openapi.json")
+    asked = []
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        asked.append(operation.label)
+
+        @given(case=operation.as_strategy(generation_mode=mode))
+        @examples(max_examples=15)
+        def check(case: schemathesis.Case) -> None:
+            assert case.call_and_validate().status_code < 500
+
+        if mode is schemathesis.GenerationMode.POSITIVE or operation.query:  # any text may be an id
+            check()
+    assert len(asked) == 16
+
+
+def test_the_openapi_document_has_every_path_and_the_page_needs_nothing_from_elsewhere(server: Served) -> None:
+    document = server.ask("/openapi.json").json
+    assert set(document["paths"]) == {
+        "/.well-known/agent-health", "/agents/{agent_id}/.well-known/agent-health", "/agents", "/agents/{agent_id}",
+        "/models", "/models/best", "/sessions/{session_id}", "/status",
+    }  # fmt: skip
+    page = server.ask("/docs").body.decode()
+    assert all(path.replace("{", "{") in page for path in document["paths"])
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "<script" not in page
