@@ -268,6 +268,14 @@ def test_last_healthy_is_the_end_of_the_latest_healthy_window(tmp_path: Path) ->
     }  # fmt: skip
 
 
+def test_an_agent_that_returns_after_the_look_back_is_remembered(tmp_path: Path) -> None:
+    """Hour 11 knows other agents but not this one, so hour 12 has to look further back for it."""
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
+    states(project, up_and_down(), hours_from(START, 12))
+    project.materialise(HourRange.of(START + 12 * HOUR), only=STEPS)
+    assert told_last_healthy(project)[12] == 4
+
+
 def test_only_hours_that_are_materialised_count_for_last_healthy(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
     states(project, up_and_down(), hours_from(START + 2 * HOUR, 2))
