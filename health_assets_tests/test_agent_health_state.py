@@ -13,8 +13,6 @@ import pyarrow as pa
 import pytest
 import reference
 import reference_agent_health_state as state_reference
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from logs_made import AGENTS, START, Record, cut_into_files, execution, line, random_lines, random_targets
 from projects import REPOSITORY, Project, Row, assert_same_tables, hours_from
 
@@ -244,12 +242,13 @@ FAILING_HOURS = (2, 3, 5, 6, 12)
 
 
 def up_and_down() -> list[Record]:
-    """An agent that is healthy and unhealthy by turns, and unknown to anyone from hour 9 to 11."""
-    return [
+    """An agent that is healthy and unhealthy by turns and not known from hour 8 to 11, beside one that always is."""
+    own = [
         record
         for hour in (*HEALTHY_HOURS, *FAILING_HOURS)
         for record in runs("a", START + hour * HOUR, 10, 0 if hour in HEALTHY_HOURS else 10)
     ]
+    return own + [execution(f"steady {hour}", "steady", START + hour * HOUR) for hour in range(15)]
 
 
 def told_last_healthy(project: Project) -> dict[int, int | None]:
@@ -257,6 +256,7 @@ def told_last_healthy(project: Project) -> dict[int, int | None]:
     return {
         (row["hour"] - START) // HOUR: row["last_healthy_at"] and (row["last_healthy_at"] - START) // HOUR - 1
         for row in project.rows("agent_health_state")
+        if row["agent_id"] == "a"
     }
 
 
@@ -268,15 +268,22 @@ def test_last_healthy_is_the_end_of_the_latest_healthy_window(tmp_path: Path) ->
     }  # fmt: skip
 
 
+def test_an_agent_that_returns_after_the_look_back_is_remembered(tmp_path: Path) -> None:
+    """Hour 11 knows other agents but not this one, so hour 12 has to look further back for it."""
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
+    states(project, up_and_down(), hours_from(START, 12))
+    project.materialise(HourRange.of(START + 12 * HOUR), only=STEPS)
+    assert told_last_healthy(project)[12] == 4
+
+
 def test_only_hours_that_are_materialised_count_for_last_healthy(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
     states(project, up_and_down(), hours_from(START + 2 * HOUR, 2))
     assert told_last_healthy(project) == {2: None, 3: None}
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_last_healthy_is_the_same_in_whatever_order_hours_are_materialised(tmp_path: Path, seed: int) -> None:
-    random = Random(seed)
+def test_last_healthy_is_the_same_in_whatever_order_hours_are_materialised(tmp_path: Path) -> None:
+    random = Random(1)
     hours = hours_from(START, 15)
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
     project.write_log("a.jsonl", [line(record) for record in up_and_down()])
@@ -326,7 +333,7 @@ def random_project(folder: Path, seed: int, window_hours: int, lookback_hours: i
     return project
 
 
-@pytest.mark.parametrize(("seed", "window_hours", "lookback_hours"), [(1, 24, 168), (2, 3, 7), (3, 1, 1), (4, 6, 6)])
+@pytest.mark.parametrize(("seed", "window_hours", "lookback_hours"), [(1, 24, 168), (2, 3, 7), (3, 1, 1)])
 def test_every_state_of_random_logs_equals_the_reference(
     tmp_path: Path, seed: int, window_hours: int, lookback_hours: int
 ) -> None:
@@ -341,7 +348,7 @@ def test_every_state_of_random_logs_equals_the_reference(
 
 def test_an_hour_alone_has_the_rows_of_the_range_and_any_order_ends_like_a_clean_rebuild(tmp_path: Path) -> None:
     project = random_project(tmp_path, 5, 4, 9, lines=400)
-    asked = hours_from(START + 9 * HOUR, 8)
+    asked = hours_from(START + 9 * HOUR, 5)
     whole = project.clean_rebuild(asked, "whole")
     for hour in Random(5).sample(list(asked), len(asked)):
         project.materialise(HourRange.of(hour), only=STEPS)
@@ -412,16 +419,17 @@ def test_runtimes_beyond_all_buckets_fall_into_the_last_one() -> None:
     assert [bucket for bucket, _ in buckets_of([10**18, 9 * 10**18])] == [LAST_BUCKET, LAST_BUCKET]
 
 
-@given(st.lists(st.integers(0, LAST_BUCKET), min_size=1, max_size=200), st.data())
-@settings(max_examples=60)
-def test_the_kth_smallest_of_any_stretch_is_that_of_the_sorted_stretch(numbers: list[int], data: st.DataObject) -> None:
-    place = st.integers(0, len(numbers))
-    edges = data.draw(st.lists(st.tuples(place, place).map(sorted).filter(lambda e: e[0] < e[1]), min_size=1))
-    starts, ends = (np.array(side) for side in zip(*edges, strict=True))
-    ranks = np.array([data.draw(st.integers(1, int(end - start))) for start, end in zip(starts, ends, strict=True)])
-    (found,) = kth_smallest(np.array(numbers, np.int16), starts, ends, [ranks], 11)
-    expected = [sorted(numbers[s:e])[rank - 1] for s, e, rank in zip(starts, ends, ranks, strict=True)]
-    assert found.tolist() == expected
+@pytest.mark.parametrize("count", [1, 2, 17, 300])
+def test_the_kth_smallest_of_any_stretch_is_that_of_the_sorted_stretch(count: int) -> None:
+    random = Random(count)
+    for greatest in (0, 3, LAST_BUCKET):
+        numbers = [random.randint(0, greatest) for _ in range(count)]
+        edges = [sorted(random.sample(range(count + 1), 2)) for _ in range(100)]
+        ranks = [random.randint(1, end - start) for start, end in edges]
+        starts, ends = (np.array(side) for side in zip(*edges, strict=True))
+        (found,) = kth_smallest(np.array(numbers, np.int16), starts, ends, [np.array(ranks)], 11)
+        by_hand = [sorted(numbers[start:end])[rank - 1] for (start, end), rank in zip(edges, ranks, strict=True)]
+        assert found.tolist() == by_hand
 
 
 def test_one_hour_and_many_hours_read_the_same_ranks_for_every_number_of_samples() -> None:
@@ -453,7 +461,7 @@ def test_groups_of_agents_do_not_show_in_the_ranks(monkeypatch: pytest.MonkeyPat
     parts = pa.Table.from_pylist(rows, pa.schema(kinds))
     hours = hours_from(START + 3 * HOUR, 9)
     whole = sliding_window_buckets(parts, hours, 4)
-    monkeypatch.setattr("health_assets.scoring.window_latencies.BUCKETS_AT_ONCE", 10)
+    monkeypatch.setattr("health_assets.scoring.window_latencies.VALUES_AT_ONCE", 20)
     assert sliding_window_buckets(parts, hours, 4).equals(whole)
     for row in whole.to_pylist():
         window = [

@@ -7,6 +7,8 @@ One hour is an aggregation by the database. Many hours overlap in all but one ho
 from one array per group of agents (`range_ranks`) instead of being concatenated once for every hour.
 """
 
+from datetime import datetime
+
 import ibis
 import ibis.expr.datatypes as dt
 import numpy as np
@@ -14,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from ibis import ir
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.hours import HourRange
 from health_assets.scoring.latency_buckets import LAST_BUCKET
 from health_assets.scoring.range_ranks import Integers, kth_smallest
 
 PERCENTS = {"p50_bucket": 50, "p99_bucket": 99}
-BUCKETS_AT_ONCE = 2_000_000
+VALUES_AT_ONCE = 2_000_000
 
 
 def window_buckets(parts: ir.Table, hours: HourRange) -> ir.Table:
@@ -59,35 +61,41 @@ def sliding_window_buckets(parts: pa.Table, hours: HourRange, window_hours: int)
     agents = pc.dictionary_encode(parts["agent_id"].combine_chunks())
     lists = parts["latency_buckets"].combine_chunks()
     offsets, buckets = lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False)
-    # a part's place on a line on which every agent has a stretch of as many places as there are hours
-    first_us = int(hours.extended_back(window_hours - 1).start.timestamp()) * 10**6
-    hour_us = int(HOUR.total_seconds()) * 10**6
+    # each agent has a stretch of places, one an hour; a part is at the place of its agent and hour
     stretch = len(hours) + window_hours - 1
-    hour_places = (parts["hour"].combine_chunks().cast(pa.int64()).to_numpy() - first_us) // hour_us
-    places = agents.indices.to_numpy().astype(np.int64) * stretch + hour_places
+    span_start = hours.extended_back(window_hours - 1).start
+    places = agents.indices.to_numpy().astype(np.int64) * stretch + _hours_since(span_start, parts["hour"])
+    first_buckets = offsets[np.searchsorted(places, np.arange(len(agents.dictionary) + 1) * stretch)]
     results = []
-    for group in _groups_of_agents(offsets[np.searchsorted(places, np.arange(len(agents.dictionary) + 1) * stretch)]):
+    for group in _groups_of_agents(first_buckets, len(hours)):
         agent, hour = (array.ravel() for array in np.meshgrid(group, np.arange(len(hours)), indexing="ij"))
         window = agent * stretch + hour
         starts, ends = (offsets[np.searchsorted(places, edge)] for edge in (window, window + window_hours))
         results.append(_of_group(buckets, starts, ends, agent, hour))
     agent, hour, *found = (np.concatenate(arrays) for arrays in zip(*results, strict=True))
-    starts_us = int(hours.start.timestamp()) * 10**6 + hour * hour_us
-    columns = [pa.array(starts_us).cast(_RESULT.field("hour").type), agents.dictionary.take(pa.array(agent)), *found]
-    return pa.table(columns, _RESULT)
+    hour_starts = pa.array(list(hours), _RESULT.field("hour").type)
+    return pa.table([hour_starts.take(pa.array(hour)), agents.dictionary.take(pa.array(agent)), *found], _RESULT)
 
 
 _RESULT = pa.schema({"hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), **dict.fromkeys(PERCENTS, pa.int16())})
 
 
-def _groups_of_agents(edges: Integers) -> list[Integers]:
-    """Numbers of agents, in groups with about `BUCKETS_AT_ONCE` buckets, so that memory stays small.
+def _hours_since(start: datetime, hours: pa.ChunkedArray) -> Integers:
+    start_us = int(start.timestamp()) * 10**6
+    return (hours.combine_chunks().cast(pa.int64()).to_numpy() - start_us) // (3600 * 10**6)
+
+
+def _groups_of_agents(first_buckets: Integers, hour_count: int) -> list[Integers]:
+    """Numbers of agents, in groups with no more than about `VALUES_AT_ONCE` buckets and windows, to keep memory small.
 
     Args:
-        edges: where each agent's buckets start, and where those of the last one end.
+        first_buckets: where each agent's buckets start, and where those of the last one end.
+        hour_count: windows of each agent.
     """
-    cuts = np.searchsorted(edges[1:], np.arange(BUCKETS_AT_ONCE, edges[-1], BUCKETS_AT_ONCE))
-    return [group for group in np.split(np.arange(len(edges) - 1), np.unique(cuts)) if len(group)]
+    agents = np.arange(len(first_buckets) - 1)
+    values = first_buckets[1:] - first_buckets[0] + (agents + 1) * hour_count
+    cuts = np.searchsorted(values, np.arange(VALUES_AT_ONCE, values[-1], VALUES_AT_ONCE))
+    return [group for group in np.split(agents, np.unique(cuts)) if len(group)]
 
 
 def _of_group(buckets: Integers, starts: Integers, ends: Integers, agent: Integers, hour: Integers) -> list[Integers]:
