@@ -1,11 +1,13 @@
 """The server's end of a reader: start the process, ask it, and give it up when it does not answer in time."""
 
 import json
-import select
+import os
+import selectors
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -73,10 +75,10 @@ class Reader:
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
 
     def __enter__(self) -> "Reader":
         return self
@@ -98,20 +100,18 @@ class Reader:
 
     def _exchange(self, process: subprocess.Popen[bytes], request: bytes, timeout_s: float) -> bytes:
         assert process.stdin is not None and process.stdout is not None
-        line = b""
-        try:
+        line, deadline = b"", time.monotonic() + timeout_s
+        # a selector, since `select` fails among a thousand connections
+        with suppress(OSError), selectors.DefaultSelector() as replies:
             process.stdin.write(request)
             process.stdin.flush()
-            deadline = time.monotonic() + timeout_s
+            replies.register(process.stdout, selectors.EVENT_READ)
             # a reply may come in pieces, so that only the whole line counts
-            while not line.endswith(b"\n"):
-                ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-                piece = process.stdout.read1(1 << 20) if ready else b""  # type: ignore[attr-defined]
+            while not line.endswith(b"\n") and replies.select(max(0.0, deadline - time.monotonic())):
+                piece = os.read(process.stdout.fileno(), 1 << 20)
                 if not piece:
                     break
                 line += piece
-        except OSError:
-            line = b""
         if not line.endswith(b"\n"):
             self.close()
             raise ReaderError(UNREADABLE, f"reading the warehouse was given up: no answer within {timeout_s:g} s")

@@ -26,7 +26,8 @@ class LimitedProtocol(HttpToolsProtocol):
         # a connection beyond the limit is refused when it is made, not when it has sent a request
         self._most_connections, self.limit_concurrency = self.limit_concurrency, None
         self._timer: asyncio.TimerHandle | None = None
-        self._head_bytes = 0
+        self._head_bytes = self._open_bytes = 0  # in lines that are whole, and as they arrive
+        self._has_begun = False
         self._is_head_open = True
         self._refusal = NOT_HTTP
 
@@ -45,16 +46,19 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; of a head that is still open, count it."""
+        self._has_begun = False
         super().data_received(data)
-        if self._is_head_open and not self.transport.is_closing():
-            self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEAD_BYTES:
+        # what came together with the first byte of a head may belong to the requests before it
+        if self._is_head_open and not self._has_begun:
+            self._open_bytes += len(data)
+            if self._open_bytes > MOST_HEAD_BYTES:
                 self._refuse(*LARGE_HEAD)
 
     def on_message_begin(self) -> None:
         """The first byte of a request has come."""
         super().on_message_begin()
-        self._head_bytes = 0
+        self._head_bytes = self._open_bytes = 0
+        self._has_begun = True
         self._expect_head()
 
     def on_url(self, url: bytes) -> None:
