@@ -39,7 +39,7 @@ from health_assets.quality.suites import SUITES
 WINDOW_HOURS = 3
 LOOKBACK_HOURS = 6
 BUILT = HourRange(NOON - 24 * HOUR, NOON)
-HEALTH_TABLES = ("health_components", "agent_health", "system_health")
+HEALTH_TABLES = ("health_components", "agent_health", "system_health", "task_consistency", "agent_reliability")
 LOG = logging.getLogger("tests")
 
 
