@@ -32,7 +32,8 @@ MOST_RETRIES = 2
 MOST_FAILURES_IN_A_ROW = 5
 """So many runs without a verdict one after another end the work: something is wrong with the endpoint."""
 MOST_SENT_CHARACTERS = 20_000
-MOST_FIELD_CHARACTERS = 2_000
+MOST_FIELD_CHARACTERS = 1_000
+"""Of task, error and each action; even where JSON takes six characters for one, task and error alone fit."""
 REFUSED = (401, 403, 404)
 """The next request would fare no better."""
 
@@ -196,7 +197,7 @@ class Judge:
             raise NoVerdict(f"HTTP {error.status_code}", ends_work=error.status_code in REFUSED) from error
 
 
-def judge_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
+def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
     """The unjudged evaluation runs that are due, at most `judge_max_runs`, and how many there are.
 
     Which come first changes from hour to hour, so that runs for which there is never a verdict do not hold up others.

@@ -26,6 +26,7 @@ from health_assets.settings import Settings
 ASSETS = (
     "raw_logs", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
     "rejected_records", "health_components", "agent_health", "system_health", "state_components", "agent_health_state",
+    "model_components", "model_health", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
@@ -42,7 +43,7 @@ def execution(hour: datetime, name: str, *, agent: str = "ada", status: str = "s
     """An execution of 20 seconds that ended in `hour`."""
     ended = hour + timedelta(minutes=minute)
     return {
-        "type": "execution", "execution_id": name, "agent_id": agent, "status": status, "confidence": 0.9,
+        "type": "execution", "execution_id": name, "agent_id": agent, "status": status, "confidence": 0.9, "task_id": "t",
         "started_at": stamp(ended - timedelta(seconds=20)), "ended_at": stamp(ended), "sla_s": 30,
     }  # fmt: skip
 

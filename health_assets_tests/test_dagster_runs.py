@@ -34,13 +34,14 @@ from projects import SURVEY_TABLES
 import health_assets.definitions
 from health_assets.defs.build import FRESHNESS_JOB, JOB
 from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
 
 WINDOW_HOURS = 3
 LOOKBACK_HOURS = 6
 BUILT = HourRange(NOON - 24 * HOUR, NOON)
-HEALTH_TABLES = ("health_components", "agent_health", "system_health", "state_components", "agent_health_state")
+HEALTH_TABLES = tuple(DERIVED)
 LOG = logging.getLogger("tests")
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
-from health_assets.judge import Report, judge, judge_runs
+from health_assets.judge import Report, judge, unjudged_runs
 from health_assets.settings import Settings
 
 JOB = "judge_safety"
@@ -48,7 +48,7 @@ def judge_due_runs(pipeline: Pipeline, now: datetime) -> Report:
     """Find the runs, and judge them with the warehouse closed again."""
     with readable_failures():
         with pipeline.open().read() as session:
-            runs, found = judge_runs(session, pipeline.settings, now)
+            runs, found = unjudged_runs(session, pipeline.settings, now)
         report = judge(runs, pipeline.settings, now)
     report.found = found
     return report
