@@ -41,7 +41,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             record
             for agent in ("a", "b", "gone")
             for record in (
-                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1),
+                execution(f"e {place} {agent}", agent, at, session_id=f"s {agent}", signals={"coherence": 0.5, "confidence": 0.7},
+                          actions=["x"], api_calls=1),
                 trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
@@ -164,7 +165,7 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = hour + INTERVAL 1 HOUR", lesser)
             elif lesser == "hour":
                 yield _set(asset, check.name, f"{greater_one} = hour - INTERVAL 1 MICROSECOND", greater_one, *related)
-            elif lesser == "started_at":
+            elif lesser in ("started_at", "oldest_event_at"):
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)
@@ -176,6 +177,10 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("health_components", "executions"): "sums_agree_with_the_events",
         ("health_components", "triggers"): "sums_agree_with_the_events",
         ("raw_logs", "lines"): "every_line_is_accounted_for",
+        ("model_health", "success_count"): "windows_hold_calls",
+        ("model_health", "health_score"): "degraded_models_are_below_the_threshold",
+        ("session_scores", "traces_evaluated"): "only_sessions_without_signals_have_no_risk",
+        ("session_scores", "consistency_traces_evaluated"): "only_sessions_without_signals_have_no_risk",
     }
     direct = {
         other.name
@@ -189,8 +194,10 @@ def _counting(asset: str) -> frozenset[str]:
     counted = {
         "health_components": {"sums_agree_with_the_events"},
         "agent_health": {"windows_agree_with_the_components"},
+        "model_components": {"the_last_calls_are_there"},
+        "session_scores": {"every_session_of_the_hour_is_scored"},
     }
-    return frozenset(counted.get(asset, {"every_line_is_a_row"}))
+    return frozenset(counted.get(asset, {"every_line_is_a_row"} if asset in RECORD_TABLES else ()))
 
 
 def _breaks_by_hand() -> Iterator[Break]:
@@ -252,6 +259,19 @@ def _breaks_by_hand() -> Iterator[Break]:
     )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+    yield Break("model_components", "the_last_calls_are_there", ("DELETE FROM {asset} WHERE {row}",))
+    yield Break("model_components", "the_last_calls_are_there", ("DELETE FROM model_calls WHERE hour = TIMESTAMPTZ '{hit}'",))
+    below = "UPDATE {asset} SET is_degraded = true WHERE {row}"
+    yield Break("model_health", "degraded_models_are_below_the_threshold", (below,), 1, frozenset(), ("called_degraded",))
+    yield Break("model_health", "every_called_model_has_a_row", ("UPDATE {asset} SET model = 'other' WHERE {row}",))
+    for statement in ("success_count = 0", "success_count = window_calls + 1", "success_count = -1", "failure_count = -1"):
+        yield _set("model_health", "windows_hold_calls", statement, statement.split()[0])
+    yield Break("trace_risks", "every_execution_in_a_session_is_a_trace",
+                ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND trace_id LIKE 'e%'",))  # fmt: skip
+    for column in ("raw_risk", "raw_instability"):
+        yield Break("session_scores", "only_sessions_without_signals_have_no_risk",
+                    (f"UPDATE {{asset}} SET {column} = NULL WHERE {{row}}",))  # fmt: skip
+    yield Break("session_scores", "every_session_of_the_hour_is_scored", ("DELETE FROM {asset} WHERE {row}",))
 
 
 def all_breaks() -> list[Break]:

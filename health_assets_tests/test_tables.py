@@ -29,6 +29,12 @@ CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "operational_score health_score state long_running sla_breaches trigger_failures expected_success_rate "
     "expected_failures_per_hour expected_runtime_s",
     "system_health": "hour window_start window_end hours_covered health_score agents healthy degraded unhealthy inactive",
+    "model_health": "hour model health_score success_count failure_count p50_latency_ms p95_latency_ms is_degraded last_error",
+    "session_scores": "hour session_id agent_id total_traces traces_evaluated agent_reliability raw_risk mean_top_k_risk max_risk "
+    "flagged_traces agent_consistency raw_instability consistency_traces_evaluated reliability_passed consistency_passed "
+    "reliability_band consistency_band",
+    "trace_risks": "hour trace_id session_id confidence_risk loop_risk tool_risk coherence_risk step_risk situational_penalty "
+    "weighted_uncertainty",
     "expectation_results": "hour asset expectation success element_count unexpected_count severity",
 }
 COLUMNS = [(table, *column) for table in ALL_TABLES for column in describe(table)]
