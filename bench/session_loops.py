@@ -1,7 +1,7 @@
 """Session metrics of a million traces: source 5's formulas as plain Python loops, against the product's expressions.
 
-`python -m bench.session_loops` makes the traces, runs both by turns, checks that they agree on every session to 1e-9, and
-prints the ratio. Both start from the cleaned `executions` of one hour: the loops from rows that are already Python
+`python -m bench.session_loops` makes the traces, runs both by turns, checks that they agree on every session to 1e-9,
+and prints the ratio. Both start from the cleaned `executions` of one hour: the loops from rows that are already Python
 objects, the product from its table; neither writes. Signals are mostly good, as in the demo.
 """
 

@@ -67,7 +67,9 @@ def _trace(trace_id: str, about: list[Record]) -> Record:
 
 
 def _own_signals(execution: Record) -> dict[str, float]:
-    return {name: value for name, value in (execution.get("signals") or {}).items() if name in SIGNALS and value is not None}
+    return {
+        name: value for name, value in (execution.get("signals") or {}).items() if name in SIGNALS and value is not None
+    }
 
 
 def risks(signals: dict[str, float], settings: dict[str, Any]) -> Record:

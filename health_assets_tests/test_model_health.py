@@ -145,7 +145,9 @@ def random_calls(random: Random, count: int, hours: int) -> list[Record]:
             "agent_id": "a",
         }
         status = random.choice(["success", "failure"])
-        record = call(random.randrange(count) if number % 9 == 0 else number, at, model=random.choice("mno"), status=status)
+        record = call(
+            random.randrange(count) if number % 9 == 0 else number, at, model=random.choice("mno"), status=status
+        )
         records.append(record | {name: value for name, value in fields.items() if random.random() < 0.6})
     return records
 
@@ -168,7 +170,9 @@ def test_models_of_random_logs_equal_the_reference(
     assert set(columns_of("model_health")) - set(expected[0]) == compared_otherwise
 
 
-def test_late_calls_and_any_order_of_hours_give_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_calls_and_any_order_of_hours_give_the_same_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HEALTH_MODEL_WINDOW_CALLS", "8")
     random = Random(5)
     early, late = ([line(record) for record in random_calls(random, 60, 6)] for _ in range(2))

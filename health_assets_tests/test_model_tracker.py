@@ -232,7 +232,11 @@ def test_lines_of_several_processes_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_does_not_change_the_order(tmp_path: Path) -> None:
-    times = [datetime(2026, 6, 7, 12, tzinfo=UTC), datetime(2026, 6, 7, 11, tzinfo=UTC), datetime(2026, 6, 7, 13, tzinfo=UTC)]
+    times = [
+        datetime(2026, 6, 7, 12, tzinfo=UTC),
+        datetime(2026, 6, 7, 11, tzinfo=UTC),
+        datetime(2026, 6, 7, 13, tzinfo=UTC),
+    ]
     log = model_tracker._RawLog(tmp_path / "a.jsonl", None, iter(times).__next__)
     for error in "abc":
         log.append("m", model_tracker._Outcome(False, None, error), None)

@@ -18,6 +18,7 @@ from projects import Project, Row, assert_same_tables, hours_from
 from reference_session_scores import DEFAULTS
 from test_scores_equal_reference import assert_equal_rows
 
+from health_assets.defs.systems import session_scores as session_system
 from health_assets.hours import HOUR, HourRange
 from health_assets.scoring import session_scores as scoring
 from health_assets.scoring.session_scores import SETTINGS_USED, session_scores
@@ -239,7 +240,9 @@ def test_an_id_in_two_hours_is_one_trace_of_the_later_execution(project: Project
 
 def test_a_session_is_scored_over_the_look_back_alone(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", None, 1, 3)
-    records = [execution(f"e{n}", "a", START + n * HOUR, session_id="s", signals={"coherence": n / 10}) for n in range(6)]
+    records = [
+        execution(f"e{n}", "a", START + n * HOUR, session_id="s", signals={"coherence": n / 10}) for n in range(6)
+    ]
     scored(project, records, hours_from(START, 6))
     rows = sorted(project.rows("session_scores"), key=lambda row: row["hour"])
     assert [row["total_traces"] for row in rows] == [1, 2, 3, 3, 3, 3]
@@ -309,7 +312,8 @@ def random_project(folder: Path, seed: int, lookback_hours: int, count: int = 25
 
 
 @pytest.mark.parametrize(
-    ("seed", "lookback_hours", "first", "count"), [(1, 3, 0, 16), (2, 168, 0, 14), (3, 5, 6, 3), (4, 4, 9, 1), (5, 1, 2, 9)]
+    ("seed", "lookback_hours", "first", "count"),
+    [(1, 3, 0, 16), (2, 168, 0, 14), (3, 5, 6, 3), (4, 4, 9, 1), (5, 1, 2, 9)],
 )
 def test_traces_and_sessions_of_random_logs_equal_the_reference(
     tmp_path: Path, seed: int, lookback_hours: int, first: int, count: int
@@ -360,7 +364,7 @@ def test_the_formulas_equal_the_reference_for_any_signals_and_settings(
         for column, value in expected.items():
             if isinstance(value, float):
                 assert found[session_id][column] == pytest.approx(value, abs=1e-9), column
-            elif value is None or isinstance(value, int) and not isinstance(value, bool):
+            elif value is None or (isinstance(value, int) and not isinstance(value, bool)):
                 assert found[session_id][column] == value, column
 
 
@@ -388,6 +392,18 @@ def test_late_files_and_any_order_of_hours_give_the_same_tables_to_the_last_bit(
     assert_same_tables(project.tables(hours, TABLES), expected)
     for hour in (13, 3, 7):  # one by one: the plan for one hour is another than that for many
         project.materialise(HourRange.of(START + hour * HOUR), only=["session_scores", "trace_risks"])
+    assert_same_tables(project.tables(hours, TABLES), expected)
+
+
+def test_a_range_too_large_for_memory_is_scored_in_pieces_with_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = random_project(tmp_path, 13, 4, 150)
+    hours = hours_from(START, 14)
+    project.materialise(hours, only=STEPS)
+    expected = project.tables(hours, TABLES)
+    monkeypatch.setattr(session_system, "TRACES_AT_ONCE", 3 * len(project.rows("trace_risks")) + 1)  # 3 hours a piece
+    project.materialise(hours, only=["session_scores"])
     assert_same_tables(project.tables(hours, TABLES), expected)
 
 

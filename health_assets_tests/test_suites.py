@@ -260,11 +260,20 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
     yield Break("model_components", "the_last_calls_are_there", ("DELETE FROM {asset} WHERE {row}",))
-    yield Break("model_components", "the_last_calls_are_there", ("DELETE FROM model_calls WHERE hour = TIMESTAMPTZ '{hit}'",))
+    yield Break(
+        "model_components", "the_last_calls_are_there", ("DELETE FROM model_calls WHERE hour = TIMESTAMPTZ '{hit}'",)
+    )
     below = "UPDATE {asset} SET is_degraded = true WHERE {row}"
-    yield Break("model_health", "degraded_models_are_below_the_threshold", (below,), 1, frozenset(), ("called_degraded",))
+    yield Break(
+        "model_health", "degraded_models_are_below_the_threshold", (below,), 1, frozenset(), ("called_degraded",)
+    )
     yield Break("model_health", "every_called_model_has_a_row", ("UPDATE {asset} SET model = 'other' WHERE {row}",))
-    for statement in ("success_count = 0", "success_count = window_calls + 1", "success_count = -1", "failure_count = -1"):
+    for statement in (
+        "success_count = 0",
+        "success_count = window_calls + 1",
+        "success_count = -1",
+        "failure_count = -1",
+    ):
         yield _set("model_health", "windows_hold_calls", statement, statement.split()[0])
     yield Break("trace_risks", "every_execution_in_a_session_is_a_trace",
                 ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND trace_id LIKE 'e%'",))  # fmt: skip
