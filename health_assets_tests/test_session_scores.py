@@ -18,6 +18,7 @@ from projects import Project, Row, assert_same_tables, hours_from
 from reference_session_scores import DEFAULTS
 from test_scores_equal_reference import assert_equal_rows
 
+from health_assets.defs.systems import session_scores as session_system
 from health_assets.hours import HOUR, HourRange
 from health_assets.scoring import session_scores as scoring
 from health_assets.scoring.session_scores import SETTINGS_USED, session_scores
@@ -391,6 +392,18 @@ def test_late_files_and_any_order_of_hours_give_the_same_tables_to_the_last_bit(
     assert_same_tables(project.tables(hours, TABLES), expected)
     for hour in (13, 3, 7):  # one by one: the plan for one hour is another than that for many
         project.materialise(HourRange.of(START + hour * HOUR), only=["session_scores", "trace_risks"])
+    assert_same_tables(project.tables(hours, TABLES), expected)
+
+
+def test_a_range_too_large_for_memory_is_scored_in_pieces_with_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = random_project(tmp_path, 13, 4, 150)
+    hours = hours_from(START, 14)
+    project.materialise(hours, only=STEPS)
+    expected = project.tables(hours, TABLES)
+    monkeypatch.setattr(session_system, "TRACES_AT_ONCE", 3 * len(project.rows("trace_risks")) + 1)  # 3 hours a piece
+    project.materialise(hours, only=["session_scores"])
     assert_same_tables(project.tables(hours, TABLES), expected)
 
 

@@ -43,7 +43,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             record
             for agent in ("a", "b", "gone")
             for record in (
-                execution(f"e {place} {agent}", agent, at, signals={"coherence": 0.5}, actions=["x"], api_calls=1, task_id="t"),
+                execution(f"e {place} {agent}", agent, at, session_id=f"s {agent}", signals={"coherence": 0.5, "confidence": 0.7},
+                          actions=["x"], api_calls=1, task_id="t"),
                 trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
@@ -179,7 +180,7 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "latency_p50_ms":
                 yield _set(asset, check.name, "latency_p50_ms = 2, latency_p99_ms = 1", lesser, *related)
-            elif lesser == "started_at":
+            elif lesser in ("started_at", "oldest_event_at"):
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)
@@ -207,6 +208,10 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
         ("agent_probes", "status"): {"only_valid_answers_have_a_status"},
         ("survey_summary", "responsive"): {"every_probe_is_counted_once"},
+        ("model_health", "success_count"): {"windows_hold_calls"},
+        ("model_health", "health_score"): {"degraded_models_are_below_the_threshold"},
+        ("session_scores", "traces_evaluated"): {"only_sessions_without_signals_have_no_risk"},
+        ("session_scores", "consistency_traces_evaluated"): {"only_sessions_without_signals_have_no_risk"},
     }  # fmt: skip
     direct = {
         other.name
@@ -226,8 +231,10 @@ def _counting(asset: str) -> frozenset[str]:
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
         "agent_probes": set(),
         "survey_summary": {"every_probe_is_counted_once"},
+        "model_components": {"the_last_calls_are_there"},
+        "session_scores": {"every_session_of_the_hour_is_scored"},
     }
-    return frozenset(counted.get(asset, {"every_line_is_a_row"}))
+    return frozenset(counted.get(asset, {"every_line_is_a_row"} if asset in RECORD_TABLES else ()))
 
 
 def _breaks_by_hand() -> Iterator[Break]:
@@ -292,6 +299,7 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield from _breaks_of_states()
     yield from _breaks_of_reliability()
     yield from _breaks_of_the_survey()
+    yield from _breaks_of_models_and_sessions()
 
 
 def _breaks_of_states() -> Iterator[Break]:
@@ -359,6 +367,31 @@ def _breaks_of_the_survey() -> Iterator[Break]:
         "every_probe_is_counted_once",
         ("DELETE FROM agent_probes WHERE url LIKE '%/b' AND hour = TIMESTAMPTZ '{hit}'",),
     )
+
+
+def _breaks_of_models_and_sessions() -> Iterator[Break]:
+    yield Break("model_components", "the_last_calls_are_there", ("DELETE FROM {asset} WHERE {row}",))
+    yield Break(
+        "model_components", "the_last_calls_are_there", ("DELETE FROM model_calls WHERE hour = TIMESTAMPTZ '{hit}'",)
+    )
+    below = "UPDATE {asset} SET is_degraded = true WHERE {row}"
+    yield Break(
+        "model_health", "degraded_models_are_below_the_threshold", (below,), 1, frozenset(), ("called_degraded",)
+    )
+    yield Break("model_health", "every_called_model_has_a_row", ("UPDATE {asset} SET model = 'other' WHERE {row}",))
+    for statement in (
+        "success_count = 0",
+        "success_count = window_calls + 1",
+        "success_count = -1",
+        "failure_count = -1",
+    ):
+        yield _set("model_health", "windows_hold_calls", statement, statement.split()[0])
+    yield Break("trace_risks", "every_execution_in_a_session_is_a_trace",
+                ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND trace_id LIKE 'e%'",))  # fmt: skip
+    for column in ("raw_risk", "raw_instability"):
+        yield Break("session_scores", "only_sessions_without_signals_have_no_risk",
+                    (f"UPDATE {{asset}} SET {column} = NULL WHERE {{row}}",))  # fmt: skip
+    yield Break("session_scores", "every_session_of_the_hour_is_scored", ("DELETE FROM {asset} WHERE {row}",))
 
 
 def all_breaks() -> list[Break]:

@@ -37,6 +37,12 @@ CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "outcome_agreement",
     "task_consistency": "hour window_start window_end hours_covered agent_id task_id c_out c_traj_d c_traj_s c_conf c_res "
     "outcome_agreement",
+    "model_health": "hour model health_score success_count failure_count p50_latency_ms p95_latency_ms is_degraded last_error",
+    "session_scores": "hour session_id agent_id total_traces traces_evaluated agent_reliability raw_risk mean_top_k_risk max_risk "
+    "flagged_traces agent_consistency raw_instability consistency_traces_evaluated reliability_passed consistency_passed "
+    "reliability_band consistency_band",
+    "trace_risks": "hour trace_id session_id confidence_risk loop_risk tool_risk coherence_risk step_risk situational_penalty "
+    "weighted_uncertainty",
     "expectation_results": "hour asset expectation success element_count unexpected_count severity",
 }
 COLUMNS = [(table, *column) for table in ALL_TABLES for column in describe(table)]

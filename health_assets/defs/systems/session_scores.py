@@ -1,11 +1,17 @@
 """Session scores (source 5): risks of traces, and reliability and consistency of sessions."""
 
+from dataclasses import replace
+
 import ibis
 from ibis import ir
 
 from health_assets.defs.derived import Derived, Inputs
+from health_assets.hours import HOUR, HourRange
 from health_assets.scoring.session_scores import session_scores
 from health_assets.scoring.trace_risks import trace_risks
+
+TRACES_AT_ONCE = 10_000_000
+"""Traces, each counted once an hour, that one statement may sum up within the default memory limit."""
 
 
 def _traces(inputs: Inputs) -> ir.Table:
@@ -15,11 +21,27 @@ def _traces(inputs: Inputs) -> ir.Table:
 
 
 def _sessions(inputs: Inputs) -> ir.Table:
+    pieces = _pieces(inputs)
+    if len(pieces) == 1:
+        return _scored(inputs)
+    return ibis.union(*(inputs.session.kept(_scored(replace(inputs, hours=piece)))[0] for piece in pieces))
+
+
+def _scored(inputs: Inputs) -> ir.Table:
     back = inputs.settings.lookback_hours
     versions, executions, signals = (
         inputs.table(name, back_hours=back) for name in ("trace_risks", "executions", "signals")
     )
     return session_scores(versions, executions, signals, inputs.hours, inputs.settings)
+
+
+def _pieces(inputs: Inputs) -> list[HourRange]:
+    """The hours in pieces that fit into memory: a trace counts once in each hour in which its session is touched."""
+    traces = inputs.session.count(inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours))
+    length = max(1, TRACES_AT_ONCE // max(1, traces))
+    starts = range(0, len(inputs.hours), length)
+    first, end = inputs.hours.start, inputs.hours.end
+    return [HourRange(first + start * HOUR, min(first + (start + length) * HOUR, end)) for start in starts]
 
 
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
