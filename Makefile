@@ -14,11 +14,13 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 ## bench: make benchmark data and print the table of ratios
 bench: $(STAMP)
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.session_loops
+	$(BIN)/python -m bench.endpoint
 
 ## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000
 dev: $(STAMP)

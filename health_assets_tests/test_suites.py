@@ -198,7 +198,9 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_health_state", "status"): {
             "few_samples_are_unknown", "statuses_agree_with_the_ratios", "who_is_healthy_was_so_last_now",
         },
-        ("agent_health_state", "response_ratio"): {"ratios_add_up_to_1", *measures},
+        ("agent_health_state", "response_ratio"): {
+            "ratios_add_up_to_1", "statuses_agree_with_the_ratios", *measures,
+        },
         ("agent_health_state", "error_ratio"): {"ratios_add_up_to_1", *measures},
         ("agent_health_state", "latency_p50_ms"): measures,
         ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
