@@ -15,7 +15,7 @@ from surveys_made import made_probe
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
 from health_assets.quality import evaluation
-from health_assets.quality.batches import Source
+from health_assets.quality.batches.common import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
 from health_assets.quality.suites import SUITES

@@ -11,7 +11,7 @@ from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import POOL
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.planning import newest_finished_hour
-from health_assets.quality.batches import Source
+from health_assets.quality.batches.common import Source
 from health_assets.quality.evaluation import CheckResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite
 from health_assets.quality.suites import SUITES

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.quality.batches import Source
+from health_assets.quality.batches.common import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.warehouse.store import Session
 

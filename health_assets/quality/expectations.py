@@ -140,10 +140,10 @@ class Check:
 
 
 RowsMaker = Callable[[Any], ir.Table]
-"""Makes rows, an expression with `hour`, from a `quality.batches.Source`."""
+"""Makes rows, an expression with `hour`, from a `quality.batches.common.Source`."""
 
 HoursMaker = Callable[[Any], pd.DataFrame]
-"""Makes facts by hour, a small frame with `hour`, from a `quality.batches.Source`."""
+"""Makes facts by hour, a small frame with `hour`, from a `quality.batches.common.Source`."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What must be true of the Agent Health Model's tables."""
 
-from health_assets.quality import batches
+from health_assets.quality.batches import agent_health_model as batches
+from health_assets.quality.batches import common
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 from health_assets.scoring.health_components import SUMS
@@ -21,7 +22,7 @@ HEALTH_COMPONENTS = Suite(
             *equal("summed_executions", "counted_executions"), *equal("summed_triggers", "counted_triggers"),
         ], batch="hours"),
     ],
-    {"rows": batches.rows},
+    {"rows": common.rows},
     batches.hours_of_components,
 )  # fmt: skip
 
@@ -60,7 +61,7 @@ SYSTEM_HEALTH = Suite(
             batch="hours",
         ),
     ],
-    {"rows": batches.rows},
+    {"rows": common.rows},
     batches.hours_of_fleet,
 )
 

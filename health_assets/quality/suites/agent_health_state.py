@@ -1,6 +1,6 @@
 """What must be true of the Agent Health State's tables."""
 
-from health_assets.quality import batches
+from health_assets.quality.batches import agent_health_state as batches
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 from health_assets.scoring.agent_health_state import STATUSES, TRENDS

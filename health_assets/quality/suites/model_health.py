@@ -1,6 +1,7 @@
 """What must be true of the tables of model health."""
 
-from health_assets.quality import batches
+from health_assets.quality.batches import common
+from health_assets.quality.batches import model_health as batches
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, unique
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 
@@ -13,7 +14,7 @@ MODEL_COMPONENTS = Suite(
         Check("latencies_are_not_negative", between(0, None, "latency_ms")),
         Check("the_last_calls_are_there", equal("kept_calls", "last_calls"), batch="hours"),
     ],
-    {"rows": batches.rows},
+    {"rows": common.rows},
     batches.hours_of_last_calls,
 )
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from health_assets.quality import batches
+from health_assets.quality.batches import common
+from health_assets.quality.batches import records as batches
 from health_assets.quality.expectations import (
     Check,
     RowsMaker,
@@ -23,7 +24,7 @@ OF_EVERY_RECORD_TABLE = (*OF_EVERY_TABLE, Check("every_line_is_a_row", equal("ro
 def _record_suite(asset: str, event_time: str, checks: Sequence[Check] = (), *, key: str | None = None) -> Suite:
     within = Check("times_are_within_their_hour", [*at_least(event_time, "hour"), *greater("next_hour", event_time)])
     own = [*OF_EVERY_RECORD_TABLE, within, *checks]
-    made: dict[str, RowsMaker] = {"rows": batches.rows}
+    made: dict[str, RowsMaker] = {"rows": common.rows}
     if key:
         own += [
             Check(f"{key}_is_unique_within_the_hour", unique("hour", key)),
@@ -42,8 +43,8 @@ RAW_LOGS = Suite(
         Check("every_line_is_accounted_for", equal("lines_counted", "lines_read"), batch="files"),
         Check("counts_are_possible", [*between(0, None, "lines", "superseded"), *at_least("lines", "superseded")]),
     ],
-    {"rows": batches.rows, "files": batches.files},
-    batches.hours,
+    {"rows": common.rows, "files": batches.files},
+    common.hours,
 )
 
 EXECUTIONS = _record_suite(
@@ -97,7 +98,7 @@ REJECTED_RECORDS = Suite(
         *OF_EVERY_RECORD_TABLE,
         Check("few_lines_are_rejected", between(0, MOST_REJECTED_SHARE, "rejected_share"), "warn", batch="hours"),
     ],
-    {"rows": batches.rows},
+    {"rows": common.rows},
     batches.hours_of_rejections,
 )
 

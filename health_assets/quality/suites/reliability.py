@@ -1,6 +1,6 @@
 """What must be true of the reliability evaluation's tables."""
 
-from health_assets.quality import batches
+from health_assets.quality.batches import reliability as batches
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 from health_assets.scoring.reliability.consistency import AVERAGED, LEAST_RUNS, RESOURCES

@@ -1,6 +1,7 @@
 """What must be true of the tables of session scores."""
 
-from health_assets.quality import batches
+from health_assets.quality.batches import common
+from health_assets.quality.batches import session_scores as batches
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 from health_assets.scoring.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
@@ -28,7 +29,7 @@ TRACE_RISKS = Suite(
         ),
         Check("every_execution_in_a_session_is_a_trace", at_least("traces", "executions_in_sessions"), batch="hours"),
     ],
-    {"rows": batches.rows},
+    {"rows": common.rows},
     batches.hours_of_traces,
 )
 

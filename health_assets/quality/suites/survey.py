@@ -2,7 +2,8 @@
 
 from health_assets.consumer.document import STATUSES
 from health_assets.consumer.fetching import OUTCOMES
-from health_assets.quality import batches
+from health_assets.quality.batches import common
+from health_assets.quality.batches import survey as batches
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 
@@ -19,7 +20,7 @@ AGENT_PROBES = Suite(
         Check("only_other_answers_have_an_error", equal("has_error", "is_not_valid")),
     ],
     {"rows": batches.probes},
-    batches.hours,
+    common.hours,
 )
 
 SURVEY_SUMMARY = Suite(
@@ -38,7 +39,7 @@ SURVEY_SUMMARY = Suite(
             batch="hours",
         ),
     ],
-    {"rows": batches.rows},
+    {"rows": common.rows},
     batches.hours_of_survey,
 )  # fmt: skip
 

@@ -1,0 +1,39 @@
+"""Batches of the Agent Health Model."""
+
+import ibis
+import pandas as pd
+from ibis import ir
+
+from health_assets.quality.batches.common import Source, hours, hours_with_windows, rows, with_facts
+
+
+def scored_agents(source: Source) -> ir.Table:
+    """Rows of `agent_health`, with whether there is a score, whether there should be, and the window's full length."""
+    own = rows(source)
+    return own.mutate(
+        has_score=own.health_score.notnull().cast("int64"),
+        is_active=(own.n > 0).cast("int64"),
+        window_hours=ibis.literal(source.settings.window_hours),
+    )
+
+
+def hours_of_components(source: Source) -> pd.DataFrame:
+    """`hours`, with sums over the components and counts of the events that they were made from."""
+    sums = source.by_hour("SELECT hour, sum(executions)::BIGINT, sum(triggers)::BIGINT FROM health_components")
+    frame = with_facts(hours(source), ["summed_executions", "summed_triggers"], sums)
+    for name, table in (("counted_executions", "executions"), ("counted_triggers", "trigger_events")):
+        frame = with_facts(frame, [name], source.by_hour(f"SELECT hour, count(*) FROM {table}"))
+    return frame
+
+
+def hours_of_windows(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions of all agents' windows, and those of the hours that the windows are made of."""
+    return hours_with_windows(source, "n")
+
+
+def hours_of_fleet(source: Source) -> pd.DataFrame:
+    """`hours`, with the rows and the agents of `system_health`, the sum over its states, and rows of `agent_health`."""
+    states = "sum(healthy + degraded + unhealthy + inactive)::BIGINT"
+    own = source.by_hour(f"SELECT hour, count(*), sum(agents)::BIGINT, {states} FROM system_health")
+    frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states"], own)
+    return with_facts(frame, ["agent_rows"], source.by_hour("SELECT hour, count(*) FROM agent_health"))

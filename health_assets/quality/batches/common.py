@@ -1,0 +1,94 @@
+"""What every asset's batches are made of: their source, its rows, and facts by hour."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import ibis
+import pandas as pd
+from ibis import ir
+
+from health_assets.hours import HourRange
+from health_assets.settings import Settings
+from health_assets.targets import Targets
+from health_assets.warehouse.store import Session
+from health_assets.warehouse.tables import describe
+
+_DUCKDB_TYPES = {"DOUBLE PRECISION": "DOUBLE"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them."""
+
+    asset: str
+    session: Session
+    hours: HourRange
+    targets: Targets
+    settings: Settings
+
+    def rows(self) -> ir.Table:
+        """The asset's rows for the hours checked."""
+        return self.session.hours_of(self.asset, self.hours)
+
+    def by_hour(
+        self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None
+    ) -> dict[datetime, tuple]:
+        """Values by hour: the rows of `select` (which starts with the hour) for the hours checked or given."""
+        span = hours or self.hours
+        sql = f"{select} WHERE hour >= ? AND hour < ? AND {condition} GROUP BY hour"
+        return {hour: tuple(values) for hour, *values in self.session.query(sql, [span.start, span.end, *parameters])}
+
+
+def rows(source: Source) -> ir.Table:
+    """The asset's own rows, with how many and which required values are missing, and the end of their hour."""
+    own = source.rows()
+    required = [name for name, _, is_nullable, _ in describe(source.asset) if not is_nullable]
+    missing = {name: own[name].isnull() for name in required}
+    return own.mutate(
+        missing_values=sum((is_missing.cast("int64") for is_missing in missing.values()), ibis.literal(0)),
+        missing_columns=ibis.literal("").concat(
+            *(is_missing.ifelse(f"{name} ", "") for name, is_missing in missing.items())
+        ),
+        next_hour=own.hour + ibis.interval(hours=1),
+    )
+
+
+def hours(source: Source) -> pd.DataFrame:
+    """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
+    sql = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?"
+    actual = dict(source.session.query(sql, [source.asset]))
+    changed = [
+        name
+        for name, sql_type, _, _ in describe(source.asset)
+        if actual.get(name) != _DUCKDB_TYPES.get(sql_type, sql_type)
+    ]
+    return pd.DataFrame(
+        {"hour": list(source.hours), "columns_of_other_type": len(changed), "changed_columns": ", ".join(changed)}
+    )
+
+
+def with_facts(frame: pd.DataFrame, names: Sequence[str], values: dict[datetime, tuple]) -> pd.DataFrame:
+    """Add values by hour as columns; 0 in an hour that has none."""
+    none = (0,) * len(names)
+    columns = zip(*(values.get(hour, none) for hour in frame["hour"]), strict=True)
+    return frame.assign(**dict(zip(names, map(list, columns), strict=True)))
+
+
+def hours_with_windows(source: Source, count_column: str) -> pd.DataFrame:
+    """`hours`, with the executions of all agents' windows (`count_column`), and those of the windows' hours."""
+    exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
+    is_in = "IN" if source.targets.defaults.retired else "NOT IN"
+    condition = f"agent_id {is_in} (SELECT unnest(?))"
+    span = source.hours.extended_back(source.settings.window_hours - 1)
+    by_hour = source.by_hour(
+        "SELECT hour, sum(executions)::BIGINT FROM health_components", condition, [exceptions], span
+    )
+    executions = [by_hour.get(hour, (0,))[0] for hour in span]
+    length = source.settings.window_hours
+    frame = hours(source).assign(
+        executions_of_hours=[sum(executions[place : place + length]) for place in range(len(source.hours))]
+    )
+    in_windows = source.by_hour(f"SELECT hour, sum({count_column})::BIGINT FROM {source.asset}")
+    return with_facts(frame, ["executions_in_windows"], in_windows)
