@@ -19,13 +19,14 @@ from health_assets.defs.assets import all_assets
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hourly_partitions, hours_tags
 from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
 from health_assets.running import EVENT_STORAGE
 from health_assets.settings import Settings
 
 ASSETS = (
     "raw_logs", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
-    "rejected_records", "health_components", "agent_health", "system_health",
+    "rejected_records", *DERIVED,
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
@@ -57,7 +58,14 @@ def lines_of_hour(hour: datetime) -> list[dict]:
         execution(hour, f"e3-{key}", agent="cy", minute=50),
         {"type": "trigger", "trigger_id": f"t-{key}", "agent_id": "bob", "fired_at": at, "status": "failed"},
         {"type": "model_call", "call_id": f"c-{key}", "model": "m1", "ended_at": at, "status": "success"},
-        {"type": "signals", "execution_id": f"e1-{key}", "agent_id": "ada", "at": at, "coherence": 0.8},
+        {
+            "type": "signals",
+            "execution_id": f"e1-{key}",
+            "agent_id": "ada",
+            "at": at,
+            "coherence": 0.8,
+            "session_id": "s",
+        },
         {"type": "judgement", "execution_id": f"e1-{key}", "agent_id": "ada", "at": at, "violations": []},
         {"type": "agent_update", "agent_id": "dot", "at": at, "kind": "restart"},
     ]
