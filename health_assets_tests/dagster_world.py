@@ -44,6 +44,7 @@ def execution(hour: datetime, name: str, *, agent: str = "ada", status: str = "s
     ended = hour + timedelta(minutes=minute)
     return {
         "type": "execution", "execution_id": name, "agent_id": agent, "status": status, "confidence": 0.9, "task_id": "t",
+        "session_id": f"session of {agent}",
         "started_at": stamp(ended - timedelta(seconds=20)), "ended_at": stamp(ended), "sla_s": 30,
     }  # fmt: skip
 

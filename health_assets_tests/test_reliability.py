@@ -551,7 +551,7 @@ def test_the_report_shows_the_least_reliable_agents_and_the_least_consistent_tas
     project.write_log("a.jsonl", map(line, records))
     hours = hours_from(START, 2)
     project.materialise(hours, only=OWN_STEPS)
-    lines = shown(project, hours).splitlines()
+    lines = shown(project, hours).strip().splitlines()
     assert lines[0] == "Reliability evaluation at 2026-06-07 01:00 UTC: 2 agents, 4 runs, 2 repeated tasks in 24 h"
     words = [text.split() for text in lines]
     assert ["[red]fickle", "–", "0.50", "0.50", "–", "1.00", "0.50", "1", "2", "2"] in words

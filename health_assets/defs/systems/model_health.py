@@ -37,7 +37,7 @@ def _worst_models(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "model_components", ("model_calls",), _last_calls, "models with most failures", _failing_models,
+        "model_components", ("raw_logs", "model_calls"), _last_calls, "models with most failures", _failing_models,
         needs="a call to a model", is_component=True,
     ),
     Derived(
