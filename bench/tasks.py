@@ -76,14 +76,14 @@ def window_stage(warehouse: str, hour: str) -> Work:
 
     from bench.fleet import TARGETS
     from health_assets.hours import HourRange, parse_hour
-    from health_assets.scoring.agent_health import agent_health, window_span
+    from health_assets.scoring.agent_health import agent_health
     from health_assets.settings import Settings
     from health_assets.targets import AgentTargets, Targets
     from health_assets.warehouse.store import Warehouse
 
     settings = Settings()
     hours = HourRange.of(parse_hour(hour))
-    span = window_span(hours, settings.lookback_hours, settings.window_hours)
+    span = hours.extended_back(settings.lookback_hours - 1)
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
 
     def work() -> dict[str, Any]:

@@ -117,20 +117,24 @@ def ingest(
     ledger.write(fresh, _entries(before, after, is_asked))
 
     late = {part for part in before.keys() | after.keys() if _lines_of(before, part) != after.get(part, NO_LINES)}
-    touched = {part.hour for part in late | (not_loaded & waiting.keys()) if is_asked(part)}
+    touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in tables}}
+    for part in late | (not_loaded & waiting.keys()):
+        if is_asked(part):
+            touched["raw_logs"].add(part.hour)
+            touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
     first = session.first_event_hour() or hours.start
     never_built = {
         hour for hour in span if (hour >= first or hour in hours) and any(hour not in done for done in built.values())
     }
-    report.changed_hours = touched | never_built
+    report.changed_hours = touched["raw_logs"] | never_built
     report.hours = HourRange(min(report.changed_hours | {hours.start}), hours.end)
     _keep_winners(session, ledger, report.hours, tables)
     if "executions" in tables and with_new_targets and _resolve_slas_again(session, hours, targets):
-        touched |= set(hours)
-    report.changed_hours |= touched
-    for table in ("raw_logs", *tables):
+        touched["executions"] |= set(hours)
+        report.changed_hours |= set(hours)
+    for table, changed_hours in touched.items():
         for changed_range in contiguous(report.changed_hours):
-            session.note_materialized(table, changed_range, touched & set(changed_range))
+            session.note_materialized(table, changed_range, changed_hours & set(changed_range))
     return report
 
 

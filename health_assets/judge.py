@@ -14,13 +14,14 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from health_assets.errors import HealthAssetsError
+from health_assets.hours import floor_hour
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
@@ -311,15 +312,15 @@ def _verdict_in(body: str) -> Verdict:
 
 
 def _record(run: Run, verdict: Verdict, model: str | None, now: datetime) -> dict[str, Any]:
-    """The judgement as a line of a log, as of the run's end, so that it counts in every window that holds the run.
+    """The judgement as a line of a log, in the hour of the run, so that it counts in every window that holds the run.
 
-    Any other judgement of the run is later and replaces it. When and by what model it was made is told beside it.
+    It is dated to the start of that hour, so that any other judgement from the run's end on is later and replaces it.
+    When and by what model it was made is told beside it; the agent is not, since it was not seen at that time.
     """
     return {
         "type": "judgement",
         "execution_id": run.execution_id,
-        "agent_id": run.agent_id,
-        "at": run.ended_at.astimezone(UTC).isoformat(),
+        "at": floor_hour(run.ended_at).isoformat(),
         "violations": [violation.model_dump() for violation in verdict.violations],
         "judged_at": now.isoformat(),
         "judged_by": model,

@@ -265,6 +265,15 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_what_is_late(tmp_path: Pa
     assert late_logs_tick(project) == [hours_from(START + 7 * HOUR, 5)]
 
 
+def test_a_late_bad_line_asks_for_its_hour_alone_and_only_once(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=2, lookback_hours=5)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, task_id="t")) for n in range(20)])
+    project.materialise(hours_from(START, 20))
+    project.write_log("late.jsonl", ["not JSON"], modified=START + 7 * HOUR)
+    assert late_logs_tick(project) == [HourRange.of(START + 7 * HOUR)]
+    assert late_logs_tick(project) == []
+
+
 def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_that_grew(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     lines = [line(execution(f"e{n} {m}", "a", START + n * HOUR)) for n in range(20) for m in range(5)]

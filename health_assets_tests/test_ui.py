@@ -42,7 +42,7 @@ STOP_S = 10
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--window-size=2700,2000",  # at a smaller zoom, Dagster leaves the details of an asset out of the graph
+    "--window-size=2700,4000",  # the whole graph; at a smaller zoom, Dagster leaves the details of an asset out
 )  # fmt: skip
 WARNING = "few_lines_are_rejected"
 

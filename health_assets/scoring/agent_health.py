@@ -51,11 +51,6 @@ def agent_health(
     )
 
 
-def window_span(hours: HourRange, lookback_hours: int, window_hours: int) -> HourRange:
-    """The hours of components that the hours asked for depend on."""
-    return hours.extended_back(max(lookback_hours, window_hours) - 1)
-
-
 def _at_most_one(value: ir.NumericValue) -> ir.NumericValue:
     return ibis.least(value, ibis.literal(1.0))
 

@@ -55,8 +55,8 @@ def _latest_hours(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "health_components", ("raw_logs", *EVENT_TABLES), _components, "busiest agents", _busiest_agents,
-        needs="an event of an agent", is_component=True,
+        "health_components", EVENT_TABLES, _components, "busiest agents", _busiest_agents,
+        gates=("raw_logs",), needs="an event of an agent", is_component=True,
     ),
     Derived(
         "agent_health", ("health_components",), _agents, "worst agents", _worst_agents,

@@ -95,8 +95,8 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "state_components", ("raw_logs", *EVENT_TABLES), _components, "busiest agents", _agents_that_change,
-        needs="an event of an agent", is_component=True,
+        "state_components", EVENT_TABLES, _components, "busiest agents", _agents_that_change,
+        gates=("raw_logs",), needs="an event of an agent", is_component=True,
     ),
     Derived(
         "agent_health_state", ("health_components", "state_components"), _states, "worst agents", _worst_agents,

@@ -37,8 +37,8 @@ def _worst_models(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "model_components", ("raw_logs", "model_calls"), _last_calls, "models with most failures", _failing_models,
-        needs="a call to a model", is_component=True,
+        "model_components", ("model_calls",), _last_calls, "models with most failures", _failing_models,
+        gates=("raw_logs",), needs="a call to a model", is_component=True,
     ),
     Derived(
         "model_health", ("model_components", "model_calls"), _models, "worst models", _worst_models,

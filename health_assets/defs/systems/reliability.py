@@ -57,7 +57,8 @@ def _least_reliable_agents(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "task_consistency", ("raw_logs", "executions"), _tasks, "least consistent tasks", _least_consistent_tasks,
+        "task_consistency", ("executions",), _tasks, "least consistent tasks", _least_consistent_tasks,
+        gates=("raw_logs",),
         needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.evaluation_hours,
     ),

@@ -61,8 +61,9 @@ def _worst_sessions(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "trace_risks", ("raw_logs", "executions", "signals"), _traces, "riskiest traces", _riskiest_traces,
-        needs="an execution with a session or with signals", back_hours=lambda settings: settings.lookback_hours,
+        "trace_risks", ("executions", "signals"), _traces, "riskiest traces", _riskiest_traces,
+        gates=("raw_logs",), needs="an execution with a session or with signals",
+        back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
     ),
     Derived(
