@@ -21,11 +21,12 @@ def load_settings() -> "Settings":
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors()[0]
-        if not first["loc"]:
-            raise HealthAssetsError(f"HEALTH_LOOKBACK_HOURS: {first['msg'].removeprefix('Value error, ')}") from error
-        name = f"HEALTH_{first['loc'][0]}".upper()
-        raise HealthAssetsError(f"{name}: {first['msg']}, got {first['input']!r}") from error
+        first = error.errors(include_context=False)[0]
+    # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
+    if not first["loc"]:
+        raise HealthAssetsError(f"HEALTH_LOOKBACK_HOURS: {first['msg'].removeprefix('Value error, ')}")
+    name = f"HEALTH_{first['loc'][0]}".upper()
+    raise HealthAssetsError(f"{name}: {first['msg']}, got {first['input']!r}")
 
 
 class Settings(BaseSettings):

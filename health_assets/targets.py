@@ -113,7 +113,10 @@ def _validated(path: Path, owner: str, values: dict) -> AgentTargets:
     try:
         return AgentTargets.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = first["loc"][0] if first["loc"] else "targets"
-        message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-        raise HealthAssetsError(f"{path}: {owner}: {key}: {message}, got {values.get(key)!r}") from error
+        first = error.errors(include_context=False)[0]
+    # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
+    if not first["loc"]:
+        raise HealthAssetsError(f"{path}: {owner}: {first['msg'].removeprefix('Value error, ')}")
+    key = first["loc"][0]
+    message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+    raise HealthAssetsError(f"{path}: {owner}: {key}: {message}, got {values.get(key)!r}")

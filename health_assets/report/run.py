@@ -1,5 +1,6 @@
 """What a run shows: its progress and what it did."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,7 +24,9 @@ def progress_bar(console: Console, hours: HourRange, steps: int) -> Iterator:
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=console, transient=True,
     )  # fmt: skip
+    others = set(threading.enumerate())
     with bar:
+        refreshing = set(threading.enumerate()) - others
         task = bar.add_task(f"{len(hours)} h", total=steps)
 
         def on_event(event: dg.DagsterEvent) -> None:
@@ -36,6 +39,8 @@ def progress_bar(console: Console, hours: HourRange, steps: int) -> Iterator:
                 bar.advance(task)
 
         yield on_event
+    for thread in refreshing:  # one that is left behind keeps objects alive that libraries complain of at the end
+        thread.join()
 
 
 def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
