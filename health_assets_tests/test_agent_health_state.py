@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,8 +16,10 @@ import reference
 import reference_agent_health_state as state_reference
 from logs_made import AGENTS, START, Record, cut_into_files, execution, line, random_lines, random_targets
 from projects import REPOSITORY, Project, Row, assert_same_tables, hours_from
+from rich.console import Console
 
 from health_assets.hours import HOUR, HourRange
+from health_assets.report import print_health
 from health_assets.scoring.latency_buckets import LAST_BUCKET, bucket_of, latency_ms
 from health_assets.scoring.range_ranks import kth_smallest
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
@@ -470,3 +473,22 @@ def test_groups_of_agents_do_not_show_in_the_ranks(monkeypatch: pytest.MonkeyPat
         merged = sorted(bucket for part in window for bucket in part["latency_buckets"])
         assert row["p50_bucket"] == merged[(len(merged) + 1) // 2 - 1]
         assert row["p99_bucket"] == merged[-(-99 * len(merged) // 100) - 1]
+
+
+def test_an_id_from_a_log_cannot_command_the_terminal(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=4, lookback_hours=8)
+    for place, agent in enumerate(["esc\x1b[31mred", "two\nlines"]):
+        runs = [
+            execution(f"{place} {n}", agent, START, status="failure", session_id=agent, task_id=agent, model=agent)
+            for n in range(12)
+        ]
+        project.write_log(f"{place}.jsonl", map(line, runs))
+    hours = HourRange.of(START)
+    project.materialise(hours)
+    console = Console(width=200, record=True, file=StringIO())
+    with project.warehouse.read() as session:
+        print_health(console, session, hours)
+    shown = console.export_text()
+    assert "\x1b" not in shown
+    assert "esc\\x1b[31mred" in shown
+    assert "two\\nlines" in shown

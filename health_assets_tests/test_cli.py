@@ -96,7 +96,7 @@ def test_a_run_says_what_it_read_kept_rejected_and_scored_and_how_long_it_took(r
     project, done = runs["_plain"]
     assert done.returncode == 0, done.stderr
     assert re.search(r"2026-06-07T00 to 2026-06-07T03 \(3 h\) materialised in \d+\.\d s", done.stdout)
-    assert "read 72 lines of 2 new or changed files, kept 69, rejected 3" in done.stdout
+    assert "read 72 lines of 2 files, kept 69, rejected 3" in done.stdout
     assert "60 executions" in done.stdout
     assert "9 scores of 3 agents" in done.stdout
     assert project.query("SELECT count(*) FROM executions") == [(60,)]
@@ -141,7 +141,7 @@ def test_a_good_run_complains_about_nothing(runs: dict[str, Run]) -> None:
 
 def test_a_second_run_reads_nothing_again(runs: dict[str, Run]) -> None:
     _, done = runs["_again"]
-    assert "read 0 lines of 0 new or changed files" in done.stdout
+    assert "read 0 lines of 0 files" in done.stdout
     assert "60 executions" in done.stdout
 
 

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.consumer.advice import Advice, Kind, at, in_words, percent
-from health_assets.consumer.document import HealthDocument, printable
+from health_assets.consumer.document import HealthDocument
+from health_assets.terminal import printable
 
 COLOURS: dict[Kind, str] = {"proceed": "green", "caution": "yellow", "avoid": "red", "unknown": "cyan"}
 MOST_S = 1e11

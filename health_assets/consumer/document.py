@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from health_assets.terminal import printable
+
 Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
 Trend = Literal["stable", "declining", "improving"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -265,12 +267,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return printable(json.dumps(value, ensure_ascii=False), VALUE_SHOWN)
-
-
-def printable(text: str, most: int = 200) -> str:
-    """Text from a stranger as a terminal may show it: one line, without control characters, cut at `most`."""
-    clean = "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text[:most]
-    )
-    return clean if len(text) <= most else f"{clean}…"

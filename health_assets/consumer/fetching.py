@@ -22,8 +22,9 @@ from typing import Any, Literal, TypeVar, get_args
 import httpx
 
 from health_assets import __version__
-from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document, printable
+from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document
 from health_assets.errors import HealthAssetsError
+from health_assets.terminal import printable
 
 PATH = "/.well-known/agent-health"
 MEDIA_TYPE = "application/json"

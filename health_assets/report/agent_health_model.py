@@ -9,6 +9,7 @@ from rich.text import Text
 
 from health_assets.hours import HourRange
 from health_assets.scoring.system_health import STATES
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
@@ -57,7 +58,7 @@ def _agents_table(session: Session, hour: datetime) -> Table:
     for values in found[:AGENTS_SHOWN]:
         agent = dict(zip(names, values, strict=True))
         table.add_row(
-            Text(agent["agent_id"]), Text(agent["state"], style=COLOURS[agent["state"]]),
+            Text(printable(agent["agent_id"])), Text(agent["state"], style=COLOURS[agent["state"]]),
             _points(agent["health_score"]),
             *(_points(lost) if lost is None or lost > LEAST_LOSS else "·" for lost in _losses(agent)),
             f"{agent['n']:,}", Text(_reason(agent)),

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from health_assets.hours import HourRange
 from health_assets.scoring.agent_health_state import STATUSES
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "unknown": "dim"}
@@ -63,7 +64,7 @@ def _table(agents: list[dict[str, Any]]) -> Table:
     for agent in agents[:AGENTS_SHOWN]:
         trend = agent["calibration_trend"]
         table.add_row(
-            Text(agent["agent_id"]), Text(agent["status"], style=COLOURS[agent["status"]]),
+            Text(printable(agent["agent_id"])), Text(agent["status"], style=COLOURS[agent["status"]]),
             f"{agent['response_ratio']:.0%}", Text(trend, style=TREND_COLOURS[trend]),
             _duration(agent["latency_p50_ms"] / 1e3), _duration(agent["latency_p99_ms"] / 1e3),
             _duration(agent["uptime_seconds"]), _duration(_seconds_of_days(agent["days_since_model_change"])),

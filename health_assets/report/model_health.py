@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 MODELS_SHOWN = 10
@@ -32,7 +33,7 @@ def print_models(console: Console, session: Session, hours: HourRange) -> None:
     title.append(f"{len(found):,} models, last {found[0][7]:,} calls of each: ")
     title.append(f"{degraded:,} degraded", style="red" if degraded else "green")
     title.append("  best: ")
-    title.append(best[0], style="green")
+    title.append(printable(best[0]), style="green")
     console.print()
     console.print(title)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
@@ -43,8 +44,9 @@ def print_models(console: Console, session: Session, hours: HourRange) -> None:
     table.add_column("last error", no_wrap=True, max_width=ERROR_WIDTH)
     for model, score, calls, p50_ms, p95_ms, is_degraded, error, _ in found[:MODELS_SHOWN]:
         table.add_row(
-            Text(model), Text(f"{score:.2f}", style="red" if is_degraded else ""), f"{calls:,}", _ms(p50_ms),
-            _ms(p95_ms), Text("degraded" if is_degraded else "", style="red"), Text(" ".join((error or "").split())),
+            Text(printable(model)), Text(f"{score:.2f}", style="red" if is_degraded else ""), f"{calls:,}", _ms(p50_ms),
+            _ms(p95_ms), Text("degraded" if is_degraded else "", style="red"),
+            Text(printable(" ".join((error or "").split()))),
         )  # fmt: skip
     console.print(table)
     if len(found) > MODELS_SHOWN:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HOUR, HourRange
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 AGENTS_SHOWN = 10
@@ -52,7 +53,7 @@ def _agents_table(session: Session, hour: datetime, count: int) -> Table:
     table = _table("agent", *headings)
     for agent_id, *values in found:
         shown, counts = values[: len(scores) + 1], values[len(scores) + 1 :]
-        table.add_row(Text(agent_id), *map(_score, shown), *(f"{value:,}" for value in counts))
+        table.add_row(Text(printable(agent_id)), *map(_score, shown), *(f"{value:,}" for value in counts))
     table.caption = "reliable = mean of consistent, predictable and robust; – is not known"
     if count > AGENTS_SHOWN:
         table.caption += f"\nthe least reliable {AGENTS_SHOWN} of {count:,} agents; all are in agent_reliability"
@@ -67,7 +68,9 @@ def _tasks_table(session: Session, hour: datetime, count: int) -> Table:
     )
     table = _table("agent", "task", "outcome", "actions", "their order", "resources", "succeeded", left=2)
     for agent_id, task_id, *scores, successes, runs in found:
-        table.add_row(Text(agent_id), Text(task_id), *map(_score, scores), f"{successes:,} of {runs:,}")
+        table.add_row(
+            Text(printable(agent_id)), Text(printable(task_id)), *map(_score, scores), f"{successes:,} of {runs:,}"
+        )
     table.caption = f"the {len(found)} least consistent of {count:,} repeated tasks" if count > len(found) else None
     return table
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from health_assets.hours import HourRange
 from health_assets.running import Outcome
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 REASONS_SHOWN = 8
@@ -56,7 +57,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     agents = count("SELECT count(DISTINCT agent_id) FROM agent_health")
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
     console.print(
-        f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} new or changed files, "
+        f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} files, "
         f"kept {outcome.lines_read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
     console.print(
@@ -80,6 +81,8 @@ def _print_rejections(console: Console, session: Session, span: list) -> None:
         span,
     )
     for reason, lines, place in reasons[:REASONS_SHOWN]:
-        console.print(Text(f"    {lines:>6,} × {reason}  (first in {place})", style="yellow"), soft_wrap=True)
+        console.print(
+            Text(printable(f"    {lines:>6,} × {reason}  (first in {place})", 400), style="yellow"), soft_wrap=True
+        )
     if len(reasons) > REASONS_SHOWN:
         console.print(f"    and {len(reasons) - REASONS_SHOWN} more reasons in rejected_records")

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 SESSIONS_SHOWN = 5
@@ -50,8 +51,9 @@ def print_sessions(console: Console, session: Session, hours: HourRange) -> None
     table.add_column("worst traces", no_wrap=True, max_width=44)
     for name, reliability, is_reliable, consistency, is_consistent, traces, flagged, worst in found:
         table.add_row(
-            Text(name), _score(reliability, is_passed=is_reliable), _score(consistency, is_passed=is_consistent),
-            f"{traces:,}", f"{flagged:,}", Text(" ".join(worst)),
+            Text(printable(name)), _score(reliability, is_passed=is_reliable),
+            _score(consistency, is_passed=is_consistent),
+            f"{traces:,}", f"{flagged:,}", Text(printable(" ".join(worst))),
         )  # fmt: skip
     console.print(table)
 

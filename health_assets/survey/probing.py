@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 
 import httpx
 
-from health_assets.consumer.document import printable
 from health_assets.consumer.fetching import Answer, fetch_health_async, new_client
 from health_assets.survey.registry import RegisteredAgent
+from health_assets.terminal import printable
 
 ERROR_SHOWN = 500
 LOOK_UPS_PER_PLACE = 4
