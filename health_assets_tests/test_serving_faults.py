@@ -206,6 +206,8 @@ def test_other_methods_are_refused(server: Served, method: str) -> None:
         (b"".join(b"X-%d: a\r\n" % number for number in range(3000)) + b"\r\n", 431),
         (b"no colon\r\n\r\n", 400),
         (b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n", 200),
+        (b"If-Modified-Since: Mon, 01 Jan 2026 00:00:00 +99999999999999999999\r\n\r\n", 200),
+        (b"If-Modified-Since: Mon, 99999999999999999999 Jan 2026 00:00:00 GMT\r\n\r\n", 200),
     ],
 )  # fmt: skip
 def test_a_head_that_is_odd_is_answered_or_refused(server: Served, head: bytes, status: int) -> None:
