@@ -12,6 +12,7 @@ from datetime import timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 
+import ibis
 import pytest
 from projects import command_environment, command_line
 from serving_made import HOUR, Served, fill, fill_agents, score, served, state, write_targets
@@ -98,6 +99,19 @@ def test_the_server_goes_from_no_warehouse_to_new_hours_and_through_every_fault(
         assert str(tmp_path) not in server.ask("/status").body.decode()
         assert any(str(path) in fault for fault in server.faults)  # the operator is told which
         assert len(server.faults) == len({*server.faults}) or len(server.faults) < 12
+
+
+def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
+    """Late data of an older hour sets last_healthy_at of the newest one, which is not materialised anew by that."""
+    path = tmp_path / "health.duckdb"
+    fill_agents(path, (state("fine", last_healthy_at=HOUR - timedelta(hours=2)), score("fine")))
+    with served(path, **SOON) as server:
+        rows = ibis.table({"hour": "timestamp('UTC')", "agent_id": "string"}, name="agent_health_state")
+        corrections = rows.mutate(last_healthy_at=rows.hour - ibis.interval(hours=1))
+        with Warehouse(str(path)).write() as session:
+            session.correct_rows("agent_health_state", corrections, ["hour", "agent_id"])
+        expected = (HOUR - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+        server.wait_for(lambda _: server.ask(PATH).json["health"]["last_healthy_at"] == expected)
 
 
 def test_a_busy_warehouse_holds_up_a_session_for_seconds_and_no_document(tmp_path: Path) -> None:

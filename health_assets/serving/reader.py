@@ -252,18 +252,19 @@ def _personal(targets: Targets) -> dict[str, Any]:
 
 
 def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, Any]) -> str:
-    """A fingerprint of all that a snapshot depends on: what was materialised when, and who is personal."""
-    materialized = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
-    return hashlib.sha256(json.dumps([materialized, personal]).encode()).hexdigest()
+    """A fingerprint of all that a snapshot depends on: what was written when, and who is personal."""
+    written = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
+    return hashlib.sha256(json.dumps([written, personal]).encode()).hexdigest()
 
 
 def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialised hour of every asset that is served, and when it was materialised."""
+    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected."""
     rows = session.query(
-        "SELECT asset, max(hour), max_by(materialized_at, hour) FROM materialized_hours WHERE asset IN "
-        "('agent_health_state', 'agent_health', 'model_health', 'session_scores') GROUP BY asset ORDER BY asset"
+        "SELECT asset, max(hour), max_by(greatest(materialized_at, changed_at), hour) FROM materialized_hours "
+        "WHERE asset IN ('agent_health_state', 'agent_health', 'model_health', 'session_scores') "
+        "GROUP BY asset ORDER BY asset"
     )
-    return {asset: (hour, materialized_at) for asset, hour, materialized_at in rows}
+    return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
 
 def _rows(session: Session, table: str, condition: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
