@@ -7,10 +7,12 @@ import socket
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from datetime import timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import ibis
 import pytest
@@ -20,9 +22,10 @@ from typer.testing import CliRunner
 
 from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
-from health_assets.serving import protocol
+from health_assets.serving import protocol, refresher
 from health_assets.serving.client import Reader, ReaderError
 from health_assets.serving.rate_limit import MOST_CLIENTS, RateLimit
+from health_assets.serving.reader import ROWS_PER_BATCH
 from health_assets.serving.server import listening
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Warehouse
@@ -112,6 +115,23 @@ def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
             session.correct_rows("agent_health_state", corrections, ["hour", "agent_id"])
         expected = (HOUR - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
         server.wait_for(lambda _: server.ask(PATH).json["health"]["last_healthy_at"] == expected)
+
+
+def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "health.duckdb"
+    agents = [f"agent {number}" for number in range(2 * ROWS_PER_BATCH + 1)]
+    fill(path, agent_health_state=[state(agent_id) for agent_id in agents])
+    refreshing = refresher.Refresher(Settings(warehouse=str(path)))
+    refreshing.refresh()
+    assert refreshing.snapshot is not None
+    kept = [weakref.ref(batch.rows) for batch in refreshing.snapshot.batches]
+    alive: list[int] = []
+    pause = SimpleNamespace(sleep=lambda _: alive.append(sum(batch() is not None for batch in kept)))
+    monkeypatch.setattr(refresher, "time", pause)
+    fill(path, agent_health_state=[state("fine")])
+    refreshing.refresh()
+    assert refreshing.snapshot.agents == 1
+    assert alive == [2, 1, 0]
 
 
 def test_a_busy_warehouse_holds_up_a_session_for_seconds_and_no_document(tmp_path: Path) -> None:
