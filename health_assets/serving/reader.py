@@ -155,14 +155,22 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
         span = {"id": session_id, "after": until - look_back, "until": until}
         # a session has a score in every hour in which one of its traces has risks, so only these hours are read
         [(first,)] = session.query(f"SELECT min(hour) FROM session_scores WHERE {mine}", span)
+        span["first"] = first
         newest_of_each = "hour >= $first QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) = 1"
         order = f"ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
-        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", {**span, "first": first})
-    agents = {row["agent_id"] for row in (*scores, *traces)} - {None}
+        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", span)
+        # of all traces, listed or not
+        of_traces = session.query(f"SELECT DISTINCT agent_id FROM trace_risks WHERE {mine} AND hour >= $first", span)
+    agents = {scores[0]["agent_id"], *(agent_id for (agent_id,) in of_traces)}
     return {
-        "is_personal": any(targets.of(agent_id).personal for agent_id in agents),
+        "is_personal": any(_is_personal(targets, agent_id) for agent_id in agents),
         "answer": session_answer(scores[0], traces),
     }
+
+
+def _is_personal(targets: Targets, agent_id: str | None) -> bool:
+    """Whether an agent is somebody's own; of one that nobody named, what is so by default."""
+    return (targets.defaults if agent_id is None else targets.of(agent_id)).personal
 
 
 RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
