@@ -219,6 +219,7 @@ def test_a_session_has_its_newest_scores_and_the_newest_risks_of_each_trace(serv
         "t2": {"confidence_risk": 0.2, "tool_risk": 0.1, "step_risk": 0.2},
     }
     assert reliability["metadata"]["flagged_traces"] == ["t1"]
+    assert reliability["metadata"]["flagged_not_listed"] == 0
     assert reliability["metadata"]["aggregation"] == {
         "method": "max_compose_top_k", "top_k_percentile": 0.5, "ensemble_weight": 0.5, "mean_top_k_risk": 0.3, "max_risk": 0.3,
     }  # fmt: skip
@@ -274,6 +275,17 @@ def test_a_personal_agent_behind_the_traces_that_are_listed_is_seen(
     assert found is not None
     assert found["answer"]["traces_not_listed"] == 1
     assert found["is_personal"]
+
+
+def test_of_flagged_traces_the_riskiest_thousand_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    flagged = [f"t{number}" for number in range(1003)]
+    fill(warehouse, session_scores=[session("s", flagged_traces=flagged)])
+    found = reader.read_session(Settings(warehouse=str(warehouse)), "s")
+    assert found is not None
+    metadata = found["answer"]["agent_reliability"]["metadata"]
+    assert metadata["flagged_traces"] == flagged[:1000]
+    assert metadata["flagged_not_listed"] == 3
 
 
 # -- the OpenAPI document --

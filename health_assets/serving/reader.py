@@ -16,7 +16,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,7 +35,7 @@ from health_assets.warehouse.tables import columns_of
 ROWS_PER_BATCH = 4096
 """Small enough that freeing a batch of documents never holds the server up."""
 MOST_TRACES = 1000
-"""Traces of one session that an answer lists; the riskiest first where there are more."""
+"""Traces, and flagged traces, of one session that an answer lists; the riskiest first where there are more."""
 MEMORY_LIMIT = "256MB"
 SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
@@ -148,7 +148,11 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
         look_back = timedelta(hours=settings.lookback_hours)
         mine = "session_id = $id AND hour > $after AND hour <= $until"
         span = {"id": session_id, "after": newest[0] - look_back, "until": newest[0]}
-        scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span)
+        flagged = {
+            "flagged_traces": f"list_slice(session_scores.flagged_traces, 1, {MOST_TRACES})",
+            "flagged_not_listed": f"greatest(len(session_scores.flagged_traces) - {MOST_TRACES}, 0)",
+        }
+        scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span, flagged)
         if not scores:
             return None
         until = datetime.fromisoformat(scores[0]["hour"])
@@ -180,7 +184,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
     """Both session metrics with their metadata, named as in source 5; signals that a trace lacks are left out.
 
     Args:
-        score: a row of `session_scores`.
+        score: a row of `session_scores`, its `flagged_traces` cut short, and how many that leaves out.
         traces: rows of `trace_risks` of that session, in the order in which they are to be listed.
     """
 
@@ -211,6 +215,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
                 "signal_weights": weights,
                 "per_trace_signals": signals_of((*RISKS, "step_risk"), "step_risk"),
                 "flagged_traces": score["flagged_traces"],
+                "flagged_not_listed": score["flagged_not_listed"],
                 "flag_threshold": score["flag_threshold"],
                 "aggregation": {
                     "method": "max_compose_top_k",
@@ -275,9 +280,13 @@ def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
     return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
 
-def _rows(session: Session, table: str, condition: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = columns_of(table)
-    found = session.query(f"SELECT {', '.join(columns)} FROM {table} WHERE {condition}", parameters)
+def _rows(
+    session: Session, table: str, condition: str, parameters: dict[str, Any], instead: Mapping[str, str] = {}
+) -> list[dict[str, Any]]:
+    """Rows as JSON can write them: the table's columns, and what SQL says instead of or beside them."""
+    columns = {name: f"{table}.{name}" for name in columns_of(table)} | instead
+    selected = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+    found = session.query(f"SELECT {selected} FROM {table} WHERE {condition}", parameters)
     return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in found]
 
 
