@@ -6,6 +6,7 @@ import json
 import time
 import tracemalloc
 
+import httpx
 import pytest
 from health_servers import (
     WELL_KNOWN,
@@ -26,6 +27,7 @@ from health_servers import (
 )
 
 from health_assets.consumer import Answer, fetch_health, health_url
+from health_assets.consumer.fetching import _redirect_fault
 from health_assets.errors import HealthAssetsError
 
 GOOD = document()
@@ -301,7 +303,7 @@ def test_a_certificate_that_is_trusted_is_taken_and_another_is_not(
     assert answer.is_over_tls
 
 
-def test_a_redirect_never_leaves_tls_but_may_enter_it(
+def test_a_redirect_never_leaves_tls(
     certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certificate.path)
@@ -309,9 +311,24 @@ def test_a_redirect_never_leaves_tls_but_may_enter_it(
         down = fetch_health(safe.url)
     assert (down.outcome, plain.requests) == ("refused", [])
     assert "out of TLS" in down.error
+
+
+def test_a_redirect_into_tls_keeps_the_port_or_takes_that_of_https(certificate: Certificate) -> None:
     with Host(answers(GOOD), certificate.context) as safe, Host(redirects(safe.url)) as plain:
-        up = fetch_health(plain.url)
-    assert up.outcome == "valid"
+        elsewhere = fetch_health(plain.url)
+    assert (elsewhere.outcome, safe.requests) == ("refused", [])
+    assert "another host or port" in elsewhere.error
+    url = httpx.URL("http://agent.example:8080/a")
+    for location, is_followed in (
+        ("https://agent.example/a", True),
+        ("https://agent.example:443/a", True),
+        ("https://agent.example:8080/a", True),
+        ("https://agent.example:8443/a", False),
+        ("https://agent.example:80/a", False),
+        ("https://other.example/a", False),
+        ("http://agent.example:443/a", False),
+    ):
+        assert (_redirect_fault(url, httpx.URL(location)) is None) is is_followed, location
 
 
 def test_tls_spoken_to_a_plain_server_is_unreachable() -> None:

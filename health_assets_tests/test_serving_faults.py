@@ -7,11 +7,14 @@ import socket
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from datetime import timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
+from types import SimpleNamespace
 
+import ibis
 import pytest
 from projects import command_environment, command_line
 from serving_made import HOUR, Served, fill, fill_agents, score, served, state, write_targets
@@ -19,9 +22,10 @@ from typer.testing import CliRunner
 
 from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
-from health_assets.serving import protocol
+from health_assets.serving import protocol, refresher
 from health_assets.serving.client import Reader, ReaderError
 from health_assets.serving.rate_limit import MOST_CLIENTS, RateLimit
+from health_assets.serving.reader import ROWS_PER_BATCH
 from health_assets.serving.server import listening
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Warehouse
@@ -98,6 +102,36 @@ def test_the_server_goes_from_no_warehouse_to_new_hours_and_through_every_fault(
         assert str(tmp_path) not in server.ask("/status").body.decode()
         assert any(str(path) in fault for fault in server.faults)  # the operator is told which
         assert len(server.faults) == len({*server.faults}) or len(server.faults) < 12
+
+
+def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
+    """Late data of an older hour sets last_healthy_at of the newest one, which is not materialised anew by that."""
+    path = tmp_path / "health.duckdb"
+    fill_agents(path, (state("fine", last_healthy_at=HOUR - timedelta(hours=2)), score("fine")))
+    with served(path, **SOON) as server:
+        rows = ibis.table({"hour": "timestamp('UTC')", "agent_id": "string"}, name="agent_health_state")
+        corrections = rows.mutate(last_healthy_at=rows.hour - ibis.interval(hours=1))
+        with Warehouse(str(path)).write() as session:
+            session.correct_rows("agent_health_state", corrections, ["hour", "agent_id"])
+        expected = (HOUR - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+        server.wait_for(lambda _: server.ask(PATH).json["health"]["last_healthy_at"] == expected)
+
+
+def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "health.duckdb"
+    agents = [f"agent {number}" for number in range(2 * ROWS_PER_BATCH + 1)]
+    fill(path, agent_health_state=[state(agent_id) for agent_id in agents])
+    refreshing = refresher.Refresher(Settings(warehouse=str(path)))
+    refreshing.refresh()
+    assert refreshing.snapshot is not None
+    kept = [weakref.ref(batch.rows) for batch in refreshing.snapshot.batches]
+    alive: list[int] = []
+    pause = SimpleNamespace(sleep=lambda _: alive.append(sum(batch() is not None for batch in kept)))
+    monkeypatch.setattr(refresher, "time", pause)
+    fill(path, agent_health_state=[state("fine")])
+    refreshing.refresh()
+    assert refreshing.snapshot.agents == 1
+    assert alive == [2, 1, 0]
 
 
 def test_a_busy_warehouse_holds_up_a_session_for_seconds_and_no_document(tmp_path: Path) -> None:
@@ -206,6 +240,8 @@ def test_other_methods_are_refused(server: Served, method: str) -> None:
         (b"".join(b"X-%d: a\r\n" % number for number in range(3000)) + b"\r\n", 431),
         (b"no colon\r\n\r\n", 400),
         (b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n", 200),
+        (b"If-Modified-Since: Mon, 01 Jan 2026 00:00:00 +99999999999999999999\r\n\r\n", 200),
+        (b"If-Modified-Since: Mon, 99999999999999999999 Jan 2026 00:00:00 GMT\r\n\r\n", 200),
     ],
 )  # fmt: skip
 def test_a_head_that_is_odd_is_answered_or_refused(server: Served, head: bytes, status: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from pydantic import SecretStr
 from serving_made import HOUR, Row, Served, fill, fill_agents, score, served, state, write_targets
+
+from health_assets.serving import reader
+from health_assets.settings import Settings
 
 BEARER = {"Authorization": "Bearer secret"}
 PERSONAL = ("mine bad", "mine good")
@@ -215,6 +219,7 @@ def test_a_session_has_its_newest_scores_and_the_newest_risks_of_each_trace(serv
         "t2": {"confidence_risk": 0.2, "tool_risk": 0.1, "step_risk": 0.2},
     }
     assert reliability["metadata"]["flagged_traces"] == ["t1"]
+    assert reliability["metadata"]["flagged_not_listed"] == 0
     assert reliability["metadata"]["aggregation"] == {
         "method": "max_compose_top_k", "top_k_percentile": 0.5, "ensemble_weight": 0.5, "mean_top_k_risk": 0.3, "max_risk": 0.3,
     }  # fmt: skip
@@ -239,6 +244,48 @@ def test_a_personal_agents_session_is_there_for_the_holder_of_the_token_alone(se
     assert server.ask("/sessions/mixed").status == 404  # one of its traces is a personal agent's
     assert server.ask("/sessions/mixed", headers=BEARER).status == 200
     assert server.ask("/sessions/of%20nobody").status == 200
+
+
+@pytest.mark.parametrize("named", ["in the score", "in no score"])
+def test_a_session_without_an_agent_is_personal_where_agents_are_by_default(tmp_path: Path, named: str) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    known = "public" if named == "in the score" else None  # the latest trace that names an agent gives it to the score
+    fill(warehouse, session_scores=[session("s", known)], trace_risks=[trace("t", "s", agent_id=None)])
+    for by_default in (True, False):
+        sections = {"defaults": {"personal": by_default}, "agents": {"public": {"personal": False}}}
+        targets = write_targets(tmp_path / "targets.yaml", sections)
+        found = reader.read_session(Settings(warehouse=str(warehouse), targets=targets), "s")
+        assert found is not None
+        assert found["is_personal"] is by_default
+
+
+def test_a_personal_agent_behind_the_traces_that_are_listed_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "MOST_TRACES", 2)
+    warehouse = tmp_path / "health.duckdb"
+    risks = [trace(f"t{number}", "s", step_risk=0.9) for number in range(2)]
+    fill(
+        warehouse,
+        session_scores=[session("s")],
+        trace_risks=[*risks, trace("t2", "s", agent_id="mine", step_risk=0.1)],
+    )
+    targets = write_targets(tmp_path / "targets.yaml", {"agents": {"mine": {"personal": True}}})
+    found = reader.read_session(Settings(warehouse=str(warehouse), targets=targets), "s")
+    assert found is not None
+    assert found["answer"]["traces_not_listed"] == 1
+    assert found["is_personal"]
+
+
+def test_of_flagged_traces_the_riskiest_thousand_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    flagged = [f"t{number}" for number in range(1003)]
+    fill(warehouse, session_scores=[session("s", flagged_traces=flagged)])
+    found = reader.read_session(Settings(warehouse=str(warehouse)), "s")
+    assert found is not None
+    metadata = found["answer"]["agent_reliability"]["metadata"]
+    assert metadata["flagged_traces"] == flagged[:1000]
+    assert metadata["flagged_not_listed"] == 3
 
 
 # -- the OpenAPI document --

@@ -198,7 +198,8 @@ def _redirect_fault(url: httpx.URL, following: httpx.URL) -> str | None:
     if url.scheme == "https" and following.scheme == "http":
         return "which is out of TLS"
     is_upgrade = url.scheme == "http" and following.scheme == "https"
-    if following.host != url.host or (_port(following) != _port(url) and not is_upgrade):
+    allowed_ports = {_port(url), DEFAULT_PORTS["https"]} if is_upgrade else {_port(url)}
+    if following.host != url.host or _port(following) not in allowed_ports:
         return "which is another host or port"
     return "which names a user" if following.userinfo else None
 

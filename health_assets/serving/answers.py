@@ -71,7 +71,7 @@ def is_not_modified(request: Headers, etag: bytes, last_modified: datetime) -> b
         return False
     try:
         since = parsedate_to_datetime(times[0].decode("latin-1"))
-    except ValueError:
+    except (ValueError, OverflowError):  # a zone or a day beyond all clocks overflows
         return False
     return since.tzinfo is not None and last_modified.replace(microsecond=0) <= since
 

@@ -16,7 +16,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,7 +35,7 @@ from health_assets.warehouse.tables import columns_of
 ROWS_PER_BATCH = 4096
 """Small enough that freeing a batch of documents never holds the server up."""
 MOST_TRACES = 1000
-"""Traces of one session that an answer lists; the riskiest first where there are more."""
+"""Traces, and flagged traces, of one session that an answer lists; the riskiest first where there are more."""
 MEMORY_LIMIT = "256MB"
 SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
@@ -148,21 +148,33 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
         look_back = timedelta(hours=settings.lookback_hours)
         mine = "session_id = $id AND hour > $after AND hour <= $until"
         span = {"id": session_id, "after": newest[0] - look_back, "until": newest[0]}
-        scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span)
+        flagged = {
+            "flagged_traces": f"list_slice(session_scores.flagged_traces, 1, {MOST_TRACES})",
+            "flagged_not_listed": f"greatest(len(session_scores.flagged_traces) - {MOST_TRACES}, 0)",
+        }
+        scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span, flagged)
         if not scores:
             return None
         until = datetime.fromisoformat(scores[0]["hour"])
         span = {"id": session_id, "after": until - look_back, "until": until}
         # a session has a score in every hour in which one of its traces has risks, so only these hours are read
         [(first,)] = session.query(f"SELECT min(hour) FROM session_scores WHERE {mine}", span)
+        span["first"] = first
         newest_of_each = "hour >= $first QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) = 1"
         order = f"ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
-        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", {**span, "first": first})
-    agents = {row["agent_id"] for row in (*scores, *traces)} - {None}
+        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", span)
+        # of all traces, listed or not
+        of_traces = session.query(f"SELECT DISTINCT agent_id FROM trace_risks WHERE {mine} AND hour >= $first", span)
+    agents = {scores[0]["agent_id"], *(agent_id for (agent_id,) in of_traces)}
     return {
-        "is_personal": any(targets.of(agent_id).personal for agent_id in agents),
+        "is_personal": any(_is_personal(targets, agent_id) for agent_id in agents),
         "answer": session_answer(scores[0], traces),
     }
+
+
+def _is_personal(targets: Targets, agent_id: str | None) -> bool:
+    """Whether an agent is somebody's own; of one that nobody named, what is so by default."""
+    return (targets.defaults if agent_id is None else targets.of(agent_id)).personal
 
 
 RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
@@ -172,7 +184,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
     """Both session metrics with their metadata, named as in source 5; signals that a trace lacks are left out.
 
     Args:
-        score: a row of `session_scores`.
+        score: a row of `session_scores`, its `flagged_traces` cut short, and how many that leaves out.
         traces: rows of `trace_risks` of that session, in the order in which they are to be listed.
     """
 
@@ -203,6 +215,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
                 "signal_weights": weights,
                 "per_trace_signals": signals_of((*RISKS, "step_risk"), "step_risk"),
                 "flagged_traces": score["flagged_traces"],
+                "flagged_not_listed": score["flagged_not_listed"],
                 "flag_threshold": score["flag_threshold"],
                 "aggregation": {
                     "method": "max_compose_top_k",
@@ -252,23 +265,28 @@ def _personal(targets: Targets) -> dict[str, Any]:
 
 
 def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, Any]) -> str:
-    """A fingerprint of all that a snapshot depends on: what was materialised when, and who is personal."""
-    materialized = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
-    return hashlib.sha256(json.dumps([materialized, personal]).encode()).hexdigest()
+    """A fingerprint of all that a snapshot depends on: what was written when, and who is personal."""
+    written = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
+    return hashlib.sha256(json.dumps([written, personal]).encode()).hexdigest()
 
 
 def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialised hour of every asset that is served, and when it was materialised."""
+    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected."""
     rows = session.query(
-        "SELECT asset, max(hour), max_by(materialized_at, hour) FROM materialized_hours WHERE asset IN "
-        "('agent_health_state', 'agent_health', 'model_health', 'session_scores') GROUP BY asset ORDER BY asset"
+        "SELECT asset, max(hour), max_by(greatest(materialized_at, changed_at), hour) FROM materialized_hours "
+        "WHERE asset IN ('agent_health_state', 'agent_health', 'model_health', 'session_scores') "
+        "GROUP BY asset ORDER BY asset"
     )
-    return {asset: (hour, materialized_at) for asset, hour, materialized_at in rows}
+    return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
 
-def _rows(session: Session, table: str, condition: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = columns_of(table)
-    found = session.query(f"SELECT {', '.join(columns)} FROM {table} WHERE {condition}", parameters)
+def _rows(
+    session: Session, table: str, condition: str, parameters: dict[str, Any], instead: Mapping[str, str] = {}
+) -> list[dict[str, Any]]:
+    """Rows as JSON can write them: the table's columns, and what SQL says instead of or beside them."""
+    columns = {name: f"{table}.{name}" for name in columns_of(table)} | instead
+    selected = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+    found = session.query(f"SELECT {selected} FROM {table} WHERE {condition}", parameters)
     return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in found]
 
 

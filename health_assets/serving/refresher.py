@@ -16,7 +16,7 @@ from typing import Any
 
 from health_assets.errors import HealthAssetsError
 from health_assets.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
-from health_assets.serving.snapshot import Snapshot
+from health_assets.serving.snapshot import Batch, Snapshot
 from health_assets.settings import Settings
 from health_assets.warehouse.location import path_of
 
@@ -98,8 +98,9 @@ class Refresher:
         finally:
             self._reader = None
         if fresh is not None:
-            old, self.snapshot = self.snapshot, fresh
-            _let_go(old)
+            batches = self.snapshot.batches if self.snapshot else []
+            self.snapshot = fresh
+            _let_go(batches)
         self._seen, self.fault, self.checked_at = fingerprint, None, datetime.now(UTC)
 
     def _run(self) -> None:
@@ -143,10 +144,11 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _let_go(snapshot: Snapshot | None) -> None:
-    """Free an old snapshot piece by piece: hundreds of megabytes at once would hold up every request for that long."""
-    batches = snapshot.batches if snapshot else []
-    del snapshot
+def _let_go(batches: list[Batch]) -> None:
+    """Free the batches of an old snapshot one by one: hundreds of megabytes at once would hold up every request.
+
+    The list must be the last thing that holds them.
+    """
     while batches:
         batches.pop()
         time.sleep(BETWEEN_BATCHES_S)
