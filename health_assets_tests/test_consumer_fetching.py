@@ -303,9 +303,7 @@ def test_a_certificate_that_is_trusted_is_taken_and_another_is_not(
     assert answer.is_over_tls
 
 
-def test_a_redirect_never_leaves_tls(
-    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redirect_never_leaves_tls(certificate: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certificate.path)
     with Host(answers(GOOD)) as plain, Host(redirects(plain.url), certificate.context) as safe:
         down = fetch_health(safe.url)
