@@ -14,7 +14,7 @@ from health_assets.settings import Settings
 
 NO_AGENT = "no agent of this name is known"
 NO_HOST_AGENT = "no agent is configured as this host's own"
-NO_SESSION = "this session had no execution and no signal in the look-back"
+NO_SESSION = "there is no such session in the look-back, or it is not public"
 UNSEEN_SCORE = 1.0
 """Source 4: a model that nobody has called yet is not held back."""
 MODEL_COLUMNS = (
