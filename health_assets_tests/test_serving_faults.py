@@ -1,5 +1,6 @@
 """The endpoint among faults: a warehouse that is busy, missing, broken or new; clients that are slow, large or rude."""
 
+import asyncio
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
@@ -282,6 +284,52 @@ def test_a_request_that_trickles_in_is_cut_off(server: Served, monkeypatch: pyte
     assert again.startswith(b"HTTP/1.1 200 ")
     assert b"HTTP/1.1 408 " in again  # the second request of a connection
     assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("ending", ["full buffers", "a close", "a refusal", "silence"])
+def test_who_does_not_read_the_answers_is_cut_off(server: Served, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """Also where the buffers never fill, so that the server is done with the answers but the transport is not."""
+    made: list[protocol.LimitedProtocol] = []
+    connection_made = protocol.LimitedProtocol.connection_made
+
+    def observed(self: protocol.LimitedProtocol, transport: asyncio.Transport) -> None:
+        made.append(self)
+        connection_made(self, transport)
+        if ending != "full buffers":
+            transport.set_write_buffer_limits(high=2**30)
+        if ending == "silence":
+            self.timeout_keep_alive = 0.5  # type: ignore[assignment]
+
+    monkeypatch.setattr(protocol.LimitedProtocol, "connection_made", observed)
+    monkeypatch.setattr(protocol, "SEND_TIMEOUT_S", 0.5)
+    if ending == "a refusal":  # of a head that never ends
+        monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
+    last = {"a close": GET + b"Connection: close\r\n\r\n", "a refusal": b"G"}.get(ending, b"")
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(10)
+        client.connect(("127.0.0.1", server.port))
+        with suppress(ConnectionResetError, BrokenPipeError):
+            client.sendall((GET + b"\r\n") * 20_000 + last)
+        deadline = time.monotonic() + 10
+        while not made or made[0] in made[0].connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_who_reads_slowly_but_steadily_gets_all_answers(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "SEND_TIMEOUT_S", 1.0)
+    requests = (GET + b"\r\n") * 20_000 + GET + b"Connection: close\r\n\r\n"
+    start, received = time.monotonic(), bytearray()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        sending = threading.Thread(target=client.sendall, args=(requests,))
+        sending.start()
+        while piece := client.recv(65536):
+            received += piece
+            time.sleep(0.007)
+        sending.join()
+    assert received.count(b"HTTP/1.1 200 ") == 20_001
+    assert time.monotonic() - start > 1.5
 
 
 def test_more_connections_than_allowed_are_told_to_come_back(server: Served) -> None:

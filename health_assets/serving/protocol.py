@@ -1,6 +1,6 @@
-"""Uvicorn's HTTP protocol with limits on the number of connections and on the time and size of a request's head.
+"""Uvicorn's HTTP protocol with limits on connections, on time and size of a request's head, and on time to send.
 
-Uvicorn itself waits for ever for the rest of a head, and takes one of any length.
+Uvicorn itself waits for ever for the rest of a head, takes one of any length, and waits for ever for who does not read.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from health_assets.serving.answers import Headers, problem
 
 HEAD_TIMEOUT_S = 10.0
+SEND_TIMEOUT_S = 30.0
+"""How long answers that a client does not take may hold its connection."""
 MOST_HEAD_BYTES = 16 * 1024
 NOT_HTTP = (400, "the request is not valid HTTP")
 LARGE_HEAD = (431, "the head of the request is too large")
@@ -26,6 +28,7 @@ class LimitedProtocol(HttpToolsProtocol):
         # a connection beyond the limit is refused when it is made, not when it has sent a request
         self._most_connections, self.limit_concurrency = self.limit_concurrency, None
         self._timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
         self._head_bytes = self._open_bytes = 0  # in lines that are whole, and as they arrive
         self._has_begun = False
         self._is_head_open = True
@@ -42,7 +45,32 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_timer()
+        self._stop_send_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """More is to be sent than the client takes."""
+        super().pause_writing()
+        self._limit_sending()
+
+    def resume_writing(self) -> None:
+        """The client has taken it."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._stop_send_timer()
+
+    def on_response_complete(self) -> None:
+        """An answer has been handed to the transport, which may have been told to close when all is sent."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._limit_sending()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No request has come for a while; a client that did not even take its answers is not waited for."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; of a head that is still open, count it."""
@@ -91,6 +119,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer.cancel()
             self._timer = None
 
+    def _limit_sending(self) -> None:
+        if self._send_timer is None:
+            self._send_timer = self.loop.call_later(SEND_TIMEOUT_S, self.transport.abort)
+
+    def _stop_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
     def _count(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > MOST_HEAD_BYTES:
@@ -105,3 +142,4 @@ class LimitedProtocol(HttpToolsProtocol):
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
         self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + answer.body)
         self.transport.close()
+        self._limit_sending()

@@ -187,9 +187,7 @@ class MetricMetadata(TypedDict):
     signal_weights: dict[str, float]
     per_trace_signals: dict[str, dict[str, float]]
     flagged_traces: NotRequired[list[str]]
-    flagged_not_listed: NotRequired[
-        Annotated[int, Field(ge=0, description="Flagged traces beyond the riskiest 1,000.")]
-    ]
+    flagged_not_listed: NotRequired[Annotated[int, Field(ge=0, description="Those beyond the riskiest 1,000.")]]
     aggregation: dict[str, str | float | None]
 
 
