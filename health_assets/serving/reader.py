@@ -284,7 +284,7 @@ def _rows(
     session: Session, table: str, condition: str, parameters: dict[str, Any], instead: Mapping[str, str] = {}
 ) -> list[dict[str, Any]]:
     """Rows as JSON can write them: the table's columns, and what SQL says instead of or beside them."""
-    columns = {name: f"{table}.{name}" for name in columns_of(table)} | instead
+    columns = {**{name: f"{table}.{name}" for name in columns_of(table)}, **instead}
     selected = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
     found = session.query(f"SELECT {selected} FROM {table} WHERE {condition}", parameters)
     return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in found]
