@@ -196,6 +196,7 @@ class _Loop(asyncio.SelectorEventLoop):
                 deliver(what)
 
         def look_up() -> None:
+            outcome: tuple[Callable[[Any], None], Any]
             try:
                 outcome = (found.set_result, socket.getaddrinfo(host, port, family, type, proto, flags))
             except Exception as error:  # given to who asked
