@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import socket
+import threading
 import time
 import tracemalloc
 
@@ -154,6 +156,31 @@ def test_nothing_at_a_port_is_unreachable() -> None:
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", f"{'a' * 64}.invalid"])
 def test_a_name_that_nobody_knows_is_unreachable(host: str) -> None:
     assert fetch_health(f"http://{host}", timeout_s=60).outcome == "unreachable"
+
+
+@pytest.mark.parametrize("is_in_loop", [False, True])
+def test_the_time_limit_holds_for_the_look_up_of_a_name(monkeypatch: pytest.MonkeyPatch, is_in_loop: bool) -> None:
+    resolver_ends = threading.Event()
+
+    def slow(*_: object, **__: object) -> None:
+        resolver_ends.wait(8)
+        raise socket.gaierror("at last")
+
+    async def notebook() -> Answer:
+        return fetch_health("http://slow.example", timeout_s=0.5)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    start = time.monotonic()
+    answer = asyncio.run(notebook()) if is_in_loop else fetch_health("http://slow.example", timeout_s=0.5)
+    took_s = time.monotonic() - start
+    resolver_ends.set()
+    assert answer.outcome == "timeout"
+    assert took_s < 3
+
+
+def test_a_name_that_is_known_is_looked_up() -> None:
+    with Host(answers(GOOD)) as host:
+        assert fetch_health(host.url.replace("127.0.0.1", "localhost")).outcome == "valid"
 
 
 def test_a_gzip_bomb_is_not_unpacked_into_memory() -> None:

@@ -12,7 +12,9 @@ from hypothesis import settings as examples
 from pydantic import SecretStr
 from serving_made import HOUR, Row, Served, fill, fill_agents, score, served, state, write_targets
 
-from health_assets.serving import reader
+from health_assets.model_tracker import ModelHealthTracker
+from health_assets.scoring import agent_health
+from health_assets.serving import documents, reader
 from health_assets.settings import Settings
 
 BEARER = {"Authorization": "Bearer secret"}
@@ -167,6 +169,17 @@ def test_a_score_is_explained_to_the_last_point(server: Served) -> None:
     assert explained["inputs"]["n"] == 7
 
 
+def test_what_the_server_says_of_the_model_is_what_the_score_is_made_with() -> None:
+    """Written twice, so that the server need not import the engine's compiler."""
+    assert documents.TARGETS_USED == agent_health.TARGETS_USED
+    assert {name: points for name, (_, points) in documents.DIMENSIONS.items()} == {
+        "reliability": agent_health.RELIABILITY_POINTS,
+        "performance": agent_health.PERFORMANCE_POINTS,
+        "stability": agent_health.STABILITY_POINTS,
+        "operation": agent_health.OPERATIONAL_POINTS,
+    }
+
+
 def test_a_personal_score_is_explained_to_the_holder_of_the_token_alone(server: Served) -> None:
     assert "dimensions" not in server.ask("/agents/mine%20bad").json
     assert server.ask("/agents/mine%20bad", headers=BEARER).json["health_score"] == 1.0
@@ -200,6 +213,11 @@ def test_the_best_model_has_the_highest_score_and_an_unseen_one_counts_as_perfec
 ) -> None:
     reply = server.ask(f"/models/best?candidates={candidates}").json
     assert (reply["model"], reply["health_score"]) == (best, best_score)
+
+
+def test_an_unseen_model_counts_in_the_endpoint_as_it_does_in_the_tracker(server: Served) -> None:
+    [candidate] = server.ask("/models/best?candidates=never%20seen").json["candidates"]
+    assert candidate["health_score"] == ModelHealthTracker(50, 0.7).health_score("never seen")
 
 
 @pytest.mark.parametrize("query", ["", "?candidates=", "?candidates=,", "?candidates=a,,b", "?candidates=a,"])

@@ -9,10 +9,13 @@ never leave TLS; no cookie or other credential is sent. Whatever happens becomes
 """
 
 import asyncio
+import contextlib
 import re
+import socket
+import threading
 import time
 import zlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -163,9 +166,47 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return _run(work)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        return thread.submit(_run, work).result()
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        return runner.run(work)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop that does not wait at its end for names that are still looked up, which nothing can interrupt."""
+
+    async def getaddrinfo(
+        self,
+        host: Any,
+        port: Any,
+        *,
+        family: int = 0,
+        type: int = 0,
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        """As the base class, but in a thread of its own that holds up neither the loop's end nor the process's."""
+        found: asyncio.Future[Any] = self.create_future()
+
+        def tell(deliver: Callable[[Any], None], what: Any) -> None:
+            if not found.done():  # nobody waits any more after the time limit
+                deliver(what)
+
+        def look_up() -> None:
+            outcome: tuple[Callable[[Any], None], Any]
+            try:
+                outcome = (found.set_result, socket.getaddrinfo(host, port, family, type, proto, flags))
+            except Exception as error:  # given to who asked
+                outcome = (found.set_exception, error)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: too late
+                self.call_soon_threadsafe(tell, *outcome)
+
+        threading.Thread(target=look_up, name="name look-up", daemon=True).start()
+        return await found
 
 
 @dataclass

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
 from health_assets.serving.answers import Answer, Headers, answer, dumps, problem
 from health_assets.serving.client import SENTENCES, ReaderError
 from health_assets.serving.refresher import FIRST_RETRY_S, Refresher
@@ -15,8 +16,6 @@ from health_assets.settings import Settings
 NO_AGENT = "no agent of this name is known"
 NO_HOST_AGENT = "no agent is configured as this host's own"
 NO_SESSION = "there is no such session in the look-back, or it is not public"
-UNSEEN_SCORE = 1.0
-"""Source 4: a model that nobody has called yet is not held back."""
 MODEL_COLUMNS = (
     "model", "health_score", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms", "is_degraded",
     "last_error", "last_call_at", "window_calls", "degraded_threshold",
@@ -115,11 +114,12 @@ class Service:
         if snapshot is None:
             return self._not_ready()
         candidates = [_candidate(name, snapshot) for name in dict.fromkeys(names)]
-        best = max(candidates, key=lambda candidate: candidate["health_score"])
+        scores = {candidate["model"]: candidate["health_score"] for candidate in candidates}
+        best = best_of(scores, names)
         body = {
             "hour": snapshot.model_hour.isoformat(),
-            "model": best["model"],
-            "health_score": best["health_score"],
+            "model": best,
+            "health_score": scores[best],
             "candidates": candidates,
         }
         return self._answer(request, dumps(body), snapshot)
@@ -171,6 +171,6 @@ def _candidate(name: str, snapshot: Snapshot) -> dict[str, Any]:
     model = snapshot.models.get(name)
     return {
         "model": name,
-        "health_score": UNSEEN_SCORE if model is None else model["health_score"],
+        "health_score": SCORE_OF_UNSEEN_MODEL if model is None else model["health_score"],
         "is_seen": model is not None,
     }
