@@ -55,6 +55,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     executions = count("SELECT count(*) FROM executions")
     scores = count("SELECT count(*) FROM agent_health")
     agents = count("SELECT count(DISTINCT agent_id) FROM agent_health")
+    files = "file" if outcome.files_read == 1 else "files"
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
     console.print(
         f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} {'file' if outcome.files_read == 1 else 'files'}, "
