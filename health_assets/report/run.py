@@ -58,7 +58,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     files = "file" if outcome.files_read == 1 else "files"
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
     console.print(
-        f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} {'file' if outcome.files_read == 1 else 'files'}, "
+        f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} {files}, "
         f"kept {outcome.lines_read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
     console.print(
