@@ -10,6 +10,7 @@ from ibis import ir
 
 from health_assets.hours import HourRange
 from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.relations import spine
 
 IN_ORDER = ("ended_at", "source_file", "line_number")
 
@@ -66,12 +67,11 @@ def _numbered(calls: ir.Table) -> ir.Table:
 
 def _last_calls(numbered: ir.Table, hours: HourRange, lookback_hours: int, window_calls: int) -> ir.Table:
     """For every hour, each model's last calls before its end and in its look-back, with `hour` as that hour."""
-    first, end = (ibis.literal(moment, "timestamp('UTC')") for moment in (hours.start, hours.end))
-    spine = ibis.range(first, end, ibis.interval(hours=1)).unnest().name("hour").as_table()
+    each = spine(hours)
     parts = numbered.group_by(["model", "hour"]).aggregate(last_number=numbered.number.max())
     parts = parts.rename(called_in="hour")
-    reached = spine.inner_join(
-        parts, [parts.called_in <= spine.hour, parts.called_in > spine.hour - ibis.interval(hours=lookback_hours)]
+    reached = each.inner_join(
+        parts, [parts.called_in <= each.hour, parts.called_in > each.hour - ibis.interval(hours=lookback_hours)]
     )
     newest = reached.group_by(["hour", "model"]).aggregate(last_number=reached.last_number.max())
     places = newest.mutate(back=ibis.range(window_calls).unnest())

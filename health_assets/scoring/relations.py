@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import ibis
 from ibis import ir
+
+from health_assets.hours import HourRange
 
 
 def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Table:
@@ -10,3 +13,9 @@ def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Tab
     keys = [keys] if isinstance(keys, str) else list(keys)
     added = [name for name in other.columns if name not in keys]
     return rows.left_join(other, keys).select(*rows.columns, *added)
+
+
+def spine(hours: HourRange) -> ir.Table:
+    """One row per hour of a range: `hour`."""
+    first, end = (ibis.literal(moment, "timestamp('UTC')") for moment in (hours.start, hours.end))
+    return ibis.range(first, end, ibis.interval(hours=1)).unnest().name("hour").as_table()

@@ -6,6 +6,7 @@ these few traces are merged again from what the look-back holds, so that nothing
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from fractions import Fraction
 
 import ibis
@@ -13,6 +14,7 @@ from ibis import ir
 
 from health_assets.hours import HOUR, HourRange
 from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.relations import spine
 from health_assets.scoring.signal_risks import (
     RISKS,
     TRILLION,
@@ -55,10 +57,13 @@ def session_scores(
     """
     touched = versions.filter(versions.hour >= hours.start, versions.session_id.notnull())
     touched = touched.select("hour", "session_id").distinct()
-    newest = _newest_of_one_hour if len(hours) == 1 else _newest_of_many_hours
+    if len(hours) == 1:
+        newest = _newest_of_one_hour(versions, touched, hours.start)
+    else:
+        newest = _newest_of_many_hours(versions, touched, settings.lookback_hours)
     outlived = _outlived(versions, hours, settings.lookback_hours)
     traces = ibis.union(
-        newest(versions, touched, hours, settings.lookback_hours).anti_join(outlived, ["hour", "trace_id"]),
+        newest.anti_join(outlived, ["hour", "trace_id"]),
         _merged_again(executions, signals, outlived, settings.lookback_hours).semi_join(
             touched, ["hour", "session_id"]
         ),
@@ -69,20 +74,18 @@ def session_scores(
 # -- the traces of a session -------------------------------------------------------------------------------------------
 
 
-def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
+def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hour: datetime) -> ir.Table:
     """The newest version of every trace of the hour's sessions. A version of the hour itself is newest anyway."""
-    del lookback_hours  # versions hold no more
-    own = versions.filter(versions.hour == hours.start, versions.session_id.notnull())
-    before = versions.filter(versions.hour < hours.start).semi_join(touched, "session_id")
+    own = versions.filter(versions.hour == hour, versions.session_id.notnull())
+    before = versions.filter(versions.hour < hour).semi_join(touched, "session_id")
     repeated = versions.semi_join(before, "trace_id")  # also in other sessions
     newest = repeated.group_by("trace_id").aggregate(hour=repeated.hour.max())
     current = ibis.union(own, before.semi_join(newest, ["trace_id", "hour"]))
-    return current.select(*_OF_TRACE, hour=ibis.literal(hours.start, "timestamp('UTC')")).select("hour", *_OF_TRACE)
+    return current.select(*_OF_TRACE, hour=ibis.literal(hour, "timestamp('UTC')")).select("hour", *_OF_TRACE)
 
 
-def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
+def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours: int) -> ir.Table:
     """The same for many hours: a version is newest from its hour until that of the next."""
-    del hours
     until = versions.hour.lead().over(group_by="trace_id", order_by="hour")
     dated = versions.select(*_OF_TRACE, since=versions.hour, until=until)
     return touched.inner_join(
@@ -98,22 +101,21 @@ def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, hours: HourRang
 
 def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
     """(hour, trace_id) of the versions in the look-back that rest on events from before it; mostly none."""
-    first, end = (ibis.literal(moment, "timestamp('UTC')") for moment in (hours.start, hours.end))
-    spine = ibis.range(first, end, ibis.interval(hours=1)).unnest().name("hour").as_table()
+    each = spine(hours)
     late = versions.filter(versions.oldest_event_at < versions.hour)
     late = late.filter(late.oldest_event_at < hours.end - lookback_hours * HOUR)
     late = late.select("trace_id", "oldest_event_at", since=late.hour)
     lookback, all_but_own = ibis.interval(hours=lookback_hours), ibis.interval(hours=lookback_hours - 1)
     return (
-        spine.inner_join(
+        each.inner_join(
             late,
             [
-                late.since <= spine.hour,
-                late.since > spine.hour - lookback,
-                late.oldest_event_at < spine.hour - all_but_own,
+                late.since <= each.hour,
+                late.since > each.hour - lookback,
+                late.oldest_event_at < each.hour - all_but_own,
             ],
         )
-        .select(spine.hour, late.trace_id)
+        .select(each.hour, late.trace_id)
         .distinct()
     )
 

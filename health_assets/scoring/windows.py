@@ -16,7 +16,7 @@ from ibis import ir
 
 from health_assets.hours import HourRange
 from health_assets.scoring.health_components import SUMS, merge
-from health_assets.scoring.relations import lookup
+from health_assets.scoring.relations import lookup, spine
 
 
 def window_sums(
@@ -83,9 +83,7 @@ def _many_hours(
     agents = ibis.union(
         last_seen_before.select("agent_id"), recent.select("agent_id"), listed_agents.select("agent_id"), distinct=True
     )
-    first, end = ibis.literal(frame_start, "timestamp('UTC')"), ibis.literal(hours.end, "timestamp('UTC')")
-    spine = ibis.range(first, end, ibis.interval(hours=1)).unnest().name("hour").as_table()
-    grid = agents.cross_join(spine)
+    grid = agents.cross_join(spine(HourRange(frame_start, hours.end)))
     filled = lookup(grid, recent.select("hour", "agent_id", *names, seen=recent.hour), ["hour", "agent_id"])
     by_agent = {"group_by": "agent_id", "order_by": "hour"}
     sliding = ibis.window(preceding=window_hours - 1, following=0, **by_agent)
