@@ -169,12 +169,10 @@ def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
         done = keeping.survey(settings, agents, on_probe=on_probe)
     console.print(f"{done}.")
     this_hour = floor_hour(datetime.now(UTC))
-    warehouse = Warehouse(settings.warehouse, lock_timeout_s=settings.lock_timeout_s)
-    with warehouse.write() as session:
+    with Warehouse.of(settings).write() as session:
         keeping.summarise(session, done.hours)
         # where nobody was due, the last survey is of this hour or the one before
         for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
-            console.print()
             print_survey(console, session, hours)
 
 

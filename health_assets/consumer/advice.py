@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 from health_assets.consumer.document import STATUSES, HealthDocument, Status
 from health_assets.consumer.fetching import Answer
 from health_assets.errors import HealthAssetsError
 
 Kind = Literal["proceed", "caution", "avoid", "unknown"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 KIND_OF_STATUS: dict[Status, Kind] = {
     "healthy": "proceed",
     "degraded": "caution",

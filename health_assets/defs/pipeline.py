@@ -35,11 +35,7 @@ class Pipeline:
 
     def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
         """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
-        return Warehouse(
-            self.settings.warehouse,
-            lock_timeout_s=min(self.settings.lock_timeout_s, most_lock_timeout_s),
-            memory_limit=self.settings.memory_limit,
-        )
+        return Warehouse.of(self.settings, lock_timeout_s=min(self.settings.lock_timeout_s, most_lock_timeout_s))
 
     @contextmanager
     def write(self) -> Iterator[Session]:

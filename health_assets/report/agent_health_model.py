@@ -8,21 +8,28 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.report.layout import latest_hour, plain_table
+from health_assets.scoring.agent_health import (
+    OPERATIONAL_POINTS,
+    PERFORMANCE_POINTS,
+    RELIABILITY_POINTS,
+    STABILITY_POINTS,
+)
 from health_assets.scoring.system_health import STATES
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
-POINTS = {"rel": 40, "perf": 20, "stab": 20, "oper": 20}
+POINTS = {
+    "rel": RELIABILITY_POINTS, "perf": PERFORMANCE_POINTS, "stab": STABILITY_POINTS, "oper": OPERATIONAL_POINTS,
+}  # fmt: skip
 LEAST_LOSS = 0.05
 AGENTS_SHOWN = 15
 
 
 def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     """The fleet in the last of these hours, and its agents from the worst on."""
-    latest = session.query(
-        "SELECT max(hour) FROM system_health WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
-    )[0][0]
+    latest = latest_hour(session, "system_health", hours)
     if latest is None:
         return
     score, agents, *counts = session.query(
@@ -47,7 +54,7 @@ def _agents_table(session: Session, hour: datetime) -> Table:
     )  # fmt: skip
     order = "state = 'inactive', health_score, agent_id"
     found = session.query(f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order}", [hour])
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("state", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)

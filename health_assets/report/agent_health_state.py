@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.report.layout import latest_hour, plain_table
 from health_assets.scoring.agent_health_state import STATUSES
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
@@ -23,9 +24,7 @@ SHOWN = (
 
 def print_states(console: Console, session: Session, hours: HourRange) -> None:
     """The statuses in the last of these hours, and the agents that are degraded or unhealthy, worst first."""
-    [(latest,)] = session.query(
-        "SELECT max(hour) FROM agent_health_state WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
-    )
+    latest = latest_hour(session, "agent_health_state", hours)
     if latest is None:
         return
     counts = dict(
@@ -54,7 +53,7 @@ def _ailing_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
 
 
 def _table(agents: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
     table.add_column("responded", justify="right", no_wrap=True)

@@ -1,10 +1,10 @@
 """Model health's block: every model called lately, from the worst on, and the best one."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.report.layout import latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
@@ -14,9 +14,7 @@ ERROR_WIDTH = 40
 
 def print_models(console: Console, session: Session, hours: HourRange) -> None:
     """The models in the last of these hours that has any, from the worst on."""
-    [(latest,)] = session.query(
-        "SELECT max(hour) FROM model_health WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
-    )
+    latest = latest_hour(session, "model_health", hours)
     if latest is None:
         return
     found = session.query(
@@ -36,7 +34,7 @@ def print_models(console: Console, session: Session, hours: HourRange) -> None:
     title.append(printable(best[0]), style="green")
     console.print()
     console.print(title)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table = plain_table()
     table.add_column("model", no_wrap=True, max_width=28)
     for heading in ("score", "calls", "p50 ms", "p95 ms"):
         table.add_column(heading, justify="right", no_wrap=True)

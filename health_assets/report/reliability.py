@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HOUR, HourRange
+from health_assets.report.layout import latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
@@ -24,8 +25,7 @@ CONSISTENCY_OF_TASK = """
 
 def print_reliability(console: Console, session: Session, hours: HourRange) -> None:
     """The evaluation in the last of these hours that has one: agents, and their least consistent tasks."""
-    span = [hours.start, hours.end]
-    latest = session.query("SELECT max(hour) FROM agent_reliability WHERE hour >= ? AND hour < ?", span)[0][0]
+    latest = latest_hour(session, "agent_reliability", hours)
     if latest is None:
         return
     [(agents, runs, tasks, start, end)] = session.query(
@@ -76,7 +76,7 @@ def _tasks_table(session: Session, hour: datetime, count: int) -> Table:
 
 
 def _table(*headings: str, left: int = 1) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    table = plain_table()
     for place, heading in enumerate(headings):
         if place < left:
             table.add_column(heading, no_wrap=True, max_width=28)

@@ -1,10 +1,10 @@
 """Session scores' block: how many sessions are in each band, and the worst ones with their flagged traces."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.report.layout import plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
@@ -44,7 +44,7 @@ def print_sessions(console: Console, session: Session, hours: HourRange) -> None
     title.append(f"{inconsistent:,} fail consistency", style="red" if inconsistent else "green")
     console.print()
     console.print(title)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table = plain_table()
     table.add_column("worst sessions", no_wrap=True, max_width=30)
     for heading in ("reliable", "consistent", "traces", "flagged"):
         table.add_column(heading, justify="right", no_wrap=True)

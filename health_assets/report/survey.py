@@ -6,10 +6,10 @@ from datetime import datetime
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
+from health_assets.report.layout import latest_hour, plain_table
 from health_assets.scoring.survey_summary import ALL_PLATFORMS
 from health_assets.survey.probing import Probe
 from health_assets.warehouse.store import Session
@@ -38,9 +38,7 @@ def probing_bar(console: Console, agents: int) -> Iterator[Callable[[Probe], Non
 
 def print_survey(console: Console, session: Session, hours: HourRange) -> None:
     """The latest survey of these hours."""
-    [(latest,)] = session.query(
-        "SELECT max(hour) FROM survey_summary WHERE hour >= ? AND hour < ?", [hours.start, hours.end]
-    )
+    latest = latest_hour(session, "survey_summary", hours)
     if latest is None:
         return
     found = session.query(
@@ -54,7 +52,7 @@ def print_survey(console: Console, session: Session, hours: HourRange) -> None:
     title.append(f"  {agents:,} agents: {responsive:,} responsive, {healthy:,} healthy")
     console.print()
     console.print(title)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table = plain_table()
     table.add_column("platform", no_wrap=True, max_width=24)
     for name in ("agents", "responsive", "healthy", "survival"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -78,9 +78,9 @@ def survey(
     Raises:
         HealthAssetsError: the warehouse cannot be read or written; probes that were kept stay.
     """
-    last_asked = _last_asked(_warehouse(settings, settings.lock_timeout_s))
+    last_asked = _last_asked(Warehouse.of(settings))
     # an answer cannot be had again, so it waits longer for the warehouse
-    warehouse = _warehouse(settings, max(settings.lock_timeout_s, LEAST_LOCK_TIMEOUT_S))
+    warehouse = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, LEAST_LOCK_TIMEOUT_S))
     due = _due(agents, last_asked, datetime.now(UTC) - timedelta(seconds=settings.survey_interval_s))
     hours: set[datetime] = set()
 
@@ -93,10 +93,6 @@ def survey(
     except* HealthAssetsError as faults:
         raise _first(faults) from None
     return Survey(len(agents), len(due) - too_late, len(agents) - len(due), too_late, tuple(sorted(hours)))
-
-
-def _warehouse(settings: Settings, lock_timeout_s: float) -> Warehouse:
-    return Warehouse(settings.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=settings.memory_limit)
 
 
 def _manners(settings: Settings) -> Manners:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import duckdb
 import ibis
@@ -23,6 +23,7 @@ from ibis import ir
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HourRange
+from health_assets.settings import Settings
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.location import path_of
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
@@ -241,6 +242,12 @@ class Warehouse:
         self.path = path_of(url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
+
+    @classmethod
+    def of(cls, settings: Settings, *, lock_timeout_s: float | None = None) -> Self:
+        """The warehouse that settings name, with their limits, or another limit on waiting for it."""
+        timeout_s = settings.lock_timeout_s if lock_timeout_s is None else lock_timeout_s
+        return cls(settings.warehouse, lock_timeout_s=timeout_s, memory_limit=settings.memory_limit)
 
     @property
     def exists(self) -> bool:
