@@ -61,14 +61,11 @@ def _counts(
     components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
 ) -> ir.Table:
     """Known agents, the counts of each window and of the window just before it, and the target."""
-    listed = overrides(targets).select("agent_id")
-    own = window_sums(components, listed, hours, window_hours, lookback_hours, COUNTS)
+    own, before = _sums(components, overrides(targets).select("agent_id"), hours, window_hours, lookback_hours)
     own = with_targets(own, targets, ["baseline_latency_ms", "retired"])
     own = (
         own.filter(~own.target_retired).drop("target_retired").rename(baseline_latency_ms="target_baseline_latency_ms")
     )
-    earlier = HourRange(hours.start - window_hours * HOUR, hours.end - window_hours * HOUR)
-    before = window_sums(components, listed, earlier, window_hours, window_hours, COUNTS)
     before = before.select(
         "agent_id", hour=before.hour + ibis.interval(hours=window_hours),
         samples_before="executions", successes_before="successes",
@@ -77,6 +74,18 @@ def _counts(
     return joined.mutate(
         samples_before=joined.samples_before.fill_null(0), successes_before=joined.successes_before.fill_null(0)
     ).rename(sample_count="executions")
+
+
+def _sums(
+    components: ir.Table, listed: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+) -> tuple[ir.Table, ir.Table]:
+    """Sums over the windows of these hours, and at least over those that end one window earlier."""
+    start, end = hours.start - window_hours * HOUR, hours.end - window_hours * HOUR
+    if len(hours) > 1:  # the earlier windows are mostly later windows of the same pass
+        both = window_sums(components, listed, HourRange(start, hours.end), window_hours, lookback_hours, COUNTS)
+        return both.filter(both.hour >= hours.start), both
+    own = window_sums(components, listed, hours, window_hours, lookback_hours, COUNTS)
+    return own, window_sums(components, listed, HourRange(start, end), window_hours, window_hours, COUNTS)
 
 
 def _ratios(rows: ir.Table) -> ir.Table:

@@ -3,8 +3,8 @@
 What belongs here: merging hourly parts (`state_components`) over the look-back. What does not: what is made of these
 times (`agent_health_state`).
 
-One hour is an aggregation per agent. Many hours are one pass in which the rows asked for and the parts stand in one
-line per agent, with a frame of hours rather than of rows, so that holes do not matter.
+One hour is an aggregation per agent. In many hours the rows asked for and the parts stand in one line per agent, with
+a frame of hours rather than of rows, so that holes do not matter; agents without any change skip the line of changes.
 """
 
 import ibis
@@ -13,6 +13,7 @@ from ibis import ir
 from health_assets.hours import HourRange
 from health_assets.scoring.relations import lookup
 
+_TIME = "timestamp('UTC')"
 TIMES = ("first_event_at", "last_restart_at", "last_model_update_at", "last_capability_update_at")
 
 
@@ -69,34 +70,52 @@ def _one_hour(rows: ir.Table, parts: ir.Table) -> ir.Table:
 
 
 def _many_hours(rows: ir.Table, parts: ir.Table, lookback_hours: int) -> ir.Table:
-    switches = model_switches(parts)
-    events = ibis.union(_shaped(parts.select("hour", "agent_id", *TIMES), rows), _shaped(switches, rows))
-    line = ibis.union(_shaped(rows.mutate(is_asked=ibis.literal(True)), rows), events)
-    by_agent = {"group_by": "agent_id", "order_by": "hour"}
     length = ibis.interval(hours=lookback_hours - 1)
-    look_back = ibis.range_window(preceding=length, following=ibis.interval(hours=0), **by_agent)
-    # what is latest needs no frame of its own, which would cost ten times as much: it is recent enough or nothing is
-    so_far = ibis.range_window(preceding=None, following=0, **by_agent)
     first, *latest = TIMES
-    merged = line.select(
-        *rows.columns, "is_asked", **{first: line[first].min().over(look_back)},
-        **{name: line[name].max().over(so_far) for name in (*latest, "switched_at", "seen_from")},
-    )  # fmt: skip
+    rows = _with_first_event(rows, parts.select("hour", "agent_id", first), length)
+    changes = parts.filter(ibis.or_(*(parts[name].notnull() for name in latest))).select("hour", "agent_id", *latest)
+    switches = model_switches(parts)
+    changing = ibis.union(changes.select("agent_id"), switches.select("agent_id"), distinct=True)
+    followed = _with_latest(rows.semi_join(changing, "agent_id"), changes, switches, length)
+    steady = _shaped(rows.anti_join(changing, "agent_id"), followed)  # mostly most of them
+    return ibis.union(followed, steady)
+
+
+def _with_first_event(rows: ir.Table, parts: ir.Table, length: ir.IntervalValue) -> ir.Table:
+    """Add the earliest `first_event_at` of each look-back."""
+    keys, [first] = ["hour", "agent_id"], TIMES[:1]
+    own = lookup(rows, parts, keys).mutate(is_asked=ibis.literal(True))
+    line = ibis.union(own, _shaped(parts.anti_join(rows, keys), own))
+    look_back = ibis.range_window(
+        preceding=length, following=ibis.interval(hours=0), group_by="agent_id", order_by="hour"
+    )
+    merged = line.mutate(line[first].min().over(look_back).name(first))
+    return merged.filter(merged.is_asked).drop("is_asked")
+
+
+def _with_latest(rows: ir.Table, changes: ir.Table, switches: ir.Table, length: ir.IntervalValue) -> ir.Table:
+    """Add the latest of each change in the look-back; `last_switch_at` is that of `switches`."""
+    _, *latest = TIMES
+    asked = rows.mutate(
+        is_asked=ibis.literal(True), **dict.fromkeys([*latest, "switched_at", "seen_from"], ibis.null(_TIME))
+    )
+    line = ibis.union(asked, _shaped(changes, asked), _shaped(switches, asked))
+    # what is latest needs no frame of its own, which would cost ten times as much: it is recent enough or nothing is
+    so_far = ibis.range_window(preceding=None, following=0, group_by="agent_id", order_by="hour")
+    merged = line.mutate(**{name: line[name].max().over(so_far) for name in (*latest, "switched_at", "seen_from")})
     merged = merged.filter(merged.is_asked)
     start = merged.hour - length
     recent = {name: _from(merged[name], merged[name], start) for name in latest}
-    return merged.mutate(**recent, last_switch_at=_from(merged.switched_at, merged.seen_from, start))
+    return merged.select(*rows.columns, **recent, last_switch_at=_from(merged.switched_at, merged.seen_from, start))
 
 
 def _from(value: ir.TimestampValue, known_since: ir.TimestampValue, start: ir.TimestampValue) -> ir.TimestampValue:
     """The value, or null where it is known since before `start`."""
-    return (known_since >= start).ifelse(value, ibis.null("timestamp('UTC')"))
+    return (known_since >= start).ifelse(value, ibis.null(_TIME))
 
 
 def _shaped(part: ir.Table, rows: ir.Table) -> ir.Table:
-    """The columns of the line; null where the part does not have them."""
-    times = dict.fromkeys([*TIMES, "switched_at", "seen_from"], "timestamp('UTC')")
-    columns = {**dict(rows.schema().items()), "is_asked": "boolean", **times}
+    """The part in the columns of `rows`; null where the part does not have them."""
     return part.select(
-        **{name: part[name] if name in part.columns else ibis.null(kind) for name, kind in columns.items()}
+        **{name: part[name] if name in part.columns else ibis.null(kind) for name, kind in rows.schema().items()}
     )

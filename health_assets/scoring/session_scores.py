@@ -14,7 +14,7 @@ from ibis import ir
 
 from health_assets.hours import HOUR, HourRange
 from health_assets.scoring import FORMULA_VERSION
-from health_assets.scoring.relations import spine
+from health_assets.scoring.relations import lookup, spine
 from health_assets.scoring.signal_risks import (
     RISKS,
     TRILLION,
@@ -55,8 +55,7 @@ def session_scores(
         hours: the hours to score.
         settings: look-back, weights, thresholds, share of the tail and weight of the worst trace.
     """
-    touched = versions.filter(versions.hour >= hours.start, versions.session_id.notnull())
-    touched = touched.select("hour", "session_id").distinct()
+    touched = _touched(versions, hours)
     if len(hours) == 1:
         newest = _newest_of_one_hour(versions, touched, hours.start)
     else:
@@ -69,6 +68,19 @@ def session_scores(
         ),
     )
     return _scores(with_weighted_risks(traces, settings), settings)
+
+
+def traces_to_score(versions: ir.Table, hours: HourRange) -> ir.Table:
+    """`hour` and `traces`: no fewer than `session_scores` sums up for the hour, to tell how many hours fit together."""
+    of_session = versions.group_by("session_id").aggregate(traces=versions.count())
+    touched = lookup(_touched(versions, hours), of_session, "session_id")
+    return touched.group_by("hour").aggregate(traces=touched.traces.sum())
+
+
+def _touched(versions: ir.Table, hours: HourRange) -> ir.Table:
+    """(hour, session_id) of the sessions that something happened in."""
+    own = versions.filter(versions.hour >= hours.start, versions.session_id.notnull())
+    return own.select("hour", "session_id").distinct()
 
 
 # -- the traces of a session -------------------------------------------------------------------------------------------
@@ -86,8 +98,14 @@ def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hour: datetime) -
 
 def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours: int) -> ir.Table:
     """The same for many hours: a version is newest from its hour until that of the next."""
-    until = versions.hour.lead().over(group_by="trace_id", order_by="hour")
-    dated = versions.select(*_OF_TRACE, since=versions.hour, until=until)
+    traces = versions.group_by("trace_id").aggregate(versions=versions.count())
+    several = traces.filter(traces.versions > 1)  # mostly few, and only these need to be put in order
+    once, repeated = versions.anti_join(several, "trace_id"), versions.semi_join(several, "trace_id")
+    next_hour = repeated.hour.lead().over(group_by="trace_id", order_by="hour")
+    dated = ibis.union(
+        once.select(*_OF_TRACE, since=once.hour, until=ibis.null("timestamp('UTC')")),
+        repeated.select(*_OF_TRACE, since=repeated.hour, until=next_hour),
+    )
     return touched.inner_join(
         dated,
         [

@@ -6,12 +6,12 @@ import ibis
 from ibis import ir
 
 from health_assets.defs.derived import Derived, Inputs
-from health_assets.hours import HOUR, HourRange
-from health_assets.scoring.session_scores import session_scores
+from health_assets.hours import HourRange
+from health_assets.scoring.session_scores import session_scores, traces_to_score
 from health_assets.scoring.trace_risks import trace_risks
 
 TRACES_AT_ONCE = 10_000_000
-"""Traces, each counted once an hour, that one statement may sum up within the default memory limit."""
+"""Traces, each counted once for every hour that scores it, that one statement may sum up within the memory limit."""
 
 
 def _traces(inputs: Inputs) -> ir.Table:
@@ -36,12 +36,17 @@ def _scored(inputs: Inputs) -> ir.Table:
 
 
 def _pieces(inputs: Inputs) -> list[HourRange]:
-    """The hours in pieces that fit into memory: a trace counts once in each hour in which its session is touched."""
-    traces = inputs.session.count(inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours))
-    length = max(1, TRACES_AT_ONCE // max(1, traces))
-    starts = range(0, len(inputs.hours), length)
-    first, end = inputs.hours.start, inputs.hours.end
-    return [HourRange(first + start * HOUR, min(first + (start + length) * HOUR, end)) for start in starts]
+    """The hours in pieces that fit into memory."""
+    versions = inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours)
+    counted = inputs.session.arrow(traces_to_score(versions, inputs.hours)).to_pylist()
+    traces = {row["hour"]: row["traces"] for row in counted}
+    pieces, start, total = [], inputs.hours.start, 0
+    for hour in inputs.hours:
+        total += traces.get(hour, 0)
+        if total > TRACES_AT_ONCE and hour > start:
+            pieces.append(HourRange(start, hour))
+            start, total = hour, traces.get(hour, 0)
+    return [*pieces, HourRange(start, inputs.hours.end)]
 
 
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
