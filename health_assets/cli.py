@@ -1,7 +1,7 @@
 """The commands; each does little more than read its flags and call the rest."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,14 +42,17 @@ def materialize(
     raw: RawOption = None,
     targets: TargetsOption = None,
     warehouse: WarehouseOption = None,
+    system: Annotated[
+        list[str] | None, typer.Option(help="Scoring system to materialise, again for more; all by default.")
+    ] = None,
 ) -> None:
-    """Materialise all assets for a range of hours, as one Dagster run."""
+    """Materialise all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
         first, last = parse_hour(start), parse_hour(end)
         if last <= first:
             raise HealthAssetsError(f"--to ({end}) must be after --from ({start})")
-        _materialize(settings, HourRange(first, last))
+        _materialize(settings, HourRange(first, last), system or ())
 
 
 @app.command()
@@ -140,16 +143,16 @@ def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> 
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
-def _materialize(settings: Settings, hours: HourRange) -> None:
+def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] = ()) -> None:
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
         from health_assets.report import print_health
         from health_assets.report.run import print_outcome, progress_bar
         from health_assets.running import run_hours, step_count
 
-        steps = step_count(settings)
+        steps = step_count(settings, systems)
     with progress_bar(console, hours, steps) as on_event:
-        outcome = run_hours(settings, hours, on_event)
+        outcome = run_hours(settings, hours, on_event, systems)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
     with Pipeline(settings).open().read() as session:

@@ -6,7 +6,7 @@ What belongs here: everything between "these hours, please" and an outcome. What
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,21 +50,27 @@ class Outcome:
     error: str | None
 
 
-def run_hours(settings: Settings, hours: HourRange, on_event: Callable[[dg.DagsterEvent], None]) -> Outcome:
-    """Materialise every asset for these hours, with checks, as one Dagster run in this process.
+def run_hours(
+    settings: Settings,
+    hours: HourRange,
+    on_event: Callable[[dg.DagsterEvent], None],
+    systems: Collection[str] = (),
+) -> Outcome:
+    """Materialise the assets for these hours, with checks, as one Dagster run in this process.
 
     Args:
         settings: where logs, targets and warehouse are.
         hours: at least one hour.
         on_event: called with every event of the run.
+        systems: scoring systems to materialise, keys of `SYSTEMS`; all where none is named.
 
     Raises:
-        HealthAssetsError: the range is empty.
+        HealthAssetsError: the range is empty, or there is no such system.
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     # few partitions: Dagster lists all of them for every check
-    definitions = build_definitions(settings, hours.extended_back(settings.reach_hours))
+    definitions = build_definitions(settings, hours.extended_back(settings.reach_hours), systems)
     job = definitions.resolve_job_def(JOB)
     with _instance(settings) as instance, listening(on_event):
         start = time.perf_counter()
@@ -75,9 +81,9 @@ def run_hours(settings: Settings, hours: HourRange, on_event: Callable[[dg.Dagst
     return _outcome(result, hours, elapsed_s)
 
 
-def step_count(settings: Settings) -> int:
+def step_count(settings: Settings, systems: Collection[str] = ()) -> int:
     """How many steps a run has."""
-    return len(build_definitions(settings).resolve_job_def(JOB).nodes_in_topological_order)
+    return len(build_definitions(settings, systems=systems).resolve_job_def(JOB).nodes_in_topological_order)
 
 
 @contextmanager

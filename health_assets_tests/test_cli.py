@@ -79,8 +79,13 @@ def _no_logs(folder: Path) -> Run:
     return project, command(*materialise_arguments(project, HOURS), folder=folder)
 
 
+def _one_system(folder: Path) -> Run:
+    project = make_project(folder)
+    return project, command(*materialise_arguments(project, HOURS), "--system", "model_health", folder=folder)
+
+
 RUNS: dict[str, Callable[[Path], Run]] = {
-    run.__name__: run for run in (_plain, _again, _environment, _red_check, _no_logs)
+    run.__name__: run for run in (_plain, _again, _environment, _red_check, _no_logs, _one_system)
 }
 
 
@@ -196,6 +201,17 @@ def test_without_any_log_there_is_an_empty_fleet(runs: dict[str, Run]) -> None:
     assert [row["agents"] for row in project.rows("system_health")] == [0, 0, 0]
 
 
+def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(runs: dict[str, Run]) -> None:
+    from health_assets.defs.systems import DERIVED, SYSTEMS
+
+    project, done = runs["_one_system"]
+    assert done.returncode == 0, done.stderr
+    assert "read 72 lines of 2 files, kept 69, rejected 3" in done.stdout
+    materialised = {asset for (asset,) in project.query("SELECT DISTINCT asset FROM materialized_hours")}
+    assert materialised & set(DERIVED) == {asset.name for asset in SYSTEMS["model_health"]}
+    assert "executions" in materialised
+
+
 # -- without a run -----------------------------------------------------------------------------------------------------
 
 
@@ -216,8 +232,16 @@ def test_help_names_every_command_and_option() -> None:
         assert name in output
     code, output = invoke("materialize", "--help")
     assert code == 0
-    for name in ("--from", "--to", "--raw", "--targets", "--warehouse"):
+    for name in ("--from", "--to", "--raw", "--targets", "--warehouse", "--system"):
         assert name in output
+
+
+def test_a_system_that_there_is_not_is_named_with_those_that_there_are(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    done = command(*materialise_arguments(project, HOURS), "--system", "astrology", folder=tmp_path)
+    assert done.returncode == 1
+    assert "there is no system 'astrology'; choose from agent_health_model," in done.stderr
+    assert not project.warehouse_path.exists()
 
 
 @pytest.mark.parametrize(

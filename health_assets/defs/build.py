@@ -1,5 +1,6 @@
 """Puts assets, checks, schedules and sensors together into Dagster definitions."""
 
+from collections.abc import Collection
 from datetime import timedelta
 
 import dagster as dg
@@ -13,7 +14,9 @@ from health_assets.defs.progress import progress_logger
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
+from health_assets.defs.systems import SYSTEMS
 from health_assets.defs.systems.survey import survey_assets, survey_schedule
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
 
@@ -22,12 +25,18 @@ FRESHNESS_JOB = "check_freshness"
 SURVEY_JOB = "survey_agents"
 
 
-def build_definitions(settings: Settings | None = None, hours: HourRange | None = None) -> dg.Definitions:
+def build_definitions(
+    settings: Settings | None = None, hours: HourRange | None = None, systems: Collection[str] = ()
+) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
     Args:
         settings: where logs, targets and warehouse are.
         hours: the hours that can be materialised; by default all from 2020 to the newest finished one.
+        systems: scoring systems that the job of the hours materialises, keys of `SYSTEMS`; all where none is named.
+
+    Raises:
+        HealthAssetsError: there is no such system.
     """
     settings = settings or load_settings()
     assets = all_assets(hourly_partitions(hours))
@@ -36,7 +45,7 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(
         JOB,
-        dg.AssetSelection.assets(*assets) - dg.AssetSelection.checks(in_time),
+        dg.AssetSelection.assets(*assets) - _left_out(systems) - dg.AssetSelection.checks(in_time),
         description="All assets that follow from the logs, and their checks, for an hour or a range of hours.",
     )
     freshness_job = dg.define_asset_job(
@@ -66,3 +75,11 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )
+
+
+def _left_out(systems: Collection[str]) -> dg.AssetSelection:
+    """The assets of the systems that are not named, where any is."""
+    if unknown := set(systems) - set(SYSTEMS):
+        raise HealthAssetsError(f"there is no system {min(unknown)!r}; choose from {', '.join(SYSTEMS)}")
+    others = [assets for name, assets in SYSTEMS.items() if systems and name not in systems]
+    return dg.AssetSelection.assets(*(asset.name for assets in others for asset in assets))
