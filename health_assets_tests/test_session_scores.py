@@ -395,16 +395,36 @@ def test_late_files_and_any_order_of_hours_give_the_same_tables_to_the_last_bit(
     assert_same_tables(project.tables(hours, TABLES), expected)
 
 
+@pytest.mark.parametrize("traces_at_once", [1, 60])
 def test_a_range_too_large_for_memory_is_scored_in_pieces_with_the_same_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traces_at_once: int
 ) -> None:
     project = random_project(tmp_path, 13, 4, 150)
     hours = hours_from(START, 14)
     project.materialise(hours, only=STEPS)
     expected = project.tables(hours, TABLES)
-    monkeypatch.setattr(session_system, "TRACES_AT_ONCE", 3 * len(project.rows("trace_risks")) + 1)  # 3 hours a piece
+    pieces = []
+    scored = session_system._scored
+    monkeypatch.setattr(session_system, "TRACES_AT_ONCE", traces_at_once)
+    monkeypatch.setattr(session_system, "_scored", lambda inputs, piece: pieces.append(piece) or scored(inputs, piece))
     project.materialise(hours, only=["session_scores"])
     assert_same_tables(project.tables(hours, TABLES), expected)
+    assert [hour for piece in pieces for hour in piece.hours] == list(hours)
+    assert 1 < len(pieces) <= len(hours)
+
+
+def test_a_trace_comes_to_a_session_once_the_execution_that_named_another_is_out_of_the_look_back(
+    tmp_path: Path,
+) -> None:
+    """Only its version says the other session, in an hour that the session itself does not reach back to."""
+    records = [
+        execution("old", "a", START, session_id="other"),
+        signals("old", START + HOUR, session_id="mine", confidence=0.4),
+        execution("new", "a", START + 3 * HOUR, session_id="mine"),
+    ]
+    project = Project(tmp_path, None, 1, lookback_hours=3)
+    found = scored(project, records, HourRange.of(START + 3 * HOUR))
+    assert (found["mine"]["total_traces"], found["mine"]["traces_evaluated"]) == (2, 1)
 
 
 def test_the_last_hour_alone_is_as_in_a_range(tmp_path: Path) -> None:

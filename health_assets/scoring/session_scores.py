@@ -44,7 +44,12 @@ _OF_TRACE = ("trace_id", "session_id", "agent_id", "traced_at", *RISKS)
 
 
 def session_scores(
-    versions: ir.Table, executions: ir.Table, signals: ir.Table, hours: HourRange, settings: Settings
+    versions: ir.Table,
+    executions: ir.Table,
+    signals: ir.Table,
+    hours: HourRange,
+    settings: Settings,
+    since: datetime | None = None,
 ) -> ir.Table:
     """One row per hour and session with an execution or a signal in the hour: every column of `session_scores`.
 
@@ -54,12 +59,14 @@ def session_scores(
         signals: cleaned signals records of the same hours.
         hours: the hours to score.
         settings: look-back, weights, thresholds, share of the tail and weight of the worst trace.
+        since: the first hour with a trace of one of the sessions, where that is known, to leave out what is before.
     """
     touched = _touched(versions, hours)
+    reached = versions if since is None else versions.filter(versions.hour >= since)
     if len(hours) == 1:
-        newest = _newest_of_one_hour(versions, touched, hours.start)
+        newest = _newest_of_one_hour(reached, touched, hours.start)
     else:
-        newest = _newest_of_many_hours(versions, touched, settings.lookback_hours)
+        newest = _newest_of_many_hours(reached, touched, settings.lookback_hours)
     outlived = _outlived(versions, hours, settings.lookback_hours)
     traces = ibis.union(
         newest.anti_join(outlived, ["hour", "trace_id"]),
@@ -70,11 +77,20 @@ def session_scores(
     return _scores(with_weighted_risks(traces, settings), settings)
 
 
-def traces_to_score(versions: ir.Table, hours: HourRange) -> ir.Table:
-    """`hour` and `traces`: no fewer than `session_scores` sums up for the hour, to tell how many hours fit together."""
-    of_session = versions.group_by("session_id").aggregate(traces=versions.count())
+def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
+    """What `session_scores` has to look at, to ask for no more than fits and not to search a look-back for nothing.
+
+    Args:
+        versions: as of `session_scores`.
+        hours: the hours to score.
+
+    Returns:
+        One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
+        `traces` (no fewer than will be summed up).
+    """
+    of_session = versions.group_by("session_id").aggregate(since=versions.hour.min(), traces=versions.count())
     touched = lookup(_touched(versions, hours), of_session, "session_id")
-    return touched.group_by("hour").aggregate(traces=touched.traces.sum())
+    return touched.group_by("hour").aggregate(since=touched.since.min(), traces=touched.traces.sum())
 
 
 def _touched(versions: ir.Table, hours: HourRange) -> ir.Table:

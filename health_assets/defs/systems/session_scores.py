@@ -1,13 +1,14 @@
 """Session scores (source 5): risks of traces, and reliability and consistency of sessions."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import ibis
 from ibis import ir
 
 from health_assets.defs.derived import Derived, Inputs
-from health_assets.hours import HourRange
-from health_assets.scoring.session_scores import session_scores, traces_to_score
+from health_assets.hours import HOUR, HourRange
+from health_assets.scoring.session_scores import reach_of_sessions, session_scores
 from health_assets.scoring.trace_risks import trace_risks
 
 TRACES_AT_ONCE = 10_000_000
@@ -23,30 +24,43 @@ def _traces(inputs: Inputs) -> ir.Table:
 def _sessions(inputs: Inputs) -> ir.Table:
     pieces = _pieces(inputs)
     if len(pieces) == 1:
-        return _scored(inputs)
-    return ibis.union(*(inputs.session.kept(_scored(replace(inputs, hours=piece)))[0] for piece in pieces))
+        return _scored(inputs, pieces[0])
+    return ibis.union(*(inputs.session.kept(_scored(inputs, piece))[0] for piece in pieces))
 
 
-def _scored(inputs: Inputs) -> ir.Table:
-    back = inputs.settings.lookback_hours
-    versions, executions, signals = (
-        inputs.table(name, back_hours=back) for name in ("trace_risks", "executions", "signals")
-    )
-    return session_scores(versions, executions, signals, inputs.hours, inputs.settings)
+@dataclass
+class _Piece:
+    """Hours that are scored at once, the first hour that their sessions reach back to, and how much there is to sum."""
+
+    hours: HourRange
+    since: datetime
+    traces: int = 0
 
 
-def _pieces(inputs: Inputs) -> list[HourRange]:
+def _pieces(inputs: Inputs) -> list[_Piece]:
     """The hours in pieces that fit into memory."""
     versions = inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours)
-    counted = inputs.session.arrow(traces_to_score(versions, inputs.hours)).to_pylist()
-    traces = {row["hour"]: row["traces"] for row in counted}
-    pieces, start, total = [], inputs.hours.start, 0
+    rows = inputs.session.arrow(reach_of_sessions(versions, inputs.hours)).to_pylist()
+    reach = {row["hour"]: row for row in rows}
+    pieces = [_Piece(HourRange(inputs.hours.start, inputs.hours.start), since=inputs.hours.start)]
     for hour in inputs.hours:
-        total += traces.get(hour, 0)
-        if total > TRACES_AT_ONCE and hour > start:
-            pieces.append(HourRange(start, hour))
-            start, total = hour, traces.get(hour, 0)
-    return [*pieces, HourRange(start, inputs.hours.end)]
+        since, traces = (reach[hour]["since"], reach[hour]["traces"]) if hour in reach else (hour, 0)
+        last = pieces[-1]
+        if last.traces and last.traces + traces > TRACES_AT_ONCE:
+            last = _Piece(HourRange(hour, hour), since)
+            pieces.append(last)
+        last.hours = HourRange(last.hours.start, hour + HOUR)
+        last.since, last.traces = min(last.since, since), last.traces + traces
+    return pieces
+
+
+def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
+    inputs = replace(inputs, hours=piece.hours)
+    versions, executions, signals = (
+        inputs.table(name, back_hours=inputs.settings.lookback_hours)
+        for name in ("trace_risks", "executions", "signals")
+    )
+    return session_scores(versions, executions, signals, piece.hours, inputs.settings, piece.since)
 
 
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
