@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from health_assets import __version__
 from health_assets.cli import app
-from health_assets.hours import HOUR
+from health_assets.hours import HOUR, HourRange
 
 HOURS = hours_from(START, 3)
 
@@ -79,13 +79,21 @@ def _no_logs(folder: Path) -> Run:
     return project, command(*materialise_arguments(project, HOURS), folder=folder)
 
 
+def _late_log(folder: Path) -> Run:
+    """Hours are there already when a log of the first of them arrives, and that hour alone is asked for."""
+    project = make_project(folder)
+    project.materialise(HOURS)
+    project.write_log("late.jsonl", [line(execution("late", "slow", START))])
+    return project, command(*materialise_arguments(project, HourRange.of(START)), folder=folder)
+
+
 def _one_system(folder: Path) -> Run:
     project = make_project(folder)
     return project, command(*materialise_arguments(project, HOURS), "--system", "model_health", folder=folder)
 
 
 RUNS: dict[str, Callable[[Path], Run]] = {
-    run.__name__: run for run in (_plain, _again, _environment, _red_check, _no_logs, _one_system)
+    run.__name__: run for run in (_plain, _again, _environment, _red_check, _no_logs, _late_log, _one_system)
 }
 
 
@@ -199,6 +207,14 @@ def test_without_any_log_there_is_an_empty_fleet(runs: dict[str, Run]) -> None:
     assert done.returncode == 0, done.stderr
     assert "no active agent" in done.stdout
     assert [row["agents"] for row in project.rows("system_health")] == [0, 0, 0]
+
+
+def test_a_run_that_leaves_other_hours_behind_says_which(runs: dict[str, Run]) -> None:
+    for name, (_, done) in runs.items():
+        assert ("other hours look back on what has changed" in done.stdout) == (name == "_late_log"), name
+    _, done = runs["_late_log"]
+    assert "2 other hours look back" in done.stdout
+    assert "materialize 2026-06-07T01 to 2026-06-07T03 (2 h)" in " ".join(done.stdout.split())
 
 
 def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(runs: dict[str, Run]) -> None:

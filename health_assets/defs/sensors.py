@@ -8,14 +8,13 @@ import dagster as dg
 from health_assets.defs.partitions import FIRST_HOUR, hours_tags
 from health_assets.defs.pipeline import PipelineResource
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.systems import DERIVED
+from health_assets.defs.staleness import stale_hours
 from health_assets.errors import NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.ingestion import Unread, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.settings import Settings
-from health_assets.warehouse.store import Session
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0
@@ -57,7 +56,7 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
                 if last is None:
                     return dg.SkipReason("nothing has been materialised yet, so nothing is late")
                 found = unread(session, files)
-                stale_components, stale_scores = _stale_hours(session, HourRange(FIRST_HOUR, last + HOUR), settings)
+                stale_components, stale_scores = stale_hours(session, HourRange(FIRST_HOUR, last + HOUR), settings)
         except NoWarehouseError:
             return dg.SkipReason("nothing has been materialised yet, so nothing is late")
         except WarehouseBusyError as error:
@@ -96,20 +95,3 @@ def _touched(found: Unread, hours: HourRange) -> tuple[set[datetime], set[dateti
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
     return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))
-
-
-def _stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple[set[datetime], set[datetime]]:
-    """Hours of components, and of scores, that are older than what they are made from.
-
-    An asset that has never been materialised is not stale, and neither are hours from before it first was.
-    """
-    components, scores = set(), set()
-    known = session.materialized_hours("agent_health", hours)
-    for asset in DERIVED.values():
-        own = session.materialized_hours(asset.name, hours)
-        stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
-        if asset.is_component:
-            components |= stale & own
-        elif own:
-            scores |= stale & (own | {hour for hour in known if hour >= min(own)})
-    return components, scores

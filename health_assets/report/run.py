@@ -1,7 +1,7 @@
 """What a run shows: its progress and what it did."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -71,6 +71,18 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     for asset, check, severity, unexpected in outcome.failed_checks:
         colour = "red" if severity == "ERROR" else "yellow"
         console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
+
+
+def print_stale(console: Console, ranges: Sequence[HourRange]) -> None:
+    """What other hours should follow, since their scores look back on hours that are others now."""
+    if not ranges:
+        return
+    count = sum(len(hours) for hours in ranges)
+    more = f" and {len(ranges) - 1} more ranges" if len(ranges) > 1 else ""
+    console.print(
+        f"[yellow]  {count:,} other {'hour looks' if count == 1 else 'hours look'} back on what has changed; "
+        f"the late-log sensor brings them up to date, or materialize {ranges[0]}{more}[/]"
+    )
 
 
 def _print_rejections(console: Console, session: Session, span: list) -> None:
