@@ -90,7 +90,7 @@ def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
     """
     of_session = versions.group_by("session_id").aggregate(since=versions.hour.min(), traces=versions.count())
     touched = lookup(_touched(versions, hours), of_session, "session_id")
-    return touched.group_by("hour").aggregate(since=touched.since.min(), traces=touched.traces.sum())
+    return touched.group_by("hour").aggregate(since=touched.since.min(), traces=touched.traces.sum().cast("int64"))
 
 
 def _touched(versions: ir.Table, hours: HourRange) -> ir.Table:
