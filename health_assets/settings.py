@@ -4,12 +4,15 @@ Every setting is an environment variable (prefix `HEALTH_`); the commands' flags
 expected to do is not a setting but a target (`targets`).
 """
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from health_assets.errors import HealthAssetsError
+from health_assets.hours import parse_hour
 
 
 def load_settings() -> "Settings":
@@ -29,6 +32,13 @@ def load_settings() -> "Settings":
     raise HealthAssetsError(f"{name}: {first['msg']}, got {first['input']!r}")
 
 
+def _hour(value: datetime | str) -> datetime:
+    try:
+        return parse_hour(value) if isinstance(value, str) else value
+    except HealthAssetsError as error:
+        raise ValueError(str(error)) from error
+
+
 class Settings(BaseSettings):
     """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
 
@@ -43,6 +53,9 @@ class Settings(BaseSettings):
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialised.")
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
+    first_hour: Annotated[datetime, BeforeValidator(_hour)] = Field(
+        datetime(2020, 1, 1, tzinfo=UTC), description="First hour that Dagster offers and its sensor looks after."
+    )
     run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")
 
     # sources 4, 5 and 2

@@ -32,10 +32,10 @@ from dagster_world import (
 from projects import SURVEY_TABLES
 
 import health_assets.definitions
-from health_assets.defs.build import FRESHNESS_JOB, JOB
+from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, HourRange, floor_hour
+from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
 
 WINDOW_HOURS = 3
@@ -229,6 +229,22 @@ def test_a_line_added_to_a_file_of_many_hours_touches_only_its_hour(
     world.write("day.jsonl", [*day, execution(NOON - 20 * HOUR, "one more")])
     (request,) = sensor_tick(world, instance).run_requests
     assert requested_hours(request.tags) == HourRange(NOON - 20 * HOUR, NOON - 18 * HOUR)
+
+
+def test_hours_before_the_first_hour_of_the_settings_are_neither_offered_nor_looked_after(
+    world: World, instance: dg.DagsterInstance
+) -> None:
+    first = NOON - 10 * HOUR
+    cut = World(world.settings.model_copy(update={"first_hour": first}))
+    definitions = build_definitions(cut.settings)
+    for name in ASSETS:
+        partitions = definitions.resolve_assets_def(name).partitions_def
+        assert partitions.get_first_partition_key() == f"{first:{KEY_FORMAT}}"
+    cut.write("early.jsonl", [execution(first - HOUR, "early")])
+    assert sensor_tick(cut, instance).skip_message.startswith("the tables agree with all")
+    cut.write("late.jsonl", [execution(first, "late")])
+    (request,) = sensor_tick(cut, instance).run_requests
+    assert requested_hours(request.tags).start == first
 
 
 def test_a_late_run_that_dies_after_reading_is_requested_again(world: World, instance: dg.DagsterInstance) -> None:

@@ -176,6 +176,7 @@ CASES = [
     Case("a log that is gone although its lines are needed", r"deep/a\.jsonl is gone", without_a_needed_log),
     Case("a setting that is no number", "(?i)window_hours", environment={"HEALTH_WINDOW_HOURS": "a day"}),
     Case("a setting that is impossible", "(?i)lookback_hours", environment={"HEALTH_LOOKBACK_HOURS": "0"}),
+    Case("a first hour that is none", "HEALTH_FIRST_HOUR.*2026-06-07T13", environment={"HEALTH_FIRST_HOUR": "soon"}),
     Case("a look-back shorter than the window", "(?i)lookback_hours", environment={"HEALTH_LOOKBACK_HOURS": "23"}),
     Case("a memory limit in words", "(?i)memory", environment={"HEALTH_MEMORY_LIMIT": "lots"}),
 ]

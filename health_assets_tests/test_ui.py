@@ -177,7 +177,11 @@ def _text(browser: WebDriver) -> str:
 
 
 def _groups() -> list[str]:
-    specs = [spec for made in all_assets(hourly_partitions()) for spec in made.specs]
+    specs = [
+        spec
+        for made in all_assets(hourly_partitions(HourRange.of(floor_hour(datetime.now(UTC)))))
+        for spec in made.specs
+    ]
     return sorted({spec.group_name or "default" for spec in specs})
 
 

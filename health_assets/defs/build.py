@@ -8,7 +8,7 @@ import dagster as dg
 from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import all_suite_checks, newest_hour_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
-from health_assets.defs.partitions import hourly_partitions, survey_partitions
+from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
@@ -32,15 +32,17 @@ def build_definitions(
 
     Args:
         settings: where logs, targets and warehouse are.
-        hours: the hours that can be materialised; by default all from 2020 to the newest finished one.
+        hours: the hours that can be materialised; by default all from the settings' first to the newest
+            finished one.
         systems: scoring systems that the job of the hours materialises, keys of `SYSTEMS`; all where none is named.
 
     Raises:
         HealthAssetsError: there is no such system.
     """
     settings = settings or load_settings()
-    assets = all_assets(hourly_partitions(hours))
-    surveyed = survey_assets(survey_partitions(hours))
+    finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
+    assets = all_assets(finished if hours is None else hourly_partitions(hours))
+    surveyed = survey_assets(begun if hours is None else hourly_partitions(hours))
     checks = all_suite_checks()
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(

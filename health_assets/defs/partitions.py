@@ -12,24 +12,23 @@ from dagster._core.storage.tags import (
 
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 
-FIRST_HOUR = datetime(2020, 1, 1, tzinfo=UTC)
+
+def finished_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
+    """The hours from the first to the newest finished one."""
+    return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT)
 
 
-def hourly_partitions(hours: HourRange | None = None) -> dg.HourlyPartitionsDefinition:
-    """The hours from 2020 to the newest finished one; or exactly the given ones, even if they are not over yet."""
-    if hours is None:
-        return dg.HourlyPartitionsDefinition(start_date=FIRST_HOUR, timezone="UTC", fmt=KEY_FORMAT)
+def begun_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
+    """The hours from the first to the one that runs, which is when a survey is made."""
+    return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
+
+
+def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:
+    """Exactly these hours, even if they are not over yet."""
     ahead = max(0, int((hours.end - floor_hour(datetime.now(UTC))) / HOUR))
     return dg.HourlyPartitionsDefinition(
         start_date=hours.start, end_date=hours.end, timezone="UTC", fmt=KEY_FORMAT, end_offset=ahead
     )
-
-
-def survey_partitions(hours: HourRange | None = None) -> dg.HourlyPartitionsDefinition:
-    """The hours from 2020 to the one that runs, which is when a survey is made; or exactly the given ones."""
-    if hours is not None:
-        return hourly_partitions(hours)
-    return dg.HourlyPartitionsDefinition(start_date=FIRST_HOUR, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
 
 
 def hours_tags(hours: HourRange) -> dict[str, str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from health_assets.defs.partitions import FIRST_HOUR, hours_tags
+from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import PipelineResource
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.staleness import stale_hours
@@ -56,12 +56,14 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
                 if last is None:
                     return dg.SkipReason("nothing has been materialised yet, so nothing is late")
                 found = unread(session, files)
-                stale_components, stale_scores = stale_hours(session, HourRange(FIRST_HOUR, last + HOUR), settings)
+                stale_components, stale_scores = stale_hours(
+                    session, HourRange(settings.first_hour, last + HOUR), settings
+                )
         except NoWarehouseError:
             return dg.SkipReason("nothing has been materialised yet, so nothing is late")
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
-        touched, only_rejected, state = _touched(found, HourRange(FIRST_HOUR, newest + HOUR))
+        touched, only_rejected, state = _touched(found, HourRange(settings.first_hour, newest + HOUR))
         touched |= stale_components
         if not touched | only_rejected | stale_scores:
             return dg.SkipReason(f"the tables agree with all {len(files)} raw logs")
