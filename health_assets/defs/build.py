@@ -16,18 +16,22 @@ from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.systems.survey import survey_assets, survey_schedule
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
+from health_assets.warehouse.engine import Engine
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
 SURVEY_JOB = "survey_agents"
 
 
-def build_definitions(settings: Settings | None = None, hours: HourRange | None = None) -> dg.Definitions:
+def build_definitions(
+    settings: Settings | None = None, hours: HourRange | None = None, engine: Engine | None = None
+) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
     Args:
         settings: where logs, targets and warehouse are.
         hours: the hours that can be materialised; by default all from 2020 to the newest finished one.
+        engine: the DuckDB that the steps of a run in this process share.
     """
     settings = settings or load_settings()
     assets = all_assets(hourly_partitions(hours))
@@ -62,7 +66,7 @@ def build_definitions(settings: Settings | None = None, hours: HourRange | None 
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
         sensors=[late_logs_sensor(JOB, settings)],
-        resources={"pipeline": Pipeline(settings)},
+        resources={"pipeline": Pipeline(settings, engine)},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )
