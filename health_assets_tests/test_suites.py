@@ -192,6 +192,7 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
     sums = {
         ("health_components", "executions"): {"sums_agree_with_the_events"},
         ("health_components", "triggers"): {"sums_agree_with_the_events"},
+        ("agent_health", "health_score"): {"only_inactive_agents_have_no_score"},  # where the row is of an inactive one
         ("raw_logs", "lines"): {"every_line_is_accounted_for"},
         ("state_components", "first_model_at"): {"models_come_with_their_time"},
         ("state_components", "last_model_switch_at"): {"models_come_with_their_time"},
