@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.instance import InstanceType
 from dagster._core.instance.ref import InstanceRef
-from dagster._core.launcher.sync_in_memory_run_launcher import SyncInMemoryRunLauncher
-from dagster._core.run_coordinator import DefaultRunCoordinator
-from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
-from dagster._core.storage.root import LocalArtifactStorage
-from dagster._core.storage.runs import InMemoryRunStorage
 from sqlalchemy.exc import OperationalError
 
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.event_storage import PassingEventStorage
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
 from health_assets.errors import HealthAssetsError
@@ -34,6 +27,7 @@ from health_assets.warehouse.engine import Engine
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
+EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 
 
 @dataclass(frozen=True)
@@ -127,21 +121,11 @@ def _opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
             ref = InstanceRef.from_dir(folder, config_dir=str(Path.cwd()))
             yield stack.enter_context(dg.DagsterInstance.from_ref(ref))
         else:
-            yield stack.enter_context(_passing_instance(folder))
-
-
-def _passing_instance(folder: str) -> dg.DagsterInstance:
-    """An instance for one run, that nobody reads afterwards."""
-    return dg.DagsterInstance(
-        instance_type=InstanceType.EPHEMERAL,
-        local_artifact_storage=LocalArtifactStorage(folder),
-        run_storage=InMemoryRunStorage(),
-        event_storage=PassingEventStorage(f"{folder}/history/runs"),
-        compute_log_manager=LocalComputeLogManager(f"{folder}/storage"),
-        run_coordinator=DefaultRunCoordinator(),
-        run_launcher=SyncInMemoryRunLauncher(),
-        settings={"telemetry": {"enabled": False}},
-    )
+            overrides = {
+                "telemetry": {"enabled": False},
+                "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": f"{folder}/history/runs"}},
+            }
+            yield stack.enter_context(dg.DagsterInstance.from_ref(InstanceRef.from_dir(folder, overrides=overrides)))
 
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: float) -> Outcome:

@@ -20,6 +20,7 @@ from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hourly_partitions, hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.hours import HOUR, HourRange
+from health_assets.running import EVENT_STORAGE
 from health_assets.settings import Settings
 
 ASSETS = (
@@ -30,7 +31,6 @@ ASSETS = (
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
 SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 NOON = datetime(2026, 6, 7, 12, tzinfo=UTC)
 
 

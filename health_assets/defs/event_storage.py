@@ -118,15 +118,3 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
         with self._db_lock:
             while self._engines:
                 self._engines.popitem()[1].dispose()
-
-
-class PassingEventStorage(BatchingSqliteEventLogStorage):
-    """The storage of a run whose events nobody reads afterwards.
-
-    It keeps only materialisations, which later steps of the run look up; all else the run tells its listeners.
-    """
-
-    def store_event(self, event: EventLogEntry) -> None:
-        """Store an event if it is about a materialisation."""
-        if event.is_dagster_event and event.dagster_event_type in BATCHED:
-            super().store_event(event)

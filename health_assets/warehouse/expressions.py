@@ -4,6 +4,8 @@ ibis is used here as a compiler alone: tables have the schema that they are decl
 that opening a session does not ask the database what it holds.
 """
 
+from functools import cache
+
 import duckdb
 import ibis
 import ibis.expr.operations as ops
@@ -17,4 +19,9 @@ def duckdb_sql(connection: duckdb.DuckDBPyConnection, rows: ir.Table) -> str:
     """SQL of an expression; small tables in memory that it uses become known to the connection."""
     for node in rows.op().find(ops.InMemoryTable):
         connection.register(node.name, node.data.to_pyarrow(node.schema))
-    return ibis.duckdb.compile(rows)
+    return _compiler().compile(rows)
+
+
+@cache
+def _compiler() -> ibis.BaseBackend:
+    return ibis.duckdb.connect()
