@@ -11,9 +11,6 @@ import ibis
 import ibis.expr.operations as ops
 from ibis import ir
 
-# merging nested selects takes ibis a third of its time, and DuckDB flattens them by itself
-ibis.options.sql.fuse_selects = False
-
 
 def duckdb_sql(connection: duckdb.DuckDBPyConnection, rows: ir.Table) -> str:
     """SQL of an expression; small tables in memory that it uses become known to the connection."""
