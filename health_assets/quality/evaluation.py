@@ -259,8 +259,9 @@ def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format
 
 @cache
 def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
-    """The library, a batch definition and its expectations by name; importing takes seconds, so only who validates
-    pays for it.
+    """The library, a batch definition, and its expectations by name.
+
+    Importing takes seconds, so only who validates pays for it.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     with warnings.catch_warnings():
