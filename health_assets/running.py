@@ -3,6 +3,7 @@
 What belongs here: everything between "these hours, please" and an outcome. What does not: how it is shown (`report`).
 """
 
+import gc
 import os
 import tempfile
 import time
@@ -22,8 +23,10 @@ from health_assets.defs.progress import listening
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
+from health_assets.warehouse.engine import Engine
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
+INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 
 
@@ -69,16 +72,26 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
-    # few partitions: Dagster lists all of them for every check
-    definitions = build_definitions(settings, hours.extended_back(settings.reach_hours), systems)
-    job = definitions.resolve_job_def(JOB)
-    with _instance(settings) as instance, listening(on_event):
+    with Engine() as engine, _instance(settings) as instance, listening(on_event), _modules_left_alone():
+        # few partitions: Dagster lists all of them for every check
+        definitions = build_definitions(settings, hours.extended_back(settings.reach_hours), systems, engine)
+        job = definitions.resolve_job_def(JOB)
         start = time.perf_counter()
         result = job.execute_in_process(
             instance=instance, tags=hours_tags(hours), run_config=QUIET, raise_on_error=False
         )
         elapsed_s = time.perf_counter() - start
     return _outcome(result, hours, elapsed_s)
+
+
+@contextmanager
+def _modules_left_alone() -> Iterator[None]:
+    """Let garbage collections pass over what is there now: a million objects of imported modules, which stay anyway."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def step_count(settings: Settings, systems: Collection[str] = ()) -> int:
@@ -157,7 +170,7 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[st
         error = failure.error
         while error and error.cause:
             error = error.cause
-        if error and error.cls_name == "DagsterExecutionInterruptedError":
+        if error and error.cls_name in INTERRUPTIONS:
             return f"stopped during {event.step_key}; the steps before it are kept, run it again for the rest"
         if error and error.cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {error.to_string()}"

@@ -19,6 +19,7 @@ from health_assets.defs.systems.survey import survey_assets, survey_schedule
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
+from health_assets.warehouse.engine import Engine
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
@@ -26,7 +27,10 @@ SURVEY_JOB = "survey_agents"
 
 
 def build_definitions(
-    settings: Settings | None = None, hours: HourRange | None = None, systems: Collection[str] = ()
+    settings: Settings | None = None,
+    hours: HourRange | None = None,
+    systems: Collection[str] = (),
+    engine: Engine | None = None,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
@@ -35,6 +39,7 @@ def build_definitions(
         hours: the hours that can be materialised; by default all from the settings' first to the newest
             finished one.
         systems: scoring systems that the job of the hours materialises, keys of `SYSTEMS`; all where none is named.
+        engine: the DuckDB that the steps of a run in this process share.
 
     Raises:
         HealthAssetsError: there is no such system.
@@ -73,7 +78,7 @@ def build_definitions(
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
         sensors=[late_logs_sensor(JOB, settings)],
-        resources={"pipeline": Pipeline(settings)},
+        resources={"pipeline": Pipeline(settings, engine)},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )

@@ -37,6 +37,7 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
         # Dagster hands over batches only when this variable says so, in every process that has the instance
         os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", str(EVENTS_PER_BATCH))
         self._engines: OrderedDict[str, sa.Engine] = OrderedDict()
+        self._found_tables: set[str] = set()
         super().__init__(base_dir, inst_data)
 
     @classmethod
@@ -78,6 +79,12 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
         for_all_hours = AssetCheckEvaluationPlanned(asset_key=planned.asset_key, check_name=planned.check_name)
         whole_run = event.dagster_event._replace(event_specific_data=for_all_hours)
         super()._store_asset_check_evaluation_planned(event._replace(dagster_event=whole_run), event_id)
+
+    def has_table(self, table_name: str) -> bool:
+        """Whether there is a table; the stock storage opens the file anew to see, for every event of a check."""
+        if table_name not in self._found_tables and super().has_table(table_name):
+            self._found_tables.add(table_name)
+        return table_name in self._found_tables
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[sa.Connection]:

@@ -11,6 +11,7 @@ import dagster as dg
 from health_assets.errors import HealthAssetsError
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
+from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Session, Warehouse
 
 
@@ -20,9 +21,11 @@ class Pipeline:
 
     Args:
         settings: the settings.
+        engine: the DuckDB that the sessions of a run in this process share.
     """
 
     settings: Settings
+    engine: Engine | None = None
 
     @property
     def raw_root(self) -> Path:
@@ -35,7 +38,8 @@ class Pipeline:
 
     def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
         """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
-        return Warehouse.of(self.settings, lock_timeout_s=min(self.settings.lock_timeout_s, most_lock_timeout_s))
+        timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
+        return Warehouse.of(self.settings, lock_timeout_s=timeout_s, engine=self.engine)
 
     @contextmanager
     def write(self) -> Iterator[Session]:

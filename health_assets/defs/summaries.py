@@ -25,12 +25,11 @@ def summary(
         top: the small table, best rows first, from the rows of the hours.
         needs: what hours must hold for the asset to have rows; the reason given where there are none.
     """
-    rows = session.hours_of(asset, hours)
-    row_count = session.count(rows)
+    row_count = session.count_hours(asset, hours)
     metadata = {"dagster/row_count": dg.MetadataValue.int(row_count), "hours": dg.MetadataValue.text(str(hours))}
     if not row_count:
         return {**metadata, "no rows": dg.MetadataValue.text(f"these hours do not hold {needs}")}
-    table = session.arrow(top(rows).limit(SUMMARY_ROWS)).to_pandas()
+    table = session.arrow(top(session.hours_of(asset, hours)).limit(SUMMARY_ROWS)).to_pandas()
     return {**metadata, heading: dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f"))}
 
 

@@ -7,7 +7,7 @@ rows and a sample of the others. The two must agree; if they ever do not, that i
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -83,7 +83,7 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
 
 
 def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source, *, is_own: bool) -> list[CheckResult]:
-    own_rows = source.session.count(source.rows())
+    own_rows = source.session.count_hours(source.asset, source.hours)
     if not own_rows:
         return [
             CheckResult(check, [HourResult(hour, 0, 0) for hour in source.hours], pd.DataFrame()) for check in checks
@@ -123,14 +123,19 @@ def write_history(session: Session, asset: str, source: Source, results: Sequenc
 
 def _evaluate_small(frame: pd.DataFrame, checks: Sequence[Check], source: Source) -> list[CheckResult]:
     """Let Great Expectations judge the whole batch."""
-    sizes = frame.groupby("hour").size()
+    sizes = _sizes(frame)
     outcomes = []
     for check, positions in zip(checks, _validate(frame, checks), strict=True):
         broken = frame.iloc[sorted(set().union(*positions))]
-        broken_by_hour = broken.groupby("hour").size()
-        hours = [HourResult(hour, int(sizes.get(hour, 0)), int(broken_by_hour.get(hour, 0))) for hour in source.hours]
+        broken_sizes = _sizes(broken)
+        hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.hours]
         outcomes.append(CheckResult(check, hours, _samples(broken, check)))
     return outcomes
+
+
+def _sizes(frame: pd.DataFrame) -> dict[datetime, int]:
+    """How many rows of each hour a frame has."""
+    return {} if frame.empty else frame.groupby("hour").size().to_dict()
 
 
 def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> list[CheckResult]:
@@ -160,6 +165,8 @@ def _shown(columns: Sequence[str], checks: Sequence[Check]) -> list[str]:
 
 
 def _samples(broken: pd.DataFrame, check: Check) -> pd.DataFrame:
+    if broken.empty:
+        return pd.DataFrame()
     samples = broken[_shown(broken.columns, [check])].head(SAMPLE_ROWS)
     return samples.drop(columns=[name for name in samples.columns if (samples[name].astype(str) == "").all()])
 
@@ -234,12 +241,11 @@ def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format
     """Great Expectations' outcomes, in the order of the expectations."""
     if not expectations:
         return []
-    gx, batch_definition = _great_expectations()
+    gx, batch_definition, kinds = _great_expectations()
     batch = batch_definition.get_batch({"dataframe": frame})
     suite = gx.ExpectationSuite(name="batch")
     for place, expectation in enumerate(expectations):
-        made = getattr(gx.expectations, expectation.type)(**expectation.arguments, meta={"place": place})
-        suite.expectations.append(made)
+        suite.expectations.append(kinds(expectation.type)(**expectation.arguments, meta={"place": place}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         outcomes = batch.validate(suite, result_format=result_format).results
@@ -252,8 +258,11 @@ def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format
 
 
 @cache
-def _great_expectations() -> tuple[Any, Any]:
-    """The library and a batch definition; importing takes seconds, so only who validates pays for it."""
+def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
+    """The library, a batch definition, and its expectations by name.
+
+    Importing takes seconds, so only who validates pays for it.
+    """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
@@ -263,4 +272,22 @@ def _great_expectations() -> tuple[Any, Any]:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
-    return gx, asset.add_batch_definition_whole_dataframe("whole")
+    kinds = cache(lambda name: _remembering(getattr(gx.expectations, name)))
+    return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds
+
+
+def _remembering(kind: Any) -> Any:
+    """A kind of expectation that makes its configuration once.
+
+    Great Expectations asks for it a hundred times per verdict, and making it anew took nearly half of a validation.
+    """
+    from great_expectations.compatibility.pydantic import PrivateAttr
+
+    def configuration(expectation: Any) -> Any:
+        if expectation._configuration is None:
+            expectation._configuration = kind.configuration.fget(expectation)
+        return expectation._configuration
+
+    # each under a name of its own, by which Great Expectations registers it
+    members = {"_configuration": PrivateAttr(None), "configuration": property(configuration), "__module__": __name__}
+    return type(kind)(f"Remembering{kind.__name__}", (kind,), members)

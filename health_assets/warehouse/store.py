@@ -24,6 +24,7 @@ from ibis import ir
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HourRange
 from health_assets.settings import Settings
+from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.location import path_of
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
@@ -70,6 +71,16 @@ class Session:
         """How many rows an expression has."""
         [(count,)] = self.query(f"SELECT count(*) FROM ({self._sql(rows)})")
         return count
+
+    def count_hours(self, name: str, hours: HourRange) -> int:
+        """How many rows a table has in `[hours.start, hours.end)`."""
+        sql = f"SELECT count(*) FROM {name} WHERE hour >= ? AND hour < ?"
+        [(count,)] = self.query(sql, [hours.start, hours.end])
+        return count
+
+    def column_types(self, name: str) -> dict[str, str]:
+        """The columns of a table as the warehouse has them, with their types as DuckDB writes them."""
+        return {column: sql_type for _, column, sql_type, *_ in self.query(f"FROM pragma_table_info('{name}')")}
 
     def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
         """Evaluate an expression once, to be used several times in this session; with its number of rows."""
@@ -226,6 +237,10 @@ class Session:
         return self.query("SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")[0][0]
 
 
+def _start(path: Path, mode: Literal["read", "write"], config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(str(path), read_only=mode == "read", config=config)
+
+
 class Warehouse:
     """A DuckDB file.
 
@@ -233,21 +248,25 @@ class Warehouse:
         url: path of the file, or `duckdb:///path`.
         lock_timeout_s: how long to wait while another process holds the file.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
+        engine: the DuckDB that its sessions share; without one, each starts its own.
 
     Raises:
         HealthAssetsError: the URL names an engine that is not supported.
     """
 
-    def __init__(self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB") -> None:
+    def __init__(
+        self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB", engine: Engine | None = None
+    ) -> None:
         self.path = path_of(url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
+        self._engine = engine
 
     @classmethod
-    def of(cls, settings: Settings, *, lock_timeout_s: float | None = None) -> Self:
+    def of(cls, settings: Settings, *, lock_timeout_s: float | None = None, engine: Engine | None = None) -> Self:
         """The warehouse that settings name, with their limits, or another limit on waiting for it."""
         timeout_s = settings.lock_timeout_s if lock_timeout_s is None else lock_timeout_s
-        return cls(settings.warehouse, lock_timeout_s=timeout_s, memory_limit=settings.memory_limit)
+        return cls(settings.warehouse, lock_timeout_s=timeout_s, memory_limit=settings.memory_limit, engine=engine)
 
     @property
     def exists(self) -> bool:
@@ -291,6 +310,8 @@ class Warehouse:
                 connection.execute("COMMIT")
             finally:
                 connection.close()
+                if self._engine:
+                    self._engine.detach()
 
     def _connect(self, mode: Literal["read", "write"]) -> duckdb.DuckDBPyConnection:
         retrying = tenacity.Retrying(
@@ -301,20 +322,19 @@ class Warehouse:
             stop=tenacity.stop_after_delay(self._lock_timeout_s),
             reraise=True,
         )
-        connection = retrying(
-            duckdb.connect,
-            str(self.path),
-            read_only=mode == "read",
-            config={
-                "memory_limit": self._memory_limit,
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-            },
-        )
+        connection = retrying(self._engine.attach if self._engine else _start, self.path, mode, self._config)
         connection.execute(
             "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
         )
         return connection
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        return {
+            "memory_limit": self._memory_limit,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
 
     def _check_version(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
         """Refuse what is not ours or newer than we are; make the tables that are not there yet."""
@@ -347,6 +367,10 @@ class Warehouse:
             if sentence is None:
                 raise
             raise HealthAssetsError(sentence) from error
+        except RuntimeError as error:
+            if str(error) != "Query interrupted":
+                raise
+            raise KeyboardInterrupt from None  # by Ctrl-C; DuckDB drops what the signal's handler had raised
 
     def _held_by(self, locked: re.Match[str]) -> str:
         program = Path(locked["program"]).name or "another program"

@@ -57,8 +57,7 @@ def rows(source: Source) -> ir.Table:
 
 def hours(source: Source) -> pd.DataFrame:
     """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
-    sql = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?"
-    actual = dict(source.session.query(sql, [source.asset]))
+    actual = source.session.column_types(source.asset)
     changed = [
         name
         for name, sql_type, _, _ in describe(source.asset)

@@ -1,0 +1,93 @@
+"""One DuckDB for many sessions: between two of them the file is free, and nothing of one is left in the next."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import ibis
+import pytest
+
+from health_assets.errors import WarehouseBusyError
+from health_assets.warehouse.engine import Engine
+from health_assets.warehouse.store import Warehouse
+
+COUNT_IN_ANOTHER_PROCESS = "import duckdb, sys; print(duckdb.connect(sys.argv[1]).sql('FROM raw_roots').fetchall())"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    with Engine() as engine:
+        yield Warehouse(str(tmp_path / "it's a folder" / "w.duckdb"), lock_timeout_s=0.2, engine=engine)
+
+
+def roots(warehouse: Warehouse) -> list[tuple]:
+    with warehouse.read() as session:
+        return session.query("FROM raw_roots")
+
+
+def test_another_process_may_write_between_two_sessions(warehouse: Warehouse) -> None:
+    with warehouse.write() as session:
+        session.query("INSERT INTO raw_roots VALUES ('one')")
+    seen = subprocess.run(
+        [sys.executable, "-c", COUNT_IN_ANOTHER_PROCESS, str(warehouse.path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert seen.stdout.strip() == "[('one',)]"
+    assert [path.name for path in warehouse.path.parent.iterdir()] == ["w.duckdb"], "no log is left to be replayed"
+    assert roots(warehouse) == [("one",)]
+
+
+def test_a_session_that_fails_leaves_nothing_and_the_next_one_works(warehouse: Warehouse) -> None:
+    with warehouse.write() as session:
+        session.query("INSERT INTO raw_roots VALUES ('one')")
+    with pytest.raises(ZeroDivisionError), warehouse.write() as session:
+        session.query("INSERT INTO raw_roots VALUES ('two')")
+        raise ZeroDivisionError
+    assert roots(warehouse) == [("one",)]
+
+
+def test_what_a_session_keeps_for_itself_ends_with_it(warehouse: Warehouse) -> None:
+    with warehouse.write() as session:
+        kept, count = session.kept(ibis.memtable({"a": [1, 2, 3]}))
+        assert (count, session.count(kept)) == (3, 3)
+    with warehouse.read() as session:
+        assert session.query("SELECT table_name FROM duckdb_tables() WHERE temporary") == []
+        assert session.query("SELECT current_setting('TimeZone')") == [("UTC",)]
+
+
+def test_a_session_that_reads_cannot_write(warehouse: Warehouse) -> None:
+    with warehouse.write():
+        pass
+    with pytest.raises(duckdb.Error, match="read-only"), warehouse.read() as session:
+        session.query("INSERT INTO raw_roots VALUES ('one')")
+
+
+def test_a_file_that_another_process_holds_is_waited_for_and_its_holder_named(warehouse: Warehouse) -> None:
+    with warehouse.write():
+        pass
+    holder = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", holder, str(warehouse.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.readline()
+    with pytest.raises(WarehouseBusyError, match=str(process.pid)), warehouse.write():
+        pass
+    process.communicate()
+    assert roots(warehouse) == []
+
+
+def test_rows_that_do_not_fit_into_memory_go_beside_the_file(warehouse: Warehouse) -> None:
+    with warehouse.write() as session:
+        assert session.query("SELECT current_setting('temp_directory')") == [(f"{warehouse.path}.tmp",)]
+
+
+def test_a_query_that_ctrl_c_stops_is_an_interrupt_and_rolls_back(warehouse: Warehouse) -> None:
+    with warehouse.write():
+        pass
+    with pytest.raises(KeyboardInterrupt), warehouse.write() as session:
+        session.query("INSERT INTO raw_roots VALUES ('one')")
+        raise RuntimeError("Query interrupted")  # what DuckDB makes of it
+    assert roots(warehouse) == []
