@@ -103,13 +103,15 @@ def _time(field: str) -> Rule:
     """
     number = "TRY_CAST({token} AS DOUBLE)"
     microseconds = f"round({number} * CASE WHEN abs({number}) >= {LEAST_EPOCH_MILLISECONDS} THEN 1e3 ELSE 1e6 END)"
-    is_common = """{token} LIKE '"____-__-__T__:__:__%Z"' AND NOT ends_with({token}, '.Z"')"""
+    is_common = """
+        {token} LIKE '"____-__-__T__:__:__%Z"' AND NOT ends_with({token}, '.Z"') AND NOT contains({token}, ' ')
+    """
     common_cast = f"TRY_CAST({BETWEEN_QUOTES} AS TIMESTAMPTZ)"
     cast = "TRY_CAST({token}::JSON AS TIMESTAMPTZ)"
     cast_with_comma = "TRY_CAST(replace({token}, ',', '.')::JSON AS TIMESTAMPTZ)"
     value = (
-        f"CASE WHEN {is_common} AND NOT contains({{token}}, ' ') THEN coalesce({common_cast}, {cast_with_comma}) "
-        f"WHEN {is_common} OR regexp_full_match({{token}}, '{ISO_8601}') THEN coalesce({cast}, {cast_with_comma}) "
+        f"CASE WHEN {is_common} THEN coalesce({common_cast}, {cast_with_comma}) "
+        f"WHEN regexp_full_match({{token}}, '{ISO_8601}') THEN coalesce({cast}, {cast_with_comma}) "
         f"WHEN {microseconds} BETWEEN 0 AND 5e15 THEN make_timestamp({microseconds}::BIGINT)::TIMESTAMPTZ END"
     )
     bounds = "{value} >= TIMESTAMPTZ '2000-01-01 00:00:00+00' AND {value} < TIMESTAMPTZ '2100-01-01 00:00:00+00'"
@@ -260,6 +262,8 @@ def parsed_lines(lines: str) -> str:
         + " END"
     )
     columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
+    # OR in place of CASE would trim the good lines too
+    is_blank = r"CASE WHEN is_good OR fault IS NOT NULL THEN false ELSE trim(line, E' \t\r\n') = '' END"
     return f"""
     WITH tokens AS (
         SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens
@@ -290,7 +294,7 @@ def parsed_lines(lines: str) -> str:
         CASE WHEN NOT is_good THEN {_cut_line()} END AS raw,
         {columns}
     FROM judged
-    WHERE CASE WHEN is_good OR fault IS NOT NULL THEN true ELSE trim(line, E' \\t\\r\\n') <> '' END
+    WHERE NOT {is_blank}
     """
 
 
