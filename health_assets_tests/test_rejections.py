@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import reference
 from logs_made import START, Record, execution, line, trigger
-from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, hours_from
+from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
@@ -332,7 +332,7 @@ FIELDS = sorted(reference.KNOWN_FIELDS | {"unknown", "Agent_id"})
     "text",
     [
         " 2026-06-07T00:10:00Z", "2026-06-07T00:10:00Z ", "2026-06-07T00:10:00 UTC", "2026-06-07T00:10:00+25:00",
-        "2026-06-07T00:10:00+00:60", "2026-06-07T00:10:00+02:00:00", "2026-06-07T00:10:00.Z", "2026-06-07T0:10:00Z",
+        "2026-06-07T00:10:00+00:60", "2026-06-07T00:10:00+02:00:00", "2026-06-07T00:10:00.Z", "2026-06-07T0:10:00Z", "2026-06-07T 0:10:00Z", "2026-06-07T00:10:00 NZ",
         "2026-6-7T00:10:00Z", "2026/06/07 00:10:00", "2026-06-07T00:10:00z+1", "2026-06-07T00:10:00+02:00Z",
     ],
 )  # fmt: skip
@@ -377,6 +377,12 @@ def random_lines_with_odd_fields(random: Random, count: int) -> Iterator[str]:
             yield text
 
 
+def with_own_ids(lines: Iterable[str]) -> list[str]:
+    """The lines with ids of their own, so that none wins over another."""
+    return [text.replace('"e1"', f'"e{n}"').replace('"t1"', f'"t{n}"').replace('"c1"', f'"c{n}"')
+            for n, text in enumerate(lines)]  # fmt: skip
+
+
 def judge_like_the_reference(project: Project, lines: list[str]) -> dict[str, list[str]]:
     """Where the tables and the reference differ: the difference, and the lines."""
     project.write_log("a.jsonl", lines)
@@ -402,8 +408,7 @@ SUPERSEDABLE = ("execution", "trigger", "model_call")
 
 
 def test_every_odd_value_of_every_field_is_judged_like_the_reference(project: Project) -> None:
-    lines = [text.replace('"e1"', f'"e{n}"').replace('"t1"', f'"t{n}"').replace('"c1"', f'"c{n}"')
-             for n, text in enumerate(every_line_with_one_odd_field())]  # fmt: skip
+    lines = with_own_ids(every_line_with_one_odd_field())
     assert judge_like_the_reference(project, lines) == {}
     assert_lines_are_conserved(project)
 
@@ -413,6 +418,24 @@ def test_random_odd_lines_are_judged_like_the_reference(project: Project, seed: 
     lines = list(random_lines_with_odd_fields(Random(seed), 3000))
     assert judge_like_the_reference(project, lines) == {}
     assert_lines_are_conserved(project)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_unknown_field_changes_neither_what_is_loaded_nor_why_a_line_is_rejected(tmp_path: Path, seed: int) -> None:
+    """Lines with more fields than are read are looked at more closely."""
+    lines = with_own_ids([*every_line_with_one_odd_field(), *random_lines_with_odd_fields(Random(seed), 3000)])
+    with_unknown = [text.replace("{", '{"x": [{"at": 1}], ', 1) if text.startswith("{") else text for text in lines]
+    found = []
+    for name, texts in (("plain", lines), ("with unknown", with_unknown)):
+        project = Project(tmp_path / name)
+        project.write_log("a.jsonl", texts, modified=START)
+        project.ingest(hours_from(START, 24))
+        tables = {table: project.rows(table) for table in TABLE_OF_RECORD.values()}
+        for row in tables["rejected_records"]:
+            del row["raw"]
+        found.append(tables)
+    assert found[0]["executions"]
+    assert_same_tables(found[1], found[0])
 
 
 # -- files -----------------------------------------------------------------------------------------------------------------

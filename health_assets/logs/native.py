@@ -8,6 +8,7 @@ DuckDB is the parser whatever the warehouse is, so this module speaks its SQL. E
 typed value, or into null where the token breaks the rule; a line is good when no token that its type knows became null.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from health_assets.logs.files import RAW_TEXT_BYTES
@@ -19,6 +20,9 @@ ISO_8601 = (
     r'"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)?"'  # braces for str.format
 )
 
+
+BETWEEN_QUOTES = "substring({token}, 2, length({token}) - 2)"
+"""What the token of a text holds when nothing in it is escaped; faster than a slice."""
 
 HAS_TRAILING_COMMA = r"""regexp_matches(line, ',\s*\}\s*$')"""
 """DuckDB's parser lets a comma before the closing brace pass; JSON does not."""
@@ -33,7 +37,9 @@ class Rule:
         value: SQL for the typed value, with `{token}` for the field's token; null where the token breaks the rule.
         expects: what the field must be, for the reason of a rejection.
         bounds: SQL condition on `{value}` that must hold too, or None.
-        parts: SQL that takes the `{token}` of a list or an object apart, once; `value` refers to it as `{parts}`.
+        parts: SQL that takes the `{token}` of a list apart, once; `value` refers to it as `{parts}`.
+        names: fields of an object whose tokens are read with all others; `value` and `bounds` refer to it as `{parts}`,
+            and `{token}` is there only when none of them is.
     """
 
     field: str
@@ -41,11 +47,11 @@ class Rule:
     expects: str
     bounds: str | None = None
     parts: str | None = None
+    names: tuple[str, ...] = ()
 
 
 def _text(field: str) -> Rule:
-    between_quotes = "substring({token}, 2, length({token}) - 2)"  # faster than a slice
-    unquoted = f"""CASE WHEN contains({{token}}, '\\') THEN {{token}}::JSON->>'$' ELSE {between_quotes} END"""
+    unquoted = f"""CASE WHEN contains({{token}}, '\\') THEN {{token}}::JSON->>'$' ELSE {BETWEEN_QUOTES} END"""
     return Rule(field, f"""CASE WHEN starts_with({{token}}, '"') THEN {unquoted} END""", "text")
 
 
@@ -92,15 +98,20 @@ def _time(field: str) -> Rule:
     """ISO 8601 as text, or epoch seconds or milliseconds as a number.
 
     DuckDB's cast takes more than ISO 8601, and matching all of it would cost as much as the cast; so the common form,
-    ending in Z, is looked at for its shape only, and any other in full.
+    ending in Z, is looked at for its shape only, and any other in full. The cast of text costs less than that of JSON,
+    but would take the name of a time zone after a space.
     """
     number = "TRY_CAST({token} AS DOUBLE)"
     microseconds = f"round({number} * CASE WHEN abs({number}) >= {LEAST_EPOCH_MILLISECONDS} THEN 1e3 ELSE 1e6 END)"
-    is_common = """{token} LIKE '"____-__-__T__:__:__%Z"' AND NOT ends_with({token}, '.Z"')"""
+    is_common = """
+        {token} LIKE '"____-__-__T__:__:__%Z"' AND NOT ends_with({token}, '.Z"') AND NOT contains({token}, ' ')
+    """
+    common_cast = f"TRY_CAST({BETWEEN_QUOTES} AS TIMESTAMPTZ)"
     cast = "TRY_CAST({token}::JSON AS TIMESTAMPTZ)"
     cast_with_comma = "TRY_CAST(replace({token}, ',', '.')::JSON AS TIMESTAMPTZ)"
     value = (
-        f"CASE WHEN {is_common} OR regexp_full_match({{token}}, '{ISO_8601}') THEN coalesce({cast}, {cast_with_comma}) "
+        f"CASE WHEN {is_common} THEN coalesce({common_cast}, {cast_with_comma}) "
+        f"WHEN regexp_full_match({{token}}, '{ISO_8601}') THEN coalesce({cast}, {cast_with_comma}) "
         f"WHEN {microseconds} BETWEEN 0 AND 5e15 THEN make_timestamp({microseconds}::BIGINT)::TIMESTAMPTZ END"
     )
     bounds = "{value} >= TIMESTAMPTZ '2000-01-01 00:00:00+00' AND {value} < TIMESTAMPTZ '2100-01-01 00:00:00+00'"
@@ -128,16 +139,18 @@ def _violations(field: str) -> Rule:
 
 
 def _signals(field: str) -> Rule:
-    """The four signals in the order of `SIGNALS`, null where one is absent."""
-    names = ", ".join(f'"{signal}": "JSON"' for signal in SIGNALS)
-    tokens = [f"{{parts}}.{signal}::VARCHAR" for signal in SIGNALS]
-    values = ", ".join(f"TRY_CAST({token} AS DOUBLE)" for token in tokens)
-    is_good = " AND ".join(
-        f"({token} IS NULL OR coalesce(TRY_CAST({token} AS DOUBLE) BETWEEN 0 AND 1, false))" for token in tokens
+    """The four signals as a struct, null where one is absent."""
+    values = ", ".join(f"{signal} := TRY_CAST({{parts}}.{signal}::VARCHAR AS DOUBLE)" for signal in SIGNALS)
+    are_good = " AND ".join(
+        f"coalesce({{value}}.{signal} BETWEEN 0 AND 1, {{parts}}.{signal} IS NULL)" for signal in SIGNALS
     )
-    value = f"CASE WHEN starts_with({{token}}, '{{{{') AND {is_good} THEN [{values}] END"
-    parts = f"json_transform({{token}}, '{{{{{names}}}}}')"
-    return Rule(field, value, "an object of signals from 0 to 1", parts=parts)
+    return Rule(
+        field,
+        f"CASE WHEN {{token}} IS NULL OR starts_with({{token}}, '{{{{') THEN struct_pack({values}) END",
+        "an object of signals from 0 to 1",
+        f"{{value}} IS NOT NULL AND {are_good}",
+        names=SIGNALS,
+    )
 
 
 RULES: dict[str, Rule] = {
@@ -221,6 +234,7 @@ RECORD_TYPES: dict[str, RecordType] = {
 }  # fmt: skip
 
 FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
+OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
 
 
 def parsed_lines(lines: str) -> str:
@@ -233,12 +247,13 @@ def parsed_lines(lines: str) -> str:
         A SELECT with `file_id`, `line_number`, `record_type` (`rejected` for a line that cannot be used), `hour` (null
         when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, and the columns of `RULES`.
     """
-    structure = "{" + ", ".join(f'"{field}": "JSON"' for field in FIELDS) + "}"
+    structure = _structure(FIELDS, OBJECTS)
+    unread = ", ".join(f"{_unread(field)} AS {_unread_token(field)}" for field in OBJECTS)
     parts = ", ".join(
         f"{rule.parts.format(token=_token(rule.field))} AS {_parts(name)}" for name, rule in RULES.items() if rule.parts
     )
     values = ",\n".join(
-        f"{rule.value.format(token=_token(rule.field), parts=_parts(name))} AS {_value(name)}"
+        f"{rule.value.format(token=_token(rule.field), parts=_place(name, rule))} AS {_value(name)}"
         for name, rule in RULES.items()
     )
     event_time = (
@@ -247,15 +262,21 @@ def parsed_lines(lines: str) -> str:
         + " END"
     )
     columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
+    # OR in place of CASE would trim the good lines too
+    is_blank = r"CASE WHEN is_good OR fault IS NOT NULL THEN false ELSE trim(line, E' \t\r\n') = '' END"
     return f"""
     WITH tokens AS (
         SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens
         FROM {lines}
+    ), keyed AS (
+        SELECT *, CASE WHEN tokens IS NOT NULL THEN json_keys(line) END AS keys FROM tokens
+    ), counted AS (
+        SELECT *, coalesce(len(keys) > {_read_fields()}, false) AS has_unread_fields FROM keyed
     ), parted AS (
-        SELECT *, {parts} FROM tokens
+        SELECT *, {parts}, {unread} FROM counted
     ), typed AS (
-        SELECT file_id, line_number, line, fault, tokens,
-            CASE WHEN starts_with(tokens."type"::VARCHAR, '"') THEN (tokens."type"->>'$') END AS record_type,
+        SELECT file_id, line_number, line, fault, tokens, {", ".join(map(_unread_token, OBJECTS))},
+            {_text("type").value.format(token=_token("type"))} AS record_type,
             {_repeats_a_field()} AS repeats_a_field,
             {HAS_TRAILING_COMMA} AS has_trailing_comma,
             {values}
@@ -268,17 +289,50 @@ def parsed_lines(lines: str) -> str:
     SELECT
         file_id, line_number, hash(line, line_number) AS fingerprint,
         CASE WHEN is_good THEN record_type ELSE 'rejected' END AS record_type,
-        CASE WHEN is_good THEN date_trunc('hour', {event_time}) END AS hour,
+        CASE WHEN is_good THEN {_hour(event_time)} END AS hour,
         CASE WHEN NOT is_good THEN {_rejection()} END AS rejection,
         CASE WHEN NOT is_good THEN {_cut_line()} END AS raw,
         {columns}
     FROM judged
-    WHERE is_good OR fault IS NOT NULL OR trim(line, E' \\t\\r\\n') <> ''
+    WHERE NOT {is_blank}
     """
 
 
+def _structure(fields: Iterable[str], objects: Mapping[str, Iterable[str]]) -> str:
+    """What `json_transform` reads: the token of each field, and for an object those of the fields in it."""
+    types = {field: _structure(objects[field], {}) if field in objects else '"JSON"' for field in fields}
+    return "{" + ", ".join(f'"{field}": {json_type}' for field, json_type in types.items()) + "}"
+
+
+def _hour(time: str) -> str:
+    """The same as `date_trunc`, which asks the calendar and costs ten times as much."""
+    return f"make_timestamptz(epoch_us({time}) // 3_600_000_000 * 3_600_000_000)"
+
+
 def _token(field: str) -> str:
-    return f'(tokens."{field}"::VARCHAR)'
+    return _unread_token(field) if field in OBJECTS else f'(tokens."{field}"::VARCHAR)'
+
+
+def _unread(field: str) -> str:
+    """The token of an object in which nothing was found to read; it is looked for only where there is a field left."""
+    return f"""
+        CASE WHEN has_unread_fields AND NOT {_is_read(field)} AND list_contains(keys, '{field}')
+        THEN nullif(json_extract(line, '$.{field}')::VARCHAR, 'null') END
+    """
+
+
+def _unread_token(field: str) -> str:
+    return f'"unread_{field}"'
+
+
+def _is_read(field: str) -> str:
+    """Whether the field, or something in it, was found and is not null."""
+    places = [f'tokens."{field}"."{name}"' for name in OBJECTS.get(field, ())] or [f'tokens."{field}"']
+    return "(" + " OR ".join(f"{place} IS NOT NULL" for place in places) + ")"
+
+
+def _read_fields() -> str:
+    return " + ".join(f"{_is_read(field)}::INTEGER" for field in FIELDS)
 
 
 def _value(name: str) -> str:
@@ -289,18 +343,27 @@ def _parts(name: str) -> str:
     return f'"parts_{name}"'
 
 
-def _holds(name: str, rule: Rule) -> str:
-    value = _value(name)
-    return f"{value} IS NOT NULL" if rule.bounds is None else f"({rule.bounds.format(value=value)})"
+def _place(name: str, rule: Rule) -> str:
+    return f'tokens."{rule.field}"' if rule.names else _parts(name)
+
+
+def _holds(name: str) -> str:
+    value, rule = _value(name), RULES[name]
+    if rule.bounds is None:
+        return f"{value} IS NOT NULL"
+    return f"({rule.bounds.format(value=value, parts=_place(name, rule))})"
+
+
+def _holds_or_is_absent(name: str) -> str:
+    rule = RULES[name]
+    return _holds(name) if rule.names else f"({_token(rule.field)} IS NULL OR {_holds(name)})"
 
 
 def _is_good() -> str:
     branches = []
     for type_name, kind in RECORD_TYPES.items():
-        conditions = [_holds(name, RULES[name]) for name in kind.required]
-        conditions += [
-            f"({_token(RULES[name].field)} IS NULL OR {_holds(name, RULES[name])})" for name in kind.optional
-        ]
+        conditions = [_holds(name) for name in kind.required]
+        conditions += [_holds_or_is_absent(name) for name in kind.optional]
         if kind.condition:
             conditions.append(f"({_over_values(kind.condition[0])})")
         branches.append(f"WHEN '{type_name}' THEN {' AND '.join(conditions)}")
@@ -314,15 +377,11 @@ def _over_values(condition: str) -> str:
 def _repeats_a_field() -> str:
     """Whether a field that we know stands twice in the object: which of the two is meant nobody can tell.
 
-    Comparing names is dear, so only objects with more fields than the known ones that have a value are looked into.
+    Comparing names is dear, so only objects with more fields than were read are looked into.
     """
-    known = " + ".join(f'(tokens."{field}" IS NOT NULL)::INTEGER' for field in FIELDS)
     fields = ", ".join(f"'{field}'" for field in FIELDS)
-    keys = f"list_filter(json_keys(line), lambda key: key IN ({fields}))"
-    return (
-        f"CASE WHEN tokens IS NULL OR len(json_keys(line)) = {known} THEN false "
-        f"ELSE len(list_distinct({keys})) < len({keys}) END"
-    )
+    known = f"list_filter(keys, lambda key: key IN ({fields}))"
+    return f"CASE WHEN has_unread_fields THEN len(list_distinct({known})) < len({known}) ELSE false END"
 
 
 def _rejection() -> str:
@@ -342,10 +401,9 @@ def _rejection() -> str:
             branches.append((f"record_type = '{type_name}' AND {_token(field)} IS NULL", f"'{field} is missing'"))
         for name in kind.columns:
             rule = RULES[name]
-            is_broken = f"{_token(rule.field)} IS NOT NULL AND NOT coalesce({_holds(name, rule)}, false)"
             branches.append(
                 (
-                    f"record_type = '{type_name}' AND {is_broken}",
+                    f"record_type = '{type_name}' AND NOT coalesce({_holds_or_is_absent(name)}, false)",
                     f"'{rule.field} must be {rule.expects}, not ' || {_shown(rule.field)}",
                 )
             )
@@ -358,7 +416,8 @@ def _rejection() -> str:
 
 
 def _shown(field: str) -> str:
-    return f"{_token(field)}[1:{SHOWN_CHARACTERS}]"
+    token = f"json_extract(line, '$.{field}')::VARCHAR" if field in OBJECTS else _token(field)
+    return f"({token})[1:{SHOWN_CHARACTERS}]"
 
 
 def _cut_line() -> str:

@@ -81,8 +81,8 @@ def _shaped_schema() -> dict[str, str]:
 
 def _shaped() -> str:
     signals = ", ".join(
-        f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals[{place}] END AS signal_{signal}"
-        for place, signal in enumerate(SIGNALS, start=1)
+        f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals.{signal} END AS signal_{signal}"
+        for signal in SIGNALS
     )
     return f"""
     SELECT file_id, record_type, fingerprint, hour, line_number, raw,
