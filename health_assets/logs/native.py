@@ -20,7 +20,6 @@ ISO_8601 = (
     r'"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)?"'  # braces for str.format
 )
 
-
 BETWEEN_QUOTES = "substring({token}, 2, length({token}) - 2)"
 """What the token of a text holds when nothing in it is escaped; faster than a slice."""
 
