@@ -146,9 +146,9 @@ def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> 
 def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] = ()) -> None:
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
-        from health_assets.defs.staleness import stale_ranges
+        from health_assets.defs.staleness import left_behind
         from health_assets.report import print_health
-        from health_assets.report.run import print_outcome, print_stale, progress_bar
+        from health_assets.report.run import print_left_behind, print_outcome, progress_bar
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings, systems)
@@ -159,7 +159,7 @@ def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] 
     with Pipeline(settings).open().read() as session:
         print_outcome(console, outcome, session)
         if outcome.error is None:
-            print_stale(console, stale_ranges(session, settings))
+            print_left_behind(console, left_behind(session, hours, systems, settings))
         print_health(console, session, hours)
     if outcome.error is not None:
         raise HealthAssetsError(outcome.error)

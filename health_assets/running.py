@@ -22,6 +22,7 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
+from health_assets.quality.evaluation import import_great_expectations
 from health_assets.settings import Settings, load_settings
 from health_assets.warehouse.engine import Engine
 
@@ -86,7 +87,8 @@ def run_hours(
 
 @contextmanager
 def _modules_left_alone() -> Iterator[None]:
-    """Let garbage collections pass over what is there now: a million objects of imported modules, which stay anyway."""
+    """Let garbage collections pass over all that is imported, which stays anyway."""
+    import_great_expectations()
     gc.freeze()
     try:
         yield

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import PythonFileTarget
@@ -82,12 +83,17 @@ def world(built: Built, tmp_path: Path) -> World:
 
 def schedule_tick(world: World, instance: dg.DagsterInstance, at: datetime) -> dg.RunRequest:
     """The one run that the hourly schedule requests at a moment."""
+    (request,) = evaluated_schedule(world, instance, at).run_requests
+    return request
+
+
+def evaluated_schedule(world: World, instance: dg.DagsterInstance, at: datetime) -> ScheduleExecutionData:
+    """What the hourly schedule says at a moment."""
     definitions = world.definitions()
     with dg.build_schedule_context(
         instance, at, resources=world.resources(), repository_def=definitions.get_repository_def()
     ) as context:
-        (request,) = definitions.resolve_schedule_def("hourly").evaluate_tick(context).run_requests
-    return request
+        return definitions.resolve_schedule_def("hourly").evaluate_tick(context)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +251,14 @@ def test_hours_before_the_first_hour_of_the_settings_are_neither_offered_nor_loo
     cut.write("late.jsonl", [execution(first, "late")])
     (request,) = sensor_tick(cut, instance).run_requests
     assert requested_hours(request.tags).start == first
+    request = schedule_tick(cut, instance, NOON + timedelta(hours=100, minutes=5))
+    assert requested_hours(request.tags) == HourRange(NOON + 94 * HOUR, NOON + 100 * HOUR)
+    later = World(world.settings.model_copy(update={"first_hour": NOON + 98 * HOUR}))
+    request = schedule_tick(later, instance, NOON + timedelta(hours=100, minutes=5))
+    assert requested_hours(request.tags) == HourRange(NOON + 98 * HOUR, NOON + 100 * HOUR), "not what was missed before"
+    assert sensor_tick(later, instance).skip_message == "nothing has been materialised yet, so nothing is late"
+    skipped = evaluated_schedule(later, instance, NOON + timedelta(hours=98, minutes=5))
+    assert "HEALTH_FIRST_HOUR" in skipped.skip_message
 
 
 def test_a_late_run_that_dies_after_reading_is_requested_again(world: World, instance: dg.DagsterInstance) -> None:

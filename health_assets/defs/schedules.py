@@ -25,8 +25,10 @@ def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    def _hourly(context: dg.ScheduleEvaluationContext, pipeline: PipelineResource) -> dg.RunRequest:
+    def _hourly(context: dg.ScheduleEvaluationContext, pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
+        if newest < settings.first_hour:
+            return dg.SkipReason(f"no hour has ended since HEALTH_FIRST_HOUR, {settings.first_hour:{KEY_FORMAT}}")
         return dg.RunRequest(run_key=f"{newest:{KEY_FORMAT}}", tags=hours_tags(_hours_due(newest, pipeline)))
 
     return _hourly
@@ -41,7 +43,8 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
             [(first,)] = session.query("SELECT min(hour) FROM materialized_hours WHERE asset = 'system_health'")
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)
-    return catch_up(newest, materialized, first, pipeline.settings.reach_hours)
+    due = catch_up(newest, materialized, first, pipeline.settings.reach_hours)
+    return HourRange(max(due.start, pipeline.settings.first_hour), due.end)
 
 
 def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:

@@ -52,7 +52,10 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         files = list_files(pipeline.raw_root)
         try:
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-                [(last,)] = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")
+                [(last,)] = session.query(
+                    "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour >= ?",
+                    [settings.first_hour],
+                )
                 if last is None:
                     return dg.SkipReason("nothing has been materialised yet, so nothing is late")
                 found = unread(session, files)

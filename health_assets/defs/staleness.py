@@ -4,11 +4,11 @@ What belongs here: comparing what the warehouse says of its own tables. What doe
 (`ingestion`) and doing something about it (`sensors`).
 """
 
+from collections.abc import Collection
 from datetime import datetime
 
-from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, HourRange
-from health_assets.planning import late_ranges
+from health_assets.defs.systems import DERIVED, SYSTEMS
+from health_assets.hours import HOUR, HourRange, contiguous
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
@@ -30,12 +30,26 @@ def stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple
     return components, scores
 
 
-def stale_ranges(session: Session, settings: Settings) -> list[HourRange]:
-    """The fewest ranges of hours whose materialisation would leave nothing stale."""
-    [(first, last)] = session.query(
-        "SELECT min(hour), max(hour) FROM materialized_hours WHERE asset IN (SELECT unnest(?))", [list(DERIVED)]
-    )
-    if first is None:
-        return []
-    components, scores = stale_hours(session, HourRange(first, last + HOUR), settings)
-    return late_ranges(components, settings.reach_hours, last + HOUR, only_themselves=scores)
+def left_behind(session: Session, run: HourRange, systems: Collection[str], settings: Settings) -> list[HourRange]:
+    """Hours besides those of a run whose rows look back on what has changed since they were made.
+
+    Args:
+        session: a session, after the run.
+        run: the hours of the run.
+        systems: the scoring systems that it materialised; all where none is named.
+        settings: how far each asset looks back.
+    """
+    hours: set[datetime] = set()
+    span = _materialized_span(session)
+    for name in systems or SYSTEMS:
+        for asset in SYSTEMS[name]:
+            own = session.materialized_hours(asset.name, span)
+            hours |= own & session.hours_older_than(
+                asset.name, asset.deps, span, reach_hours=asset.back_hours(settings)
+            )
+    return contiguous(hours - set(run))
+
+
+def _materialized_span(session: Session) -> HourRange:
+    [(first, last)] = session.query("SELECT min(hour), max(hour) FROM materialized_hours WHERE asset = 'raw_logs'")
+    return HourRange(first, last + HOUR)

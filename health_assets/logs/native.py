@@ -263,6 +263,7 @@ def parsed_lines(lines: str) -> str:
     columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
     # OR in place of CASE would trim the good lines too
     is_blank = r"CASE WHEN is_good OR fault IS NOT NULL THEN false ELSE trim(line, E' \t\r\n') = '' END"
+    # fields that we do not know, nulls and repetitions are unread: only a line that has one needs a closer look
     return f"""
     WITH tokens AS (
         SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens

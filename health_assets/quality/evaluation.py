@@ -257,6 +257,11 @@ def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format
     return sorted(outcomes, key=lambda outcome: outcome.expectation_config.meta["place"])
 
 
+def import_great_expectations() -> None:
+    """Import what checks need now rather than with the first of them."""
+    _great_expectations()
+
+
 @cache
 def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     """The library, a batch definition, and its expectations by name.

@@ -73,15 +73,15 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
 
 
-def print_stale(console: Console, ranges: Sequence[HourRange]) -> None:
-    """What other hours should follow, since their scores look back on hours that are others now."""
+def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
+    """Which other hours should follow, since they look back on hours that are others now."""
     if not ranges:
         return
     count = sum(len(hours) for hours in ranges)
-    more = f" and {len(ranges) - 1} more ranges" if len(ranges) > 1 else ""
+    more = f", and {len(ranges) - 1} more such ranges" if len(ranges) > 1 else ""
     console.print(
-        f"[yellow]  {count:,} other {'hour looks' if count == 1 else 'hours look'} back on what has changed; "
-        f"the late-log sensor brings them up to date, or materialize {ranges[0]}{more}[/]"
+        f"[yellow]  {count:,} other {'hour looks' if count == 1 else 'hours look'} back on what has changed: "
+        f"materialise {ranges[0]} too{more}[/]"
     )
 
 

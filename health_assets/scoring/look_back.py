@@ -83,7 +83,7 @@ def _many_hours(rows: ir.Table, parts: ir.Table, lookback_hours: int) -> ir.Tabl
 
 def _with_first_event(rows: ir.Table, parts: ir.Table, length: ir.IntervalValue) -> ir.Table:
     """Add the earliest `first_event_at` of each look-back."""
-    keys, [first] = ["hour", "agent_id"], TIMES[:1]
+    keys, first = ["hour", "agent_id"], TIMES[0]
     own = lookup(rows, parts, keys).mutate(is_asked=ibis.literal(True))
     line = ibis.union(own, _shaped(parts.anti_join(rows, keys), own))
     look_back = ibis.range_window(

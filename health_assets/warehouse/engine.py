@@ -19,6 +19,7 @@ class Engine:
 
     def __init__(self) -> None:
         self._started: duckdb.DuckDBPyConnection | None = None
+        self._is_attached = False
 
     def __enter__(self) -> "Engine":
         return self
@@ -27,7 +28,25 @@ class Engine:
         self.stop()
 
     def attach(self, path: Path, mode: Literal["read", "write"], config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-        """A connection that works in the file; close it, then `detach`."""
+        """A connection that works in the file; close it, then `detach`.
+
+        Raises:
+            duckdb.Error: the file cannot be opened; nothing is attached then.
+            RuntimeError: a session is still open.
+        """
+        if self._is_attached:
+            raise RuntimeError("an engine serves one session at a time, and one is still open")
+        try:
+            connection = self._attached(path, mode, config)
+        except BaseException:
+            self.stop()
+            raise
+        self._is_attached = True
+        return connection
+
+    def _attached(
+        self, path: Path, mode: Literal["read", "write"], config: dict[str, Any]
+    ) -> duckdb.DuckDBPyConnection:
         if self._started is None:
             # without a file of its own it would spill into the working directory
             self._started = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
@@ -40,17 +59,22 @@ class Engine:
         return connection
 
     def detach(self) -> None:
-        """Let go of the file; whatever comes between, it is let go of."""
+        """Let go of the file."""
         if self._started is None:
             return
         try:
             self._started.execute(f"DETACH {CATALOG}")
+        except duckdb.Error:
+            # what was committed is in the file's log and stays, though there was no room to move it into the file
+            self.stop()
         except BaseException:
             self.stop()
             raise
+        self._is_attached = False
 
     def stop(self) -> None:
         """End DuckDB; the next session starts another."""
+        self._is_attached = False
         if self._started is not None:
             self._started.close()
             self._started = None

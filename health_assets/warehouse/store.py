@@ -304,6 +304,9 @@ class Warehouse:
         with self._translated_errors():
             connection = self._connect(mode)
             try:
+                connection.execute(
+                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
+                )
                 connection.execute("BEGIN")
                 self._check_version(connection, mode)
                 yield Session(connection)
@@ -322,11 +325,7 @@ class Warehouse:
             stop=tenacity.stop_after_delay(self._lock_timeout_s),
             reraise=True,
         )
-        connection = retrying(self._engine.attach if self._engine else _start, self.path, mode, self._config)
-        connection.execute(
-            "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
-        )
-        return connection
+        return retrying(self._engine.attach if self._engine else _start, self.path, mode, self._config)
 
     @property
     def _config(self) -> dict[str, Any]:

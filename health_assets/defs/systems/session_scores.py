@@ -12,7 +12,7 @@ from health_assets.scoring.session_scores import reach_of_sessions, session_scor
 from health_assets.scoring.trace_risks import trace_risks
 
 TRACES_AT_ONCE = 10_000_000
-"""Traces, each counted once for every hour that scores it, that one statement may sum up within the memory limit."""
+"""Traces, each once for every hour that scores it, that one statement sums up within the default memory limit."""
 
 
 def _traces(inputs: Inputs) -> ir.Table:
