@@ -103,15 +103,16 @@ class Benchmark:
         raw = str(data / "raw")
         with _scratch() as folder:
 
-            def product() -> Sample:
+            def product(*systems: str) -> Sample:
                 warehouse = Path(shutil.copy(data / "history.duckdb", folder / "health.duckdb"))
-                return _product(data, warehouse, HEADLINE_HOUR, HEADLINE_HOUR + HOUR)
+                return _product(data, warehouse, HEADLINE_HOUR, HEADLINE_HOUR + HOUR, systems)
 
             run("read_json", raw=raw, select="aggregate")  # now the file is in memory
-            timed, table, aggregate = by_turns(
+            timed, alone, table, aggregate = by_turns(
                 self._repeats,
                 {
                     "headline hour": product,
+                    "headline hour, the Agent Health Model alone": lambda: product("agent_health_model"),
                     "read_json into a table": lambda: run("read_json", raw=raw, select="table"),
                     "read_json, counts only": lambda: run("read_json", raw=raw, select="aggregate"),
                 },
@@ -120,8 +121,9 @@ class Benchmark:
         self.findings.comparisons += [
             Comparison(f"{executions:,} executions through all assets and checks", timed, table, 8),
             Comparison("the same, over reading without keeping", timed, aggregate, None),
+            Comparison("the same executions, the Agent Health Model alone", alone, table, 5),
         ]
-        self.findings.runs.append(timed)
+        self.findings.runs += [timed, alone]
         self.findings.notes += [
             f"Headline: {self._headline_agents:,} agents. The warehouse holds the 23 hours before "
             f"({23 * executions:,} executions and their components), made with SQL before and not timed.",
