@@ -43,7 +43,7 @@ def read_json(raw: str, select: str) -> Work:
 def product(raw: str, targets: str, warehouse: str, start: str, end: str, systems: list[str]) -> Work:
     """One Dagster run with the assets and checks of these systems, or of all; tells the seconds of every step."""
     import dagster as dg
-    import great_expectations  # noqa: F401  # a run imports it when it first validates; here it counts as an import
+    import great_expectations  # noqa: F401  # a run imports it before its first step; here it counts as an import
 
     from health_assets.hours import HourRange, parse_hour
     from health_assets.running import run_hours
@@ -112,7 +112,7 @@ def reliability(warehouse: str, hour: str) -> Work:
             for asset in ASSETS:
                 rows = asset.rows(Inputs(session, hours, Targets(), settings))
                 session.replace_hours(asset.name, hours, rows)
-            return {"rows": session.count(session.hours_of("task_consistency", hours))}
+            return {"rows": session.count_hours("task_consistency", hours)}
 
     return work
 

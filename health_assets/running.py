@@ -73,6 +73,7 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
+    import_great_expectations()
     with Engine() as engine, _instance(settings) as instance, listening(on_event), _modules_left_alone():
         # few partitions: Dagster lists all of them for every check
         definitions = build_definitions(settings, hours.extended_back(settings.reach_hours), systems, engine)
@@ -87,8 +88,7 @@ def run_hours(
 
 @contextmanager
 def _modules_left_alone() -> Iterator[None]:
-    """Let garbage collections pass over all that is imported, which stays anyway."""
-    import_great_expectations()
+    """Let garbage collections pass over all that is imported by now, which stays anyway."""
     gc.freeze()
     try:
         yield

@@ -26,10 +26,11 @@ def load_settings() -> "Settings":
     except ValidationError as error:
         first = error.errors(include_context=False)[0]
     # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
+    message = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
-        raise HealthAssetsError(f"HEALTH_LOOKBACK_HOURS: {first['msg'].removeprefix('Value error, ')}")
+        raise HealthAssetsError(f"HEALTH_LOOKBACK_HOURS: {message}")
     name = f"HEALTH_{first['loc'][0]}".upper()
-    raise HealthAssetsError(f"{name}: {first['msg']}, got {first['input']!r}")
+    raise HealthAssetsError(f"{name}: {message}, got {first['input']!r}")
 
 
 def _hour(value: datetime | str) -> datetime:

@@ -175,7 +175,7 @@ class Project:
                 where = " WHERE hour >= ? AND hour < ?" if hours else ""
                 rows = session.query(sql + where, [hours.start, hours.end] if hours else ())
                 found = [dict(zip(columns, row, strict=True)) for row in rows]
-                tables[name] = sorted(found, key=lambda row: repr(list(row.values())))
+                tables[name] = sorted(found, key=lambda row: list(map(str, row.values())))
         return tables
 
     def built_hours(self, asset: str) -> set[datetime]:

@@ -45,9 +45,11 @@ def build_definitions(
         HealthAssetsError: there is no such system.
     """
     settings = settings or load_settings()
-    finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
-    assets = all_assets(finished if hours is None else hourly_partitions(hours))
-    surveyed = survey_assets(begun if hours is None else hourly_partitions(hours))
+    if hours is None:
+        finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
+    else:
+        finished = begun = hourly_partitions(hours)
+    assets, surveyed = all_assets(finished), survey_assets(begun)
     checks = all_suite_checks()
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(

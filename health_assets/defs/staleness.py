@@ -7,6 +7,7 @@ What belongs here: comparing what the warehouse says of its own tables. What doe
 from collections.abc import Collection
 from datetime import datetime
 
+from health_assets.defs.derived import Derived
 from health_assets.defs.systems import DERIVED, SYSTEMS
 from health_assets.hours import HOUR, HourRange, contiguous
 from health_assets.settings import Settings
@@ -21,8 +22,7 @@ def stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple
     components, scores = set(), set()
     known = session.materialized_hours("agent_health", hours)
     for asset in DERIVED.values():
-        own = session.materialized_hours(asset.name, hours)
-        stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
+        own, stale = _own_and_stale(session, asset, hours, settings)
         if asset.is_component:
             components |= stale & own
         elif own:
@@ -43,11 +43,17 @@ def left_behind(session: Session, run: HourRange, systems: Collection[str], sett
     span = _materialized_span(session)
     for name in systems or SYSTEMS:
         for asset in SYSTEMS[name]:
-            own = session.materialized_hours(asset.name, span)
-            hours |= own & session.hours_older_than(
-                asset.name, asset.deps, span, reach_hours=asset.back_hours(settings)
-            )
+            own, stale = _own_and_stale(session, asset, span, settings)
+            hours |= own & stale
     return contiguous(hours - set(run))
+
+
+def _own_and_stale(
+    session: Session, asset: Derived, hours: HourRange, settings: Settings
+) -> tuple[set[datetime], set[datetime]]:
+    """Hours that the asset has, and hours in which its rows, if it has any, are older than what they are made from."""
+    stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
+    return session.materialized_hours(asset.name, hours), stale
 
 
 def _materialized_span(session: Session) -> HourRange:

@@ -47,14 +47,10 @@ def progress_bar(console: Console, hours: HourRange, steps: int) -> Iterator:
 def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     """What was read, kept, rejected and scored, and how long it took."""
     span = [outcome.hours.start, outcome.hours.end]
-
-    def count(sql: str) -> int:
-        return session.query(f"{sql} WHERE hour >= ? AND hour < ?", span)[0][0]
-
-    rejected = count("SELECT count(*) FROM rejected_records")
-    executions = count("SELECT count(*) FROM executions")
-    scores = count("SELECT count(*) FROM agent_health")
-    agents = count("SELECT count(DISTINCT agent_id) FROM agent_health")
+    rejected, executions, scores = (
+        session.count_hours(name, outcome.hours) for name in ("rejected_records", "executions", "agent_health")
+    )
+    [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
     files = "file" if outcome.files_read == 1 else "files"
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
     console.print(

@@ -41,10 +41,10 @@ def _pieces(inputs: Inputs) -> list[_Piece]:
     """The hours in pieces that fit into memory."""
     versions = inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours)
     rows = inputs.session.arrow(reach_of_sessions(versions, inputs.hours)).to_pylist()
-    reach = {row["hour"]: row for row in rows}
+    reach = {row["hour"]: (row["since"], row["traces"]) for row in rows}
     pieces = [_Piece(HourRange(inputs.hours.start, inputs.hours.start), since=inputs.hours.start)]
     for hour in inputs.hours:
-        since, traces = (reach[hour]["since"], reach[hour]["traces"]) if hour in reach else (hour, 0)
+        since, traces = reach.get(hour, (hour, 0))
         last = pieces[-1]
         if last.traces and last.traces + traces > TRACES_AT_ONCE:
             last = _Piece(HourRange(hour, hour), since)
