@@ -39,6 +39,7 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",
+    "span": "spans",
     "rejected": "rejected_records",
 }
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
