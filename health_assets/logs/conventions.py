@@ -60,11 +60,13 @@ def kind() -> str:
     """SQL for the kind of a span, from the columns of `attribute_values`."""
     return f"""
     CASE
-        WHEN operation IS NOT NULL AND openinference_kind IS NULL THEN coalesce({_case("operation", KIND_OF_OPERATION)}, 'other')
-        WHEN operation IS NOT NULL OR openinference_kind IS NOT NULL
-            THEN coalesce({_case("operation", KIND_OF_OPERATION)}, {_case("upper(openinference_kind)", KIND_IN_OPENINFERENCE)}, 'other')
-        WHEN {_is_older_chat()} THEN 'chat'
-        ELSE 'other'
+        WHEN operation IS NULL AND openinference_kind IS NULL
+            THEN CASE WHEN {_is_older_chat()} THEN 'chat' ELSE 'other' END
+        ELSE coalesce(
+            {_case("operation", KIND_OF_OPERATION)},
+            {_case("upper(openinference_kind)", KIND_IN_OPENINFERENCE)},
+            'other'
+        )
     END
     """
 

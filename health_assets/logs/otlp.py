@@ -103,7 +103,8 @@ def parsed_spans(lines: str) -> str:
     return f"""
     WITH read AS (
         SELECT file_id, line_number, line, fault,
-            CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA} THEN TRY(json_transform(line, '{_LINE}')) END AS tokens
+            CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
+                THEN TRY(json_transform(line, '{_LINE}')) END AS tokens
         FROM {lines}
     ), checked AS (
         SELECT *, CASE WHEN {_is_read_whole()} THEN NULL ELSE {_line_reason()} END AS line_reason FROM read
@@ -180,7 +181,7 @@ _HAS_TRAILING_COMMA = (
     r"CASE WHEN ends_with(line, E']}\n') OR ends_with(line, ']}') OR ends_with(line, E']}\r\n') THEN false "
     f"ELSE {HAS_TRAILING_COMMA} END"
 )
-"""The rule of native lines; to search a line of a megabyte costs as much as to read it, so the end is looked at first."""
+"""The rule of native lines; to search a megabyte costs as much as to parse it, so the end is looked at first."""
 
 
 def _service_name(attributes: str) -> str:

@@ -73,9 +73,8 @@ def _nodes(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) ->
         is_twice = connection.execute(
             "SELECT 1 FROM seen GROUP BY trace_id, seen_from, span_id HAVING count(*) > 1 LIMIT 1"
         ).fetchall()
-        connection.execute(
-            f"CREATE TEMP TABLE nodes AS SELECT row_number() OVER () AS id, * FROM ({_ONCE if is_twice else 'FROM seen'})"
-        )
+        each_once = _ONCE if is_twice else "FROM seen"
+        connection.execute(f"CREATE TEMP TABLE nodes AS SELECT row_number() OVER () AS id, * FROM ({each_once})")
         yield connection
 
 
@@ -110,15 +109,17 @@ FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
 
 _FIRST_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
-SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution, CASE WHEN is_below_chat THEN parent END AS chat
+SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
+    CASE WHEN is_below_chat THEN parent END AS chat
 FROM links
 """
-"""`execution` is the outermost agent span from the span itself to before the one it has reached, `chat` the nearest chat
-span from above itself to the one it has reached."""
+"""`execution` is the outermost agent span from the span itself to before the one that it has reached, `chat` the nearest
+chat span from above itself to the one that it has reached."""
 
 _JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
-SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution, coalesce(span.chat, next.chat) AS chat
+SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution,
+    coalesce(span.chat, next.chat) AS chat
 FROM above AS span LEFT JOIN above AS next ON span.reached = next.id
 """
 
@@ -214,7 +215,8 @@ WHERE {_IS_ASKED}
 _MODEL_CALLS = f"""
 SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS call_id, span.model,
     span.ended_at, {_STATUS} AS status, CASE WHEN caller.id IS NOT NULL THEN {_agent_id("caller")} END AS agent_id,
-    caller.trace_id || ':' || caller.span_id AS execution_id, {_RUNTIME_US} / 1e3 AS latency_ms, span.error, span.span_id
+    caller.trace_id || ':' || caller.span_id AS execution_id, {_RUNTIME_US} / 1e3 AS latency_ms, span.error,
+    span.span_id
 FROM calls AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
 WHERE span.model IS NOT NULL AND {_IS_ASKED}
 """

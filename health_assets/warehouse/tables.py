@@ -220,9 +220,7 @@ class RejectedRecord(FromLine, table=True):
 
     __tablename__ = "rejected_records"
 
-    reason: str = _text(
-        "Why the line or span was rejected, naming the field; a span is named by its place in the line."
-    )
+    reason: str = _text("Why the line or span was rejected, naming the field; a span by its place in the line.")
     raw: str = _text("The line, or what was read of the span, cut at 64 KiB; bytes that are not UTF-8 are replaced.")
 
 
