@@ -183,9 +183,7 @@ class Project:
         """Hours of an asset that are noted as materialised."""
         return {row[0] for row in self.query("SELECT hour FROM materialized_hours WHERE asset = ?", [asset])}
 
-    def clean_rebuild(
-        self, hours: HourRange, name: str = "clean", *, only: Sequence[str] | None = None
-    ) -> "Project":
+    def clean_rebuild(self, hours: HourRange, name: str = "clean", *, only: Sequence[str] | None = None) -> "Project":
         """The same logs and targets materialised in one go into an empty warehouse; all steps, or these."""
         twin = Project(
             self.folder / name, None, self.window_hours, self.lookback_hours,

@@ -25,7 +25,8 @@ def spans_below(raw: Path) -> list[Span]:
         for number, line in enumerate(text.split("\n"), 1):
             if line.startswith('{"resourceSpans"'):
                 spans += [
-                    {**one, "file": path.relative_to(raw).as_posix(), "line": number} for one in spans_of(json.loads(line))
+                    {**one, "file": path.relative_to(raw).as_posix(), "line": number}
+                    for one in spans_of(json.loads(line))
                 ]
     return spans
 
@@ -127,7 +128,8 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row]]:
             continue
         own_tools = [other for other in spans.values() if other["kind"] == "tool" and execution_of(other) is one]
         own_calls = sorted(
-            (other for other in leaves if execution_of(other) is one), key=lambda other: (other["ended_at"], other["id"])
+            (other for other in leaves if execution_of(other) is one),
+            key=lambda other: (other["ended_at"], other["id"]),
         )
         models = {other["model"] for other in own_calls if other["model"]}
         costs = [other["cost"] for other in own_calls if other["cost"] is not None]

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 from logs_made import START, execution, line
 from projects import Project, Row, assert_lines_are_conserved, assert_same_tables, hours_from
-from test_ingestion_properties import late_logs_tick
-from traces_made import in_lines, otlp_line, random_spans, span_id, trace_id
+from traces_made import in_lines, random_spans, span_id, trace_id
 
 from health_assets.hours import HOUR, HourRange
 

@@ -66,7 +66,11 @@ def agent(trace: int, number: int, ended_at: datetime, parent: int | None = None
 
 def chat(trace: int, number: int, ended_at: datetime, parent: int | None = None, **values: Any) -> Span:
     return span(
-        trace, number, ended_at, parent, **{"gen_ai__operation__name": "chat", "gen_ai__response__model": "m1", **values}
+        trace,
+        number,
+        ended_at,
+        parent,
+        **{"gen_ai__operation__name": "chat", "gen_ai__response__model": "m1", **values},
     )
 
 
