@@ -19,7 +19,7 @@ from pathlib import Path
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange, contiguous, floor_hour
-from health_assets.logs.files import RawFile
+from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.reader import Content, contents, records
 from health_assets.logs.routing import STREAMED_TABLE, Router
 from health_assets.scoring.targets import resolve_sla
@@ -255,13 +255,15 @@ def _read(
         part = Part(source_file, record_type, hour)
         return is_asked(part) if source_file in fresh else part in waiting
 
+    notes: Notes = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-        stream = stack.enter_context(records(reading, targets))
+        stream = stack.enter_context(records(reading, targets, notes))
         router = Router(reading, is_wanted, stream.schema, folder)
         session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
         for table, rows in router.set_aside(_rejected_hours(reading, router.contents())):
             session.insert_arrow(table, rows)
+        Ledger(session).write_notes(reading, notes)
         return _parts(reading, router.contents())
 
 

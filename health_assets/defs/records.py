@@ -7,7 +7,7 @@ import dagster as dg
 from health_assets.defs.partitions import log_earlier_hours, run_hours
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, RECORD_TABLES, asset_spec
-from health_assets.defs.summaries import record_summary
+from health_assets.defs.summaries import notes_summary, record_summary
 from health_assets.ingestion import ingest
 from health_assets.logs.files import list_files
 from health_assets.warehouse.ledger import Ledger
@@ -45,6 +45,8 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             summaries = {
                 name: record_summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected
             }
+            if "raw_logs" in summaries:
+                summaries["raw_logs"] |= notes_summary(Ledger(session).notes())
         read = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),

@@ -1,6 +1,6 @@
 """What is worth reading after a materialisation: row counts and one small table per asset, as Dagster metadata."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 import ibis
@@ -37,6 +37,18 @@ def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, 
     """The summary of `raw_logs` or a record table."""
     heading, top = _TABLES[asset]
     return summary(session, asset, hours, heading, top, "a line of this kind")
+
+
+def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
+    """What foreign formats hold besides their lines, in all files together; nothing where there is nothing."""
+    if not notes:
+        return {}
+    lines = [
+        "| records | noted of all files |",
+        "|---:|---|",
+        *(f"| {count} | {note} |" for note, count in notes.items()),
+    ]
+    return {"records of other formats": dg.MetadataValue.md("\n".join(lines))}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

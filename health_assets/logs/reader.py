@@ -13,7 +13,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 
-from health_assets.logs.files import LINES_SCHEMA, RawFile, line_batches
+from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
@@ -55,14 +55,14 @@ def contents(files: Sequence[RawFile]) -> list[Content]:
 
 
 @contextmanager
-def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBatchReader]:
+def records(files: Sequence[RawFile], targets: Targets, notes: Notes | None = None) -> Iterator[pa.RecordBatchReader]:
     """Stream every line that is not blank as one row, cleaned for the table of its kind.
 
     The rows have the columns of all record tables together, so that a table's rows are a selection of rows and columns.
     Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines have no
-    hour.
+    hour. `notes` are complete once the stream has been read.
     """
-    with _parser(files) as parser:
+    with _parser(files, notes) as parser:
         parser.register(
             "files", pa.table({"file_id": range(len(files)), "source_file": [f.source_file for f in files]})
         )
@@ -99,7 +99,7 @@ def _shaped() -> str:
 
 
 @contextmanager
-def _parser(files: Sequence[RawFile]) -> Iterator[duckdb.DuckDBPyConnection]:
+def _parser(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -108,6 +108,6 @@ def _parser(files: Sequence[RawFile]) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
-        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, line_batches(enumerate(files)))
+        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, line_batches(enumerate(files), notes))
         connection.register("lines", lines)
         yield connection

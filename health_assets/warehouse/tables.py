@@ -551,6 +551,16 @@ class RawFile(SQLModel, table=True):
     rejected: int = _count("Lines among them that were rejected.")
 
 
+class RawFileNote(SQLModel, table=True):
+    """What the readers of foreign formats counted in the raw logs besides the lines that they made of them."""
+
+    __tablename__ = "raw_file_notes"
+
+    source_file: str = _text("Raw log, relative to the raw root.", key=True)
+    note: str = _text("What was counted, above all records of a known kind that no table has a place for.", key=True)
+    records: int = _count("How many.")
+
+
 class RawRoot(SQLModel, table=True):
     """The raw roots that the warehouse was filled from: one, or the places that it has moved through."""
 
@@ -584,7 +594,7 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
         RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
         HealthComponent, AgentHealth, SystemHealth, StateComponent, AgentHealthState, ModelComponent, ModelHealth,
         TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary, ExpectationResult,
-        RawFile, RawRoot, MaterializedHour, WarehouseVersion,
+        RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion,
     )
 }  # fmt: skip
 
