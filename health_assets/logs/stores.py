@@ -158,10 +158,10 @@ def _in_store(url: str) -> Iterator[RawFile]:
 
 
 def _connected(url: str) -> tuple[Any, str]:
-    import fsspec  # a raw root in a folder does without
-
     protocol = url.partition(":")[0]
     try:
+        import fsspec  # a raw root in a folder does without
+
         store, prefix = fsspec.core.url_to_fs(url)
     except ImportError as error:
         extra = EXTRAS.get(protocol)

@@ -11,6 +11,7 @@ from typing import Any
 from health_assets.logs.formats.records import RAW_TEXT_BYTES, Blocks, Damage, Record
 
 MAX_VALUE_CHARACTERS = 64 << 20
+CUT_OFF = "the document ends early: it is cut off"
 _BLANK = " \t\r\n"
 
 
@@ -91,13 +92,19 @@ class Document:
             except json.JSONDecodeError:
                 if self._read_more():
                     continue
-                reason = "the document ends early: it is cut off" if self._ends_early() else "not valid JSON"
+                reason = CUT_OFF if self._ends_early() else "not valid JSON"
                 raise self._error(reason) from None
             except (ValueError, RecursionError) as error:  # a number or a nesting beyond what Python takes
                 raise self._error(f"JSON that cannot be read: {error}") from None
-            if end < len(self._text) or not self._read_more():  # a number at the end may go on
+            if end < len(self._text):
                 self._place = end
                 return value
+            if self._read_more():
+                continue
+            if isinstance(value, int | float) and not isinstance(value, bool):  # nobody knows whether it went on
+                raise self._error(CUT_OFF)
+            self._place = len(self._text)
+            return value
 
     def finish(self) -> None:
         """Make sure that nothing follows.
@@ -136,7 +143,7 @@ class Document:
             if not self._read_more():
                 if may_end:
                     return ""
-                raise self._error("the document ends early: it is cut off")
+                raise self._error(CUT_OFF)
 
     def _read_more(self) -> bool:
         """Read until what is left to parse has doubled, so that trying again costs no more than the reading did."""

@@ -138,7 +138,8 @@ def _succeeded(sample: Any) -> bool | None:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise UnusableRecordError(f"the score of {name} must be C, P, I, N or a number, not {str(value)[:100]}") from None
+        reason = f"the score of {name} must be C, P, I, N or a number, not {str(value)[:100]}"
+        raise UnusableRecordError(reason) from None
     if math.isnan(number) and sample.error is not None:
         return False
     if not 0 <= number <= 1:

@@ -43,7 +43,7 @@ def is_result(members: Record) -> bool:
 def read(source: Source) -> Iterator[Line]:
     """An execution for each trial."""
     agent = _agent(source.file.source_file)
-    ended_at = (EPOCH + timedelta(microseconds=source.file.modified_ns // 1000)).isoformat()
+    ended_at = (EPOCH + timedelta(milliseconds=source.file.modified_ns // 1_000_000)).isoformat()
     waiting: list[tuple[int, Record]] = []  # a trial that broke off does not say of which domain it is; another does
     domain: str | None = None
     number = 0
