@@ -339,6 +339,33 @@ def test_the_tables_of_langfuses_blob_storage_export_give_the_same_tree(project:
     assert notes[langfuse.NO_END] == 1
 
 
+@pytest.mark.parametrize("form", ["one trace", "three tables"])
+def test_a_langfuse_export_becomes_executions_and_model_calls(project: Project, form: str) -> None:
+    if form == "one trace":
+        project.write_log("langfuse/export.jsonl", [made.dumped(made.LANGFUSE_TRACE)])
+    else:
+        enriched = {"trace_name": "support-agent", "session_id": "s-7"}
+        rows = {"observations": [made.snake(one) | enriched for one in made.LANGFUSE_OBSERVATIONS],
+                "scores": [made.snake(one) for one in made.LANGFUSE_TRACE["scores"]]}  # fmt: skip
+        for table, records in rows.items():
+            project.write_log(f"langfuse/{table}/2026.jsonl.gz", [made.dumped(record) for record in records])
+    ingested(project)
+    execution_id, zero = f"{made.TRACE_ID}:{TRACE_SPAN}", HOUR + timedelta(minutes=10)
+    [found] = rows_of(
+        project, "executions", "execution_id", "agent_id", "session_id", "status", "actions", "model", "cost_usd",
+        "started_at", "ended_at",
+    )  # fmt: skip
+    assert found == (
+        execution_id, "support-agent", "s-7", "success", ["search_orders", "refund"], "gpt-4o", 0.02, zero,
+        zero + timedelta(seconds=10 if form == "one trace" else 9),
+    )  # fmt: skip
+    assert rows_of(project, "model_calls", "call_id", "model", "latency_ms", "execution_id", "agent_id", "status") == [
+        (f"{made.TRACE_ID}:{CHAT}", "gpt-4o", 2000.0, execution_id, "support-agent", "success")
+    ]
+    assert rows_of(project, "signals", "execution_id", "signal_coherence") == [(execution_id, 0.75)]
+    assert project.rows("rejected_records") == []
+
+
 REJECTED_BY_LANGFUSE = [
     (made.LANGFUSE_TRACE | {"latency": None, "observations": []}, "the trace has neither a latency nor observations, so its end is not known"),
     (made.LANGFUSE_TRACE | {"name": None, "observations": []}, "the trace has no name, so the agent is not known"),

@@ -128,7 +128,7 @@ def test_an_object_is_read_as_a_stream_and_in_ranges(s3: Any, monkeypatch: pytes
         assert len(raw.cache.cache) <= 128 << 10 < file.size_bytes
 
 
-def test_the_command_reads_from_s3(remote: Project, s3: Any, endpoint: str) -> None:
+def test_the_command_reads_from_s3(remote: Project, s3: Any) -> None:
     in_store(remote, s3, f"s3://{BUCKET}/logs")
     arguments = [*materialise_arguments(remote, HourRange.of(START)), "--system", "agent_health_model"]
     done = command(*arguments)
@@ -146,21 +146,23 @@ def sentence_of(url: str) -> str:
     return str(caught.value)
 
 
-def test_a_bucket_or_prefix_that_is_not_there_is_told(s3: Any) -> None:
+@pytest.mark.usefixtures("s3")
+def test_a_bucket_or_prefix_that_is_not_there_is_told() -> None:
     assert sentence_of("s3://no-such-bucket/logs").startswith("cannot list the raw logs in s3://no-such-bucket/logs: ")
     assert sentence_of(f"s3://{BUCKET}/nothing") == (
         f"there is nothing at s3://{BUCKET}/nothing; set HEALTH_RAW or --raw to where the logs are"
     )
 
 
-def test_an_empty_bucket_holds_no_logs(s3: Any) -> None:
+@pytest.mark.usefixtures("s3")
+def test_an_empty_bucket_holds_no_logs() -> None:
     assert list_files(f"s3://{BUCKET}") == []
 
 
 def test_a_store_that_cannot_be_reached_is_told(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:{}".format(taken.getsockname()[1]))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
         s3.clear_instance_cache()
         assert sentence_of("s3://fleet/logs").startswith("cannot list the raw logs in s3://fleet/logs: ")
 
@@ -228,7 +230,7 @@ def test_whoever_writes_logs_asks_for_a_local_root(remote: Project, monkeypatch:
         unjudged_runs(session, settings, datetime.now(UTC))
     monkeypatch.setenv("HEALTH_TRACKER_LOG", "s3://fleet/calls.jsonl")
     with pytest.raises(
-        HealthAssetsError, match="^HEALTH_TRACKER_LOG: the model tracker appends to a file of this machine"
+        HealthAssetsError, match=r"^HEALTH_TRACKER_LOG: the model tracker appends to a file of this machine"
     ):
         load_settings()
 

@@ -73,5 +73,6 @@ _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "signals": ("signals by agent", lambda rows: _most(rows, "agent_id")),
     "judgements": ("judgements by agent", lambda rows: _most(rows, "agent_id")),
     "agent_updates": ("updates by kind", lambda rows: _most(rows, "kind")),
+    "spans": ("spans by kind", lambda rows: _most(rows, "kind", "convention")),
     "rejected_records": ("reasons of rejection", lambda rows: _most(rows, "reason")),
 }

@@ -117,12 +117,12 @@ class Session:
         self.note_materialized(name, hours, {hour for hour in hours if before.get(hour) != after.get(hour)})
 
     def delete_duplicates(
-        self, name: str, hours: HourRange, keys: Sequence[str], order: Sequence[str]
+        self, name: str, hours: HourRange, keys: Sequence[str], order: Sequence[str], source: str = "source_file"
     ) -> list[tuple[datetime, str]]:
         """Of rows of these hours with equal `keys` keep the one that is greatest by `order`.
 
         Returns:
-            (hour, source_file) of every row that was deleted.
+            (hour, `source`, an expression over the row) of every row that was deleted.
         """
         span = {"start": hours.start, "end": hours.end}
         inside = f"FROM {name} WHERE hour >= $start AND hour < $end"
@@ -133,7 +133,7 @@ class Session:
         greatest_first = ", ".join(f"{column} DESC" for column in order)
         ranked = f"SELECT rowid, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS rank {inside}"
         losers = f"SELECT rowid FROM ({ranked}) WHERE rank > 1"
-        return self.query(f"DELETE FROM {name} WHERE rowid IN ({losers}) RETURNING hour, source_file", span)
+        return self.query(f"DELETE FROM {name} WHERE rowid IN ({losers}) RETURNING hour, {source}", span)
 
     def correct_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> None:
         """Set columns of single rows of an asset's table, and note that their hours have changed.

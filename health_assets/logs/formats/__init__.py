@@ -18,7 +18,7 @@ from health_assets.logs.stores import LINES_NAME, RawFile
 Reader = Callable[[Source], Iterator[Line]]
 
 NATIVE_TYPES = ("execution", "trigger", "model_call", "signals", "judgement", "agent_update")
-OTLP_FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans")
+OTLP_FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
 KNOWN = "the native format, OTLP-JSON, Langfuse, Inspect AI, tau-bench and tau2-bench"
 
 
