@@ -40,7 +40,7 @@ from health_assets.hours import HOUR, HourRange, parse_hour
 from health_assets.ingestion import late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.scoring.health_components import SUMS, merge
-from health_assets.scoring.windows import window_sums
+from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
 
 HOURS = 6
 ALL_HOURS = hours_from(START - 2 * HOUR, HOURS + 4)
@@ -691,6 +691,31 @@ def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(
     by_hand = sums_by_hand(components.to_pylist(), ["a", "listed"], hours, window_hours, lookback_hours)
     assert windows(hours) == by_hand
     for hour in list(hours)[::4]:
+        assert windows(HourRange.of(hour)) == [row for row in by_hand if row["hour"] == hour]
+
+
+@pytest.mark.parametrize(("lengths", "lookback_hours"), [((4, 1, 6), 9), ((3, 3, 1), 3), ((2, 6, 12), 4)])
+def test_windows_of_several_lengths_at_once_are_those_of_each_length_alone(
+    lengths: tuple[int, ...], lookback_hours: int
+) -> None:
+    components = random_components(Random(lookback_hours), 20)
+    table = ibis.memtable(components)
+    listed = ibis.memtable(pa.table({"agent_id": ["a", "listed"]}))
+    hours = hours_from(START + 8 * HOUR, 8)
+    sums = {f"{place}": WindowSum(SUMS[place], length) for place, length in enumerate(lengths)}
+    rows = [sums_by_hand(components.to_pylist(), ["a", "listed"], hours, length, lookback_hours) for length in lengths]
+    by_hand = [
+        {"hour": parts[0]["hour"], "agent_id": parts[0]["agent_id"]}
+        | {f"{place}": part[SUMS[place]] for place, part in enumerate(parts)}
+        for parts in zip(*rows, strict=True)
+    ]
+
+    def windows(of: HourRange) -> list[Row]:
+        found = sums_over_windows(table, listed, of, sums, lookback_hours)
+        return evaluated(found.select("hour", "agent_id", *sums))
+
+    assert windows(hours) == by_hand
+    for hour in list(hours)[::3]:
         assert windows(HourRange.of(hour)) == [row for row in by_hand if row["hour"] == hour]
 
 

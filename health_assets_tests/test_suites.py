@@ -206,6 +206,9 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
         ("task_consistency", "pairs"): {"pairs_of_trajectories_have_distances"},
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
+        ("error_budget", "n"): {"windows_agree_with_the_components"},
+        ("error_budget", "allowed_failures"): {"rates_are_there_where_failures_may_be"},
+        ("error_budget", "n_1h"): {"rates_are_there_where_failures_may_be"},
         ("agent_reliability", "runs"): {"windows_agree_with_the_executions"},
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
         ("agent_probes", "status"): {"only_valid_answers_have_a_status"},
@@ -229,6 +232,7 @@ def _counting(asset: str) -> frozenset[str]:
         "agent_health": {"windows_agree_with_the_components"},
         "state_components": {"latencies_agree_with_the_executions"},
         "agent_health_state": {"windows_agree_with_the_components"},
+        "error_budget": {"windows_agree_with_the_components"},
         "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
         "agent_probes": set(),
@@ -300,6 +304,7 @@ def _breaks_by_hand() -> Iterator[Break]:
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
     yield from _breaks_of_states()
     yield from _breaks_of_reliability()
+    yield from _breaks_of_budgets()
     yield from _breaks_of_the_survey()
     yield from _breaks_of_models_and_sessions()
 
@@ -351,6 +356,14 @@ def _breaks_of_reliability() -> Iterator[Break]:
                 ("UPDATE {asset} SET runs = runs + 1 WHERE {row}",), 1, frozenset(), ("runs_in_windows", "runs_of_hours"))  # fmt: skip
     yield Break("agent_reliability", "tasks_agree_with_their_table",
                 ("DELETE FROM task_consistency WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+
+
+def _breaks_of_budgets() -> Iterator[Break]:
+    ran = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
+    rates = "rates_are_there_where_failures_may_be"
+    yield Break("error_budget", rates, (ran % "budget_spent = NULL",), 1, frozenset(), ("rates", "rates_due"))
+    yield Break("error_budget", rates, (ran % "allowed_failures = 0",))
+    yield Break("error_budget", "windows_agree_with_the_components", (ran % "n = n + 1",))
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:

@@ -485,6 +485,34 @@ class AgentReliability(Windowed, table=True):
     formula_version: str = _text("Version of the formula set that made the score.")
 
 
+# -- error budgets -----------------------------------------------------------------------------------------------------
+
+
+class ErrorBudget(Windowed, table=True):
+    """Every known agent's error budget: the share of its allowed failures that it has spent, and how fast it does."""
+
+    __tablename__ = "error_budget"
+
+    agent_id: str = _text("Agent, known from an event of the look-back or from the targets.", key=True)
+    n: int = _count("Executions in the window.")
+    failures: int = _count("Executions that failed.")
+    allowed_failures: float = _number("(1 - expected_success_rate) n: failures that the target allows in the window.")
+    budget_spent: float | None = _number(
+        "failures / allowed_failures, 1 = all of the budget; also the burn rate over the window. Null where nothing "
+        "ran or nothing may fail."
+    )
+    n_1h: int = _count("Executions in the last hour.")
+    failures_1h: int = _count("Executions in the last hour that failed.")
+    burn_rate_1h: float | None = _number(
+        "(failures_1h / n_1h) / (1 - expected_success_rate), 1 = just what lasts for the window; null as budget_spent."
+    )
+    n_6h: int = _count("Executions in the last 6 hours, or in the look-back where that is shorter.")
+    failures_6h: int = _count("Executions among them that failed.")
+    burn_rate_6h: float | None = _number("(failures_6h / n_6h) / (1 - expected_success_rate); null as budget_spent.")
+    expected_success_rate: float = _number("Target used, 0 to 1.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
 # -- the survey (source 3, appendix B) ---------------------------------------------------------------------------------
 
 
@@ -583,8 +611,8 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
     for model in (
         RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
         HealthComponent, AgentHealth, SystemHealth, StateComponent, AgentHealthState, ModelComponent, ModelHealth,
-        TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary, ExpectationResult,
-        RawFile, RawRoot, MaterializedHour, WarehouseVersion,
+        TraceRisk, SessionScore, TaskConsistency, AgentReliability, ErrorBudget, AgentProbe, SurveySummary,
+        ExpectationResult, RawFile, RawRoot, MaterializedHour, WarehouseVersion,
     )
 }  # fmt: skip
 

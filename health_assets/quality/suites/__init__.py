@@ -7,6 +7,7 @@ asks a person to look (`warn`).
 from health_assets.quality.suites import (
     agent_health_model,
     agent_health_state,
+    error_budget,
     model_health,
     records,
     reliability,
@@ -23,6 +24,7 @@ SUITES = {
         *model_health.SUITES,
         *session_scores.SUITES,
         *reliability.SUITES,
+        *error_budget.SUITES,
         *survey.SUITES,
     )
 }
