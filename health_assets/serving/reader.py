@@ -97,7 +97,7 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
     """
     targets = _targets(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
-        session.query("SET threads = 1")
+        session.use_one_thread()
         hours = _newest_hours(session)
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
@@ -141,7 +141,7 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
     """
     targets = _targets(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
-        session.query("SET threads = 1")
+        session.use_one_thread()
         newest = _newest_hours(session).get("session_scores")
         if newest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialised yet")
