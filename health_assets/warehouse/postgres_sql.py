@@ -19,6 +19,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import pyarrow as pa
 import pyarrow.compute as pc
+import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis import ir
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
@@ -76,6 +77,26 @@ class _Compiler(PostgresCompiler):
             return super().visit_Round(op, arg=arg, digits=digits)
         away = sge.paren(arg + self.f.sign(arg) * sge.convert(0.5))
         return self.cast(self.f.trunc(away), op.dtype)
+
+    def visit_Cast(self, op: ops.Cast, *, arg: sge.Expression, to: dt.DataType) -> sge.Expression:
+        """Truth as a number of any width."""
+        if op.arg.dtype.is_boolean() and to.is_numeric():
+            return self.cast(self.cast(arg, dt.int32), to)
+        return super().visit_Cast(op, arg=arg, to=to)
+
+    def visit_DefaultLiteral(self, op: ops.Literal, *, value: Any, dtype: dt.DataType) -> sge.Expression:
+        """An empty list with its type, which PostgreSQL cannot guess."""
+        literal = super().visit_DefaultLiteral(op, value=value, dtype=dtype)
+        return self.cast(literal, dtype) if dtype.is_array() else literal
+
+    def visit_ScalarUDF(self, op: ops.ScalarUDF, **kw: sge.Expression) -> sge.Expression:
+        """DuckDB's function for a member of every object of a JSON list, which is a subquery here."""
+        if self.__sql_name__(op) != "json_extract_string":
+            return super().visit_ScalarUDF(op, **kw)
+        document, path = kw.values()
+        member = path.name.removeprefix("$[*].")
+        elements = f"SELECT element ->> '{member}' FROM json_array_elements({document.sql('postgres')}) AS element"
+        return self.f.array(sg.parse_one(elements, dialect="postgres"))
 
 
 @cache
