@@ -78,10 +78,13 @@ class PostgresSession(Session):
     def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
         """See `Session.stream`."""
         text, bound = pg.numbered(sql, parameters)
-        with self._connection.cursor() as cursor:
-            cursor.execute(text, bound)
-            found = cursor.fetch_arrow_table()
-        return pa.RecordBatchReader.from_batches(found.schema, found.to_batches(max_chunksize=rows_per_batch))
+        cursor = self._connection.cursor()  # which the connection closes
+        cursor.execute(text, bound)
+        found = cursor.fetch_record_batch()
+        parts = (
+            batch.slice(start, rows_per_batch) for batch in found for start in range(0, batch.num_rows, rows_per_batch)
+        )
+        return pa.RecordBatchReader.from_batches(found.schema, parts)
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
@@ -197,7 +200,7 @@ class PostgresSchema:
                 connection.close()
 
     def _set(self, connection: adbc.Connection, **more: str) -> None:
-        settings = {"TimeZone": "UTC", "jit": "off", "work_mem": WORK_MEMORY, **more}
+        settings = {"TimeZone": "UTC", "DateStyle": "ISO", "jit": "off", "work_mem": WORK_MEMORY, **more}
         calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
         rows_of(connection, f"SELECT {calls}")
 
@@ -262,7 +265,14 @@ def rows_of(connection: adbc.Connection, sql: str, parameters: Sequence[Any] | d
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type) and column.type.tz:
         column = column.cast(pa.timestamp("us", "+00:00"))
+    if isinstance(column.type, pa.OpaqueType) and column.type.type_name == "numeric":
+        return [None if text is None else _number(text) for text in column.to_pylist()]
     return column.to_pylist()
+
+
+def _number(text: str) -> int | float:
+    """A numeric as Python has it; sums of whole numbers are whole."""
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 # -- connecting, and what can go wrong ---------------------------------------------------------------------------------
