@@ -8,6 +8,7 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -56,10 +57,20 @@ def start_server(folder: Path) -> str:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     settings = [word for name, value in FAST.items() for word in ("-c", f"{name}={value}")]
-    server = subprocess.Popen(
-        [programs / "postgres", "-D", folder / "data", "-h", "127.0.0.1", "-p", str(port), "-k", folder, *settings],
-        stdout=subprocess.DEVNULL, stderr=(folder / "log").open("w"), cwd=folder, **as_user,
-    )  # fmt: skip
+    command = [
+        programs / "postgres",
+        "-D",
+        folder / "data",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-k",
+        folder,
+        *settings,
+    ]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, cwd=folder, **as_user)
     atexit.register(_stop, server)
     url = f"postgresql://owner:{QUOTED_PASSWORD}@127.0.0.1:{port}/postgres"
     for _ in range(200):
@@ -87,12 +98,15 @@ def _programs(folder: Path) -> Path:
 
 
 def _stop(server: subprocess.Popen) -> None:
-    server.terminate()  # smart: waits for connections to end
-    try:
-        server.wait(timeout=2)
-    except subprocess.TimeoutExpired:
-        server.send_signal(2)  # fast
-        server.wait(timeout=20)
+    server.send_signal(signal.SIGQUIT)  # at once: its data is thrown away
+    server.wait(timeout=20)
+
+
+def copy_of(url: str) -> str:
+    """URL of a copy of a database that nobody is connected to."""
+    name, original = f"test_{os.getpid()}_{next(_numbers)}", urlsplit(url).path.removeprefix("/")
+    administer(f"CREATE DATABASE {name} TEMPLATE {original}")
+    return url_of(name)
 
 
 def url_of(database: str, user: str | None = None) -> str:

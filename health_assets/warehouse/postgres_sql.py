@@ -23,6 +23,7 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis import ir
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
+from sqlglot.transforms import eliminate_semi_and_anti_joins
 
 from health_assets.warehouse.tables import describe, schema_of
 
@@ -98,6 +99,14 @@ class _Compiler(PostgresCompiler):
         elements = f"SELECT element ->> '{member}' FROM json_array_elements({document.sql('postgres')}) AS element"
         return self.f.array(sg.parse_one(elements, dialect="postgres"))
 
+    def visit_AggUDF(self, op: ops.AggUDF, *, where: sge.Expression | None, **kw: sge.Expression) -> sge.Expression:
+        """DuckDB's quantiles at the nearest ranks, which the standard calls percentile_disc."""
+        if self.__sql_name__(op) != "quantile_disc":
+            return super().visit_AggUDF(op, where=where, **kw)
+        value, shares = kw.values()
+        in_order = sge.Order(expressions=[sge.Ordered(this=value)])
+        return sge.WithinGroup(this=self.f.anon.percentile_disc(shares), expression=in_order)
+
 
 @cache
 def _compiler() -> PostgresCompiler:
@@ -106,7 +115,12 @@ def _compiler() -> PostgresCompiler:
 
 def postgres_sql(rows: ir.Table) -> str:
     """The SQL of an expression."""
-    return _compiler().to_sqlglot(rows).sql("postgres")
+    tree = _compiler().to_sqlglot(rows)
+    for select in tree.find_all(sge.Select):
+        # sqlglot's own pass makes EXISTS of every second one alone, since it changes the list that it goes through
+        while any(join.kind in ("SEMI", "ANTI") for join in select.args.get("joins") or ()):
+            eliminate_semi_and_anti_joins(select)
+    return tree.sql("postgres")
 
 
 def typed(sql: str, types: dict[str, str]) -> str:

@@ -356,7 +356,7 @@ _BY_WORDS: dict[str, str] = {
 
 
 def _sentence(error: adbc.Error, database: Database) -> str | None:
-    text = database.without_password(str(error))
+    text = database.without_password(str(error).partition("Query was:")[0])
     sentence = _BY_STATE.get(error.sqlstate or "")
     if sentence is None and (error.sqlstate is None or error.sqlstate.startswith("08")):
         sentence = next((sentence for words, sentence in _BY_WORDS.items() if words in text), None)
