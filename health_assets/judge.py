@@ -211,7 +211,7 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
     written = _judged_in(_files_not_loaded(session, settings.raw))
     rows = session.query(
         """
-        SELECT execution_id, agent_id, ended_at, task_id, status, error, coalesce(actions, [])
+        SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
         FROM (
             SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY hour DESC) AS place
             FROM executions
@@ -225,7 +225,7 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    return [Run(*row) for row in rows[: settings.judge_max_runs]], len(rows)
+    return [Run(*row, actions or []) for *row, actions in rows[: settings.judge_max_runs]], len(rows)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:

@@ -3,10 +3,12 @@
 180,000 documents are made by the engine in a second; as Python objects they would take ten. Every leaf is a SQL
 expression for a piece of JSON text; a leaf that is null leaves its member out, as the draft wants unknown values.
 
-The SQL is DuckDB's; what another engine would have to say otherwise is in this module alone.
+The SQL is valid on DuckDB and PostgreSQL alike.
 """
 
 from typing import Any
+
+from health_assets.warehouse.tables import columns_of
 
 SCHEMA_VERSION = "0.1.0"
 EXTENSION = "org.health-assets.agent-health-model"
@@ -23,12 +25,17 @@ def text(expression: str) -> str:
 
 def number(expression: str) -> str:
     """A number; one that JSON cannot write counts as unknown."""
-    return f"CASE WHEN isfinite(CAST({expression} AS DOUBLE)) THEN CAST({expression} AS VARCHAR) END"
+    infinite = "CAST('Infinity' AS DOUBLE PRECISION)"  # which is less than NaN to either engine
+    is_finite = (
+        f"CAST({expression} AS DOUBLE PRECISION) < {infinite} AND CAST({expression} AS DOUBLE PRECISION) > -{infinite}"
+    )
+    return f"CASE WHEN {is_finite} THEN CAST({expression} AS VARCHAR) END"
 
 
 def moment(expression: str) -> str:
-    """A point in time in ISO 8601, UTC."""
-    return f"""'"' || replace(strftime({expression}, '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000', '') || '"'"""
+    """A point in time in ISO 8601, UTC; six digits of a second, or none."""
+    text = f"replace(replace(CAST({expression} AS VARCHAR), ' ', 'T'), '+00', '')"
+    return f"""'"' || rpad({text}, CASE WHEN {text} LIKE '%.%' THEN 26 ELSE 19 END, '0') || 'Z"'"""
 
 
 def or_null(leaf: str) -> str:
@@ -155,12 +162,14 @@ def agents_sql() -> str:
     null. Parameters: $hour, $personal_by_default, $exceptions (ids of which the opposite of the default is true).
     """
     scores = ", ".join(f"score.{column}" for column in SCORE_COLUMNS)
+    of_both = ("formula_version", "hours_covered")
+    states = ", ".join(f"state.{column}" for column in columns_of("agent_health_state") if column not in of_both)
     return f"""
         WITH agents AS (
-            SELECT state.* EXCLUDE (formula_version, hours_covered), score.state, {scores},
+            SELECT {states}, score.state, {scores},
                 (state.agent_id IN (SELECT unnest($exceptions))) <> $personal_by_default AS is_personal
-            FROM (FROM agent_health_state WHERE hour = $hour) AS state
-            LEFT JOIN (FROM agent_health WHERE hour = $hour) AS score ON score.agent_id = state.agent_id
+            FROM (SELECT * FROM agent_health_state WHERE hour = $hour) AS state
+            LEFT JOIN (SELECT * FROM agent_health WHERE hour = $hour) AS score ON score.agent_id = state.agent_id
         )
         SELECT agent_id, is_personal, status, state, window_start, window_end, {", ".join(SCORE_COLUMNS)},
             CASE WHEN is_personal THEN {json_sql(COARSE_DOCUMENT)} ELSE {json_sql(DOCUMENT)} END AS document,
