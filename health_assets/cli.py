@@ -13,6 +13,7 @@ from rich.console import Console
 from health_assets import __version__
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
+from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
 
-RawOption = Annotated[Path | None, typer.Option("--raw", help="Folder of the raw logs (HEALTH_RAW).")]
+RawOption = Annotated[
+    str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
+]
 TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
 WarehouseOption = Annotated[str | None, typer.Option("--warehouse", help="DuckDB file or URL (HEALTH_WAREHOUSE).")]
 
@@ -138,8 +141,8 @@ def serve(
         serve_until_stopped(settings, host, port, say, tls_cert, tls_key)
 
 
-def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
-    given = {"raw": raw, "targets": targets, "warehouse": warehouse}
+def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
+    given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 

@@ -108,3 +108,7 @@ def contiguous(hours: Iterable[datetime]) -> list[HourRange]:
         else:
             ranges.append(HourRange.of(hour))
     return ranges
+
+
+EVER = HourRange(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC))
+"""All hours of which logs are taken."""

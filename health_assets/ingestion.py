@@ -6,7 +6,8 @@ and the account of what each file holds (`warehouse.ledger`).
 How it stays exact. The ledger knows, for every file, kind of record and hour, a digest of the lines. A new or changed
 file is read once; what it holds for the hours asked for goes straight into the tables, what it holds for other hours is
 only counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is
-always either as it was or as a clean rebuild would make it.
+always either as it was or as a clean rebuild would make it. Spans alone are loaded for all hours of a file that is
+read, because what follows from them may be for other hours than their own (`trace_assembly`).
 """
 
 import tempfile
@@ -17,14 +18,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange, contiguous, floor_hour
-from health_assets.logs.files import RawFile
-from health_assets.logs.reader import Content, contents, records
+from health_assets.hours import EVER, HourRange, contiguous, floor_hour
+from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.reader import Content, contents, reading
 from health_assets.logs.routing import STREAMED_TABLE, Router
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
-from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
+from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
+from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 
@@ -37,8 +41,9 @@ class IngestReport:
         files_seen: raw logs below the raw root.
         files_read: those read, because they are new, changed, or hold lines for these hours that were not loaded yet.
         bytes_read: their size.
-        lines_read: lines in them that are not blank.
-        rejected: rejected lines among them.
+        lines_read: lines in them that are not blank, but for those that hold spans; what was rejected of those counts.
+        spans_read: spans in them.
+        rejected: rejected lines and spans.
         hours: the hours built: those asked for, and earlier ones of the look-back that were missing.
         changed_hours: the hours among them whose rows may have changed.
     """
@@ -48,6 +53,7 @@ class IngestReport:
     files_read: list[str] = field(default_factory=list)
     bytes_read: int = 0
     lines_read: int = 0
+    spans_read: int = 0
     rejected: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
 
@@ -58,7 +64,10 @@ class IngestReport:
         self.bytes_read += sum(file.size_bytes for file in files)
         for part, lines in found.items():
             if part.source_file in names:
-                self.lines_read += lines.count
+                if part.record_type == "span":
+                    self.spans_read += lines.count
+                else:
+                    self.lines_read += lines.count
                 self.rejected += lines.count if part.record_type == "rejected" else 0
 
 
@@ -70,6 +79,7 @@ def ingest(
     targets: Targets,
     lookback_hours: int,
     *,
+    trace_hours: int | None = None,
     with_new_targets: bool = True,
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
@@ -81,9 +91,10 @@ def ingest(
         session: a write session; everything happens in its transaction.
         files: all raw logs that there are now.
         hours: the hours asked for.
-        tables: record tables asked for, values of `TABLE_OF_RECORD`.
+        tables: record tables asked for, values of `TABLE_OF_RECORD`; `spans` always comes along.
         targets: targets that resolve SLA breaches.
         lookback_hours: length of the look-back.
+        trace_hours: how many hours apart spans of a trace may be and still see each other; by default the look-back.
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
 
     Raises:
@@ -91,23 +102,30 @@ def ingest(
     """
     report = IngestReport(hours, files_seen=len(files))
     ledger = Ledger(session)
+    tables = [*tables] if "spans" in tables else [*tables, "spans"]
+    trace_hours = lookback_hours if trace_hours is None else trace_hours
     span = hours.extended_back(lookback_hours - 1)
     built = {table: session.materialized_hours(table, span) for table in tables}
 
     present = _names(files)
 
     def is_asked(part: Part) -> bool:
-        is_in_reach = part.hour in hours or (part.hour in span and part.source_file in present)
+        is_present = part.source_file in present or part.source_file == TRACES
+        if part.record_type == "span":
+            return is_present or part.hour in hours
+        is_in_reach = part.hour in hours or (part.hour in span and is_present)
         return is_in_reach and TABLE_OF_RECORD[part.record_type] in tables
 
     new, changed = ledger.unread(files)
     fresh = [*new, *changed]
     before = {entry.part: entry for entry in ledger.entries(changed)}
     ledger.unload_damaged(hours, tables)
+    ledger.unload_damaged(span.extended_back(trace_hours).extended_forward(trace_hours), ["spans"])
     not_loaded = set(ledger.not_loaded())
     ledger.unload(part for part in before if is_asked(part))
-    waiting = {part: lines for part, lines in ledger.waiting(span, tables, present).items() if is_asked(part)}
+    waiting = {part: lines for part, lines in _waiting(ledger, span, tables, present).items() if is_asked(part)}
     _require(waiting, present)
+    traces_before = traces_of(session, (part for part in waiting if part.record_type == "span"))
     ledger.delete_rows(waiting)
     found = _read(session, files, _names(fresh), waiting, is_asked, targets)
     report.add_read([file for file in files if file.source_file in _files_of(found)], found)
@@ -117,9 +135,20 @@ def ingest(
     ledger.write(fresh, _entries(before, after, is_asked))
 
     late = {part for part in before.keys() | after.keys() if _lines_of(before, part) != after.get(part, NO_LINES)}
+    late |= not_loaded & waiting.keys()
+    assembly = TraceAssembly(session, targets, trace_hours, is_asked)
+    changed_spans = [part for part in late if part.record_type == "span"]
+    traces = pa.concat_tables([traces_before, traces_of(session, changed_spans)])
+    waiting_hours = {part.hour for part in not_loaded if part.source_file == TRACES and is_asked(part)}
+    assembly.bring_up_to_date(touched_hours(session, traces, trace_hours) | waiting_hours)
+    _read_again(session, files, ledger.beaten_beside(assembly.loaded, present), targets)
+    late |= assembly.changed | (not_loaded & assembly.loaded)
+
     touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in tables}}
-    for part in late | (not_loaded & waiting.keys()):
-        if is_asked(part):
+    for part in late:
+        if part.record_type == "span":
+            touched["spans"].add(part.hour)
+        if is_asked(part) and part.hour in span:
             touched["raw_logs"].add(part.hour)
             touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
     first = session.first_event_hour() or hours.start
@@ -133,9 +162,24 @@ def ingest(
         touched["executions"] |= set(hours)
         report.changed_hours |= set(hours)
     for table, changed_hours in touched.items():
-        for changed_range in contiguous(report.changed_hours):
+        for changed_range in contiguous(report.changed_hours | (changed_hours if table == "spans" else set())):
             session.note_materialized(table, changed_range, changed_hours & set(changed_range))
     return report
+
+
+def _waiting(ledger: Ledger, span: HourRange, tables: Sequence[str], present: set[str]) -> dict[Part, int]:
+    """Parts that must be loaded, with their records; what follows from spans is not among them."""
+    of_files = ledger.waiting(span, [table for table in tables if table != "spans"], present)
+    waiting = of_files | ledger.waiting(EVER, ["spans"], present)
+    return {part: lines for part, lines in waiting.items() if part.source_file != TRACES}
+
+
+def _read_again(session: Session, files: Sequence[RawFile], parts: dict[Part, int], targets: Targets) -> None:
+    """Load parts once more whose records had lost against rows that were replaced."""
+    ledger = Ledger(session)
+    ledger.delete_rows(parts)
+    _read(session, files, set(), parts, lambda _: False, targets)
+    ledger.mark_loaded(parts)
 
 
 @dataclass(frozen=True)
@@ -158,7 +202,7 @@ def unread(session: Session, files: Sequence[RawFile]) -> Unread:
     ledger = Ledger(session)
     new, changed = ledger.unread(files)
     present = _names(files)
-    waiting = [part for part in ledger.not_loaded() if part.source_file in present]
+    waiting = [part for part in ledger.not_loaded() if part.source_file in present or part.source_file == TRACES]
     return Unread(new + changed, ledger.entries(changed), waiting)
 
 
@@ -169,13 +213,13 @@ def late_parts(found: Unread, most_bytes: int | None = None) -> dict[Part, Lines
         found: what `unread` gave.
         most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
     """
-    reading, size_bytes = [], 0
+    files, size_bytes = [], 0
     for file in found.files:
         if most_bytes is None or size_bytes < most_bytes:
-            reading.append(file)
+            files.append(file)
             size_bytes += file.size_bytes
-    now = _parts(reading, contents(reading)) if reading else {}
-    before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in _names(reading)}
+    now = _parts(files, contents(files)) if files else {}
+    before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in _names(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
     return dict.fromkeys(found.not_loaded, NO_LINES) | late
 
@@ -247,29 +291,36 @@ def _read(
 ) -> dict[Part, Lines]:
     """Read fresh files and those with waiting parts once, and send every line that is asked for to its table."""
     needed = fresh | {part.source_file for part, lines in waiting.items() if lines}
-    reading = [file for file in files if file.source_file in needed]
-    if not reading:
+    needed_files = [file for file in files if file.source_file in needed]
+    if not needed_files:
         return {}
 
     def is_wanted(source_file: str, record_type: str, hour: datetime) -> bool:
         part = Part(source_file, record_type, hour)
         return is_asked(part) if source_file in fresh else part in waiting
 
+    notes: Notes = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-        stream = stack.enter_context(records(reading, targets))
-        router = Router(reading, is_wanted, stream.schema, folder)
+        parser = stack.enter_context(reading(needed_files, notes))
+        stream = parser.records(targets)
+        router = Router(needed_files, is_wanted, stream.schema, folder)
         session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
-        for table, rows in router.set_aside(_rejected_hours(reading, router.contents())):
+        spans = stack.enter_context(parser.spans())
+        if spans:
+            router.read(spans)
+        for table, rows in router.set_aside(_rejected_hours(needed_files, router.contents())):
             session.insert_arrow(table, rows)
-        return _parts(reading, router.contents())
+        Ledger(session).write_notes(needed_files, notes)
+        return _parts(needed_files, router.contents())
 
 
 def _keep_winners(session: Session, ledger: Ledger, hours: HourRange, tables: Sequence[str]) -> None:
     """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others."""
     for table in set(tables) & set(ID_OF_TABLE):
         key, time = ID_OF_TABLE[table]
-        losers = session.delete_duplicates(table, hours, ["hour", key], [time, "source_file", "line_number"])
+        order = [time, "source_file", "line_number"]
+        losers = session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
         ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
 
 

@@ -41,6 +41,7 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",
+    "span": "spans",
     "rejected": "rejected_records",
 }
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
@@ -199,8 +200,8 @@ class Project:
         """Hours of an asset that are noted as materialised."""
         return {row[0] for row in self.query("SELECT hour FROM materialized_hours WHERE asset = ?", [asset])}
 
-    def clean_rebuild(self, hours: HourRange, name: str = "clean") -> "Project":
-        """The same logs and targets materialised in one go into an empty warehouse."""
+    def clean_rebuild(self, hours: HourRange, name: str = "clean", *, only: Sequence[str] | None = None) -> "Project":
+        """The same logs and targets materialised in one go into an empty warehouse; all steps, or these."""
         twin = Project(
             self.folder / name, None, self.window_hours, self.lookback_hours,
             evaluation_window_hours=self.evaluation_window_hours, engine=self.engine,
@@ -209,7 +210,7 @@ class Project:
         twin.raw = self.raw
         if self.targets is not None:
             twin.write_targets(self.targets)
-        twin.materialise(hours)
+        twin.materialise(hours, only=only)
         return twin
 
 

@@ -444,7 +444,7 @@ def copy_of(project: Project) -> Project:
     return twin
 
 
-@pytest.mark.parametrize("table", RECORD_TABLES)
+@pytest.mark.parametrize("table", [table for table in RECORD_TABLES if table != "spans"])
 @pytest.mark.parametrize("rows", ["all", "one"])
 def test_records_deleted_by_hand_come_back(built_once: Project, table: str, rows: str) -> None:
     project = copy_of(built_once)

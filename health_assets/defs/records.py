@@ -7,15 +7,19 @@ import dagster as dg
 from health_assets.defs.partitions import log_earlier_hours, run_hours
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, RECORD_TABLES, asset_spec
-from health_assets.defs.summaries import record_summary
+from health_assets.defs.summaries import notes_summary, record_summary
 from health_assets.ingestion import ingest
 from health_assets.logs.files import list_files
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.tables import FROM_SPANS
 
 SYSTEM = "raw_records"
 RECORD_SPECS = [
-    asset_spec(name, ["raw_logs"] if name != "raw_logs" else [], kind="json", system=SYSTEM)
-    for name in ("raw_logs", *RECORD_TABLES)
+    asset_spec("raw_logs", kind="json", system=SYSTEM),
+    *(
+        asset_spec(name, ["raw_logs", *(["spans"] if name in FROM_SPANS else [])], kind="json", system=SYSTEM)
+        for name in RECORD_TABLES
+    ),
 ]
 
 
@@ -40,16 +44,19 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             Ledger(session).require_root(pipeline.raw_root, files)
             report = ingest(
                 session, files, hours, tables, targets, pipeline.settings.reach_hours,
-                with_new_targets=ONLY_STALE_TAG not in context.run.tags,
+                trace_hours=pipeline.settings.lookback_hours, with_new_targets=ONLY_STALE_TAG not in context.run.tags,
             )  # fmt: skip
             summaries = {
                 name: record_summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected
             }
+            if "raw_logs" in summaries:
+                summaries["raw_logs"] |= notes_summary(Ledger(session).notes())
         read = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
             "bytes_read": report.bytes_read,
             "lines_read": report.lines_read,
+            "spans_read": report.spans_read,
             "lines_rejected": report.rejected,
         }
         for name, metadata in summaries.items():

@@ -10,7 +10,7 @@ POOL = "warehouse"
 GROUP = "health_assets"
 OWNERS = ["team:agent-platform"]
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
-EVENT_TABLES = tuple(table for table in RECORD_TABLES if table != "rejected_records")
+EVENT_TABLES = tuple(table for table in RECORD_TABLES if table not in ("spans", "rejected_records"))
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 

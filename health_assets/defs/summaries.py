@@ -1,6 +1,6 @@
 """What is worth reading after a materialisation: row counts and one small table per asset, as Dagster metadata."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 import ibis
@@ -39,6 +39,18 @@ def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, 
     return summary(session, asset, hours, heading, top, "a line of this kind")
 
 
+def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
+    """What foreign formats hold besides their lines, in all files together; nothing where there is nothing."""
+    if not notes:
+        return {}
+    lines = [
+        "| records | noted of all files |",
+        "|---:|---|",
+        *(f"| {count} | {note} |" for note, count in notes.items()),
+    ]
+    return {"records of other formats": dg.MetadataValue.md("\n".join(lines))}
+
+
 def _most(rows: ir.Table, *keys: str) -> ir.Table:
     return rows.group_by(list(keys)).aggregate(rows=rows.count()).order_by(ibis.desc("rows"), *keys)
 
@@ -61,5 +73,6 @@ _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "signals": ("signals by agent", lambda rows: _most(rows, "agent_id")),
     "judgements": ("judgements by agent", lambda rows: _most(rows, "agent_id")),
     "agent_updates": ("updates by kind", lambda rows: _most(rows, "kind")),
+    "spans": ("spans by kind", lambda rows: _most(rows, "kind", "convention")),
     "rejected_records": ("reasons of rejection", lambda rows: _most(rows, "reason")),
 }

@@ -4,17 +4,20 @@ What belongs here: running the parser over files and shaping its rows like the t
 itself (`native`) and what has been loaded before (`ingestion`).
 """
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 import duckdb
 import ibis
 import pyarrow as pa
 
-from health_assets.logs.files import LINES_SCHEMA, RawFile, line_batches
+from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
+from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.expressions import duckdb_sql
@@ -25,14 +28,14 @@ ROWS_PER_BATCH = 100_000
 
 @dataclass(frozen=True)
 class Content:
-    """The lines of one kind that one file holds for one hour.
+    """The records of one kind that one file holds for one hour.
 
     Args:
         file_id: position of the file in the list that was read.
         record_type: a key of `TABLE_OF_RECORD`.
-        hour: the hour of their events; None for rejected lines.
+        hour: the hour of their events; None for what was rejected.
         lines: how many.
-        digest: sum of the lines' fingerprints modulo 2^64, the same in any order.
+        digest: sum of their fingerprints modulo 2^64, the same in any order.
     """
 
     file_id: int
@@ -42,39 +45,107 @@ class Content:
     digest: int
 
 
+class Reading:
+    """Files that are being read.
+
+    Args:
+        connection: the parser of native lines.
+        otlp: where lines that hold spans wait until all lines were read.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, otlp: SetAside) -> None:
+        self._connection = connection
+        self._otlp = otlp
+
+    def count(self) -> list[Content]:
+        """What the files hold, without keeping their rows."""
+        found = self._connection.execute(_counted(parsed_lines("lines"))).fetchall()
+        with self._spans_parser() as parser:
+            if parser:
+                found += parser.execute(_counted(parsed_spans("lines"))).fetchall()
+        return [Content(*row) for row in _added_up(found)]
+
+    def records(self, targets: Targets) -> pa.RecordBatchReader:
+        """Stream every native line that is not blank as one row, cleaned for the table of its kind.
+
+        The rows have the columns of all record tables together, so that a table's rows are a selection of rows and
+        columns. Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines
+        have no hour.
+        """
+        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
+        rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
+        return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)
+
+    @contextmanager
+    def spans(self) -> Iterator[pa.RecordBatchReader | None]:
+        """Stream every span as one row, and what cannot be used as another, once `records` was read to its end.
+
+        The rows are like those of `records`, with the columns of `spans`. None where there is no line of spans.
+        """
+        with self._spans_parser() as parser:
+            yield parser and parser.sql(parsed_spans("lines")).to_arrow_reader(ROWS_PER_BATCH)
+
+    @contextmanager
+    def _spans_parser(self) -> Iterator[duckdb.DuckDBPyConnection | None]:
+        lines = self._otlp.lines()
+        if lines is None:
+            yield None
+            return
+        with in_process() as connection:
+            connection.register("lines", lines)
+            yield connection
+
+
 def contents(files: Sequence[RawFile]) -> list[Content]:
     """Count what the files hold without keeping their rows."""
-    with _parser(files) as parser:
-        rows = parser.execute(
-            f"""
-            SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT
-            FROM ({parsed_lines("lines")}) GROUP BY ALL
-            """
-        ).fetchall()
-    return [Content(*row) for row in rows]
+    with reading(files) as parser:
+        return parser.count()
 
 
 @contextmanager
-def records(files: Sequence[RawFile], targets: Targets) -> Iterator[pa.RecordBatchReader]:
-    """Stream every line that is not blank as one row, cleaned for the table of its kind.
+def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Reading]:
+    """Read the lines of these files, once; `notes` are complete when `records` was read to its end."""
+    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, in_process() as connection:
+        # pushing a condition on a parsed value down into the parser would parse every line once more for it
+        connection.execute("SET disabled_optimizers = 'filter_pushdown'")
+        otlp = SetAside(Path(folder, "otlp"))
+        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, otlp.others(line_batches(enumerate(files), notes)))
+        connection.register("lines", lines)
+        yield Reading(connection, otlp)
 
-    The rows have the columns of all record tables together, so that a table's rows are a selection of rows and columns.
-    Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines have no
-    hour.
+
+@contextmanager
+def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB without a file, which parses and computes whatever the warehouse is."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    with duckdb.connect(config=config) as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+        yield connection
+
+
+def _counted(rows: str) -> str:
+    return f"""
+    SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT
+    FROM ({rows}) GROUP BY ALL
     """
-    with _parser(files) as parser:
-        parser.register(
-            "files", pa.table({"file_id": range(len(files)), "source_file": [f.source_file for f in files]})
-        )
-        parser.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
-        rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
-        yield parser.sql(duckdb_sql(parser, rows)).to_arrow_reader(ROWS_PER_BATCH)
+
+
+def _added_up(found: Sequence[tuple]) -> list[tuple]:
+    """Native lines and spans of one file may both be rejected."""
+    sums: dict[tuple, tuple[int, int]] = {}
+    for *key, lines, digest in found:
+        more_lines, more_digest = sums.get(tuple(key), (0, 0))
+        sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64)
+    return [(*key, *counted) for key, counted in sums.items()]
 
 
 def _shaped_schema() -> dict[str, str]:
     """Columns of `_shaped`: those of all record tables that need neither targets nor names of files, and its own."""
     columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64"}
-    for table in RECORD_OF_TABLE:
+    for table in RECORD_OF_TABLE.keys() - {"spans"}:
         columns |= schema_of(table)
     return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
 
@@ -93,21 +164,7 @@ def _shaped() -> str:
         coalesce(condition, 'baseline') AS condition,
         (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
         sla_s, sla_breached AS sla_breached_reported, confidence, cost_usd, api_calls, error_count, call_latency_s,
-        latency_ms, actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations
+        latency_ms, actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
+        NULL::VARCHAR AS span_id
     FROM ({parsed_lines("lines")})
     """
-
-
-@contextmanager
-def _parser(files: Sequence[RawFile]) -> Iterator[duckdb.DuckDBPyConnection]:
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    with duckdb.connect(config=config) as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
-        # pushing a condition on a parsed value down into the parser would parse every line once more for it
-        connection.execute("SET disabled_optimizers = 'filter_pushdown'")
-        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, line_batches(enumerate(files)))
-        connection.register("lines", lines)
-        yield connection

@@ -47,15 +47,27 @@ class Router:
         return pa.RecordBatchReader.from_batches(schema, self._streamed(stream))
 
     def _streamed(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for table, rows in self._routed(stream):
+            if table == STREAMED_TABLE:
+                yield rows
+            else:
+                self._set_aside(table, rows)
+
+    def read(self, stream: pa.RecordBatchReader) -> None:
+        """Read a stream of other records to its end."""
+        for table, rows in self._routed(stream):
+            self._set_aside(table, rows)
+
+    def _routed(self, stream: pa.RecordBatchReader) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The wanted rows with the table that each goes to."""
         for unnamed in stream:
             batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
             kinds = self._count(batch)
             for record_type, places in kinds.items():
                 rows = self._wanted_rows(batch, record_type, places, is_alone=len(kinds) == 1)
-                if TABLE_OF_RECORD[record_type] == STREAMED_TABLE:
-                    yield rows.select(columns_of(STREAMED_TABLE))
-                elif rows.num_rows:
-                    self._set_aside(TABLE_OF_RECORD[record_type], rows)
+                table = TABLE_OF_RECORD[record_type]
+                if rows.num_rows or table == STREAMED_TABLE:
+                    yield table, rows.select(columns_of(table))
 
     def _count(self, batch: pa.RecordBatch) -> dict[str, list[tuple[int, datetime | None]]]:
         """Count the batch's lines; gives the (file, hour) pairs of every kind of record in it."""
@@ -110,7 +122,7 @@ class Router:
                 rows = pa.ipc.open_file(source).read_all()
                 if table == "rejected_records":
                     rows = self._with_hours(rows, rejected_hours)
-                yield table, rows.select(columns_of(table))
+                yield table, rows
 
     def _with_hours(self, rejected: pa.Table, hours: dict[str, datetime]) -> pa.Table:
         kept = {name: hour for name, hour in hours.items() if self._is_wanted(name, "rejected", hour)}

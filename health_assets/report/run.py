@@ -84,7 +84,8 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 def _print_rejections(console: Console, session: Session, span: list) -> None:
     reasons = session.query(
         """
-        SELECT regexp_replace(reason, ', not .*', '') AS kind, count(*) AS lines, min(source_file || ':' || line_number)
+        SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, count(*) AS lines,
+            min(source_file || ':' || line_number)
         FROM rejected_records WHERE hour >= ? AND hour < ? GROUP BY kind ORDER BY lines DESC, kind
         """,
         span,

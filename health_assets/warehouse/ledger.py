@@ -3,29 +3,43 @@
 What belongs here: reading and writing `raw_logs` and `raw_files`. What does not: reading files (`logs`) and the rows of
 the record tables (`ingestion`).
 
-`raw_logs` has one row per part: the lines of one kind in one file for one hour, with a digest. A part `is_loaded` when
-its hour's table was built with exactly these lines.
+`raw_logs` has one row per part: the records of one kind in one file for one hour, with a digest. A record is a line, or
+one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.
+
+What was put together from spans of any files is a part too, under the name `TRACES` in place of a file's. Its rows are
+told by their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
-from health_assets.logs.files import RawFile
+from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.stores import RawRoot, root_name
 from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.tables import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
+TRACES = "(traces)"
+"""Stands in place of a file for what was put together from spans."""
+
+
+def part_source(table: str) -> str:
+    """SQL for the file, or `TRACES`, whose part a row of a record table is."""
+    return (
+        f"CASE WHEN {table}.span_id IS NULL THEN {table}.source_file ELSE '{TRACES}' END"
+        if (table in FROM_SPANS)
+        else f"{table}.source_file"
+    )
 
 
 @dataclass(frozen=True)
 class Part:
-    """The lines of one kind in one file for one hour: the unit that is loaded or not."""
+    """The records of one kind in one file for one hour: the unit that is loaded or not."""
 
     source_file: str
     record_type: str
@@ -34,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Lines:
-    """How many lines a part has, and a digest of them and their places."""
+    """How many records a part has, mostly a line each, and a digest of them and their places."""
 
     count: int
     digest: str
@@ -76,12 +90,34 @@ class Ledger:
         )
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
 
+    def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
+        """What the ledger says of records that were put together from spans."""
+        rows = self._session.query(
+            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
+            "WHERE source_file = $source AND hour >= $start AND hour < $end",
+            {"source": TRACES, "start": hours.start, "end": hours.end},
+        )
+        entries = [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
+        return {entry.part: entry for entry in entries}
+
+    def beaten_beside(self, parts: Iterable[Part], present: set[str]) -> dict[Part, int]:
+        """Parts of files in the same hours, some of whose records lost against another with the same id."""
+        beaten: dict[Part, int] = {}
+        for values in _by_record(parts):
+            rows = self._session.query(
+                "SELECT source_file, record_type, hour, lines FROM raw_logs "
+                "WHERE record_type = $record AND superseded > 0 AND hour IN (SELECT unnest($hours))",
+                {"record": values["record"], "hours": values["hours"]},
+            )
+            beaten |= {Part(*row[:3]): row[3] for row in rows if row[0] in present}
+        return beaten
+
     def not_loaded(self) -> list[Part]:
         """Parts that their hours' tables do not have as they are now."""
         rows = self._session.query("SELECT source_file, record_type, hour FROM raw_logs WHERE NOT is_loaded")
         return [Part(*row) for row in rows]
 
-    def require_root(self, root: Path, files: Sequence[RawFile]) -> None:
+    def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
 
         A root that has merely moved still holds all known files, and is taken.
@@ -89,7 +125,7 @@ class Ledger:
         Raises:
             HealthAssetsError: the warehouse was filled from another root.
         """
-        here = str(root.resolve())
+        here = root_name(root)
         known = [name for (name,) in self._session.query("SELECT root FROM raw_roots")]
         if here in known:
             return
@@ -127,6 +163,22 @@ class Ledger:
         if files:
             self._session.insert_arrow("raw_files", pa.table(columns))
 
+    def write_notes(self, files: Sequence[RawFile], notes: Notes) -> None:
+        """Replace what was noted of files by what was noted when they were read just now; positions name them."""
+        names = [file.source_file for file in files]
+        self._session.query("DELETE FROM raw_file_notes WHERE source_file IN (SELECT unnest(?))", [names])
+        rows = [(names[place], note, count) for place, own in notes.items() for note, count in own.items()]
+        if rows:
+            columns = zip(("source_file", "note", "records"), zip(*rows, strict=True), strict=True)
+            self._session.insert_arrow("raw_file_notes", pa.table({name: list(values) for name, values in columns}))
+
+    def notes(self) -> dict[str, int]:
+        """What was noted of all files together, most frequent first."""
+        rows = self._session.query(
+            "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes GROUP BY note ORDER BY 2 DESC, 1"
+        )
+        return dict(rows)
+
     def _write_entries(self, entries: Sequence[Entry]) -> None:
         columns = {
             "hour": pa.array([entry.part.hour for entry in entries], HOUR_TYPE),
@@ -139,6 +191,12 @@ class Ledger:
         }
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))
+
+    def replace(self, entries: Sequence[Entry]) -> None:
+        """Write entries anew, in place of those of the same parts."""
+        for values in _by_record(entry.part for entry in entries):
+            self._session.query(f"DELETE FROM raw_logs USING {_CHOSEN} WHERE {_MATCHES}", values)
+        self._write_entries(entries)
 
     def unload(self, parts: Iterable[Part]) -> None:
         """Mark parts as not loaded."""
@@ -154,8 +212,8 @@ class Ledger:
                 FROM (
                     SELECT parts.source_file, parts.hour FROM raw_logs AS parts
                     LEFT JOIN (
-                        SELECT hour, source_file, count(*) AS rows FROM {table}
-                        WHERE hour >= $start AND hour < $end GROUP BY hour, source_file
+                        SELECT hour, {part_source(table)} AS source_file, count(*) AS rows FROM {table}
+                        WHERE hour >= $start AND hour < $end GROUP BY 1, 2
                     ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
                     WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end
                         AND parts.is_loaded AND parts.lines - parts.superseded <> coalesce(loaded.rows, 0)
@@ -210,7 +268,7 @@ class Ledger:
             table = TABLE_OF_RECORD[values.pop("record")]
             self._session.query(
                 f"DELETE FROM {table} USING {_CHOSEN} "
-                f"WHERE {table}.source_file = parts.source_file AND {table}.hour = parts.hour",
+                f"WHERE {part_source(table)} = parts.source_file AND {table}.hour = parts.hour",
                 values,
             )
 

@@ -67,16 +67,21 @@ class FromLine(Hourly):
 
 
 class RawLog(Hourly, table=True):
-    """How many lines of each kind every raw log holds for every hour, and whether the hour's tables have them."""
+    """How many records of each kind every raw log holds for every hour, and whether the hour's tables have them."""
 
     __tablename__ = "raw_logs"
 
-    source_file: str = _text("Raw log, relative to the raw root.", key=True)
+    source_file: str = _text(
+        "Raw log, relative to the raw root; `(traces)` for what was put together from spans of any logs.", key=True
+    )
     record_type: str = _text("Kind of record, or `rejected`.", key=True)
-    lines: int = _count("Lines of that kind for that hour; 0 once a changed file no longer has any.")
-    digest: str = _text("Fingerprint of these lines and their places, to notice what changed in a changed file.")
-    is_loaded: bool = _flag("Whether the hour's table was built with exactly these lines.")
-    superseded: int = _count("Lines left out of the hour's table because a later line with the same id won.")
+    lines: int = _count(
+        "Records of that kind for that hour: a line each, but for spans, of which a line may hold many; 0 once a "
+        "changed file no longer has any."
+    )
+    digest: str = _text("Fingerprint of these records and their places, to notice what changed in a changed file.")
+    is_loaded: bool = _flag("Whether the hour's table was built with exactly these records.")
+    superseded: int = _count("Records left out of the hour's table because a later one with the same id won.")
 
 
 class Execution(FromLine, table=True):
@@ -116,6 +121,7 @@ class Execution(FromLine, table=True):
         description="Constraint violations as JSON [{constraint, severity}]; [] = judged clean, null = not judged.",
         sa_type=sa.JSON,
     )
+    span_id: str | None = _text("Agent span that the row was made from; null where the line itself is an execution.")
 
 
 class TriggerEvent(FromLine, table=True):
@@ -143,6 +149,7 @@ class ModelCall(FromLine, table=True):
     execution_id: str | None = _text("Execution during which it called.")
     latency_ms: float | None = _number("Latency in milliseconds.")
     error: str | None = _text("Error as the log states it.")
+    span_id: str | None = _text("Chat span that the row was made from; null where the line itself is a model call.")
 
 
 class Signal(FromLine, table=True):
@@ -182,13 +189,39 @@ class AgentUpdate(FromLine, table=True):
     detail: str | None = _text("What changed, as the log states it.")
 
 
+class Span(FromLine, table=True):
+    """Spans of OpenTelemetry traces, every one that the logs hold, in the hour in which it ended."""
+
+    __tablename__ = "spans"
+
+    position: str = _text("Place in the line, counted from 0: resource, scope and span, like `0.0.12`.", key=True)
+    trace_id: str = _text("Trace, 32 hexadecimal digits.")
+    span_id: str = _text("Span, 16 hexadecimal digits; a span that came twice stands here twice.")
+    parent_span_id: str | None = _text("Span that it is part of; null at the root of a trace.")
+    kind: str = _text("`agent`, `chat` (a request to a model), `tool` or `other`.")
+    name: str | None = _text("Name of the span.")
+    convention: str | None = _text("`gen_ai` or `openinference`, whose attributes told the kind; null without any.")
+    agent_id: str | None = _text("Name of the agent, else its id, as the span states it.")
+    service_name: str | None = _text("Service that the span came from.")
+    session_id: str | None = _text("Conversation or session.")
+    model: str | None = _text("Model that answered, else the one that was asked for.")
+    tool_name: str | None = _text("Tool that was executed.")
+    started_at: datetime = _at("When it started, cut to the microsecond.")
+    ended_at: datetime = _at("When it ended, cut to the microsecond; decides the hour.")
+    failed: bool = _flag("Whether its status is an error or it states the type of one.")
+    error: str | None = _text("Type and message of the error; null where it did not fail.")
+    input_tokens: int | None = _count("Tokens that went into the model.")
+    output_tokens: int | None = _count("Tokens that came out of it.")
+    cost_usd: float | None = _number("Cost in US dollars, as the span states it.")
+
+
 class RejectedRecord(FromLine, table=True):
-    """Lines that could not be used, with the reason; nothing is dropped silently."""
+    """Lines and spans that could not be used, with the reason; nothing is dropped silently."""
 
     __tablename__ = "rejected_records"
 
-    reason: str = _text("Why the line was rejected, naming the field.")
-    raw: str = _text("The line itself, cut at 64 KiB; bytes that are not UTF-8 are replaced.")
+    reason: str = _text("Why the line or span was rejected, naming the field; a span by its place in the line.")
+    raw: str = _text("The line, or what was read of the span, cut at 64 KiB; bytes that are not UTF-8 are replaced.")
 
 
 # -- what is computed from them --------------------------------------------------------------------------------------
@@ -575,8 +608,18 @@ class RawFile(SQLModel, table=True):
     source_file: str = _text("Raw log, relative to the raw root.", key=True)
     size_bytes: int = _count("Size when it was read.")
     modified_ns: int = _count("Modification time when it was read, nanoseconds since 1970.")
-    lines: int = _count("Lines that were not blank.")
-    rejected: int = _count("Lines among them that were rejected.")
+    lines: int = _count("Records in it: lines that were not blank, and where a line holds spans, these.")
+    rejected: int = _count("Records among them that were rejected.")
+
+
+class RawFileNote(SQLModel, table=True):
+    """What the readers of foreign formats counted in the raw logs besides the lines that they made of them."""
+
+    __tablename__ = "raw_file_notes"
+
+    source_file: str = _text("Raw log, relative to the raw root.", key=True)
+    note: str = _text("What was counted, above all records of a known kind that no table has a place for.", key=True)
+    records: int = _count("How many.")
 
 
 class RawRoot(SQLModel, table=True):
@@ -609,10 +652,10 @@ class WarehouseVersion(SQLModel, table=True):
 ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
     for model in (
-        RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
+        RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, Span, RejectedRecord,
         HealthComponent, AgentHealth, SystemHealth, StateComponent, AgentHealthState, ModelComponent, ModelHealth,
         TraceRisk, SessionScore, TaskConsistency, AgentReliability, ErrorBudget, AgentProbe, SurveySummary,
-        ExpectationResult, RawFile, RawRoot, MaterializedHour, WarehouseVersion,
+        ExpectationResult, RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion,
     )
 }  # fmt: skip
 
@@ -624,9 +667,13 @@ TABLE_OF_RECORD = {
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",
+    "span": "spans",
     "rejected": "rejected_records",
 }
-"""Where each kind of line goes; every line goes to exactly one of these tables."""
+"""Where each kind of record goes; every record of a raw log goes to exactly one of these tables."""
+
+FROM_SPANS = ("executions", "model_calls")
+"""Tables that besides records of their own have rows that follow from spans, told by their `span_id`."""
 
 RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
 

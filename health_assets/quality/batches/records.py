@@ -5,6 +5,7 @@ from ibis import ir
 
 from health_assets.hours import HOUR, HourRange
 from health_assets.quality.batches.common import Source, hours, with_facts
+from health_assets.warehouse.ledger import TRACES
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE
 
 NEARBY_ROWS = 1_000_000
@@ -48,7 +49,11 @@ def hours_of_records(source: Source) -> pd.DataFrame:
 def hours_of_rejections(source: Source) -> pd.DataFrame:
     """`hours_of_records`, with the share of the hour's lines that were rejected, 0 to 1."""
     rejected = "sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END)"
-    share = source.by_hour(f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum(lines), 1) FROM raw_logs")
+    share = source.by_hour(
+        f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum(lines), 1) FROM raw_logs",
+        "source_file <> ?",
+        [TRACES],
+    )
     return with_facts(hours_of_records(source), ["rejected_share"], share)
 
 

@@ -92,6 +92,16 @@ AGENT_UPDATES = _record_suite(
     [Check("kinds_are_known", one_of("kind", "restart", "model_change", "capability_update"))],
 )
 
+SPANS = _record_suite(
+    "spans",
+    "ended_at",
+    [
+        Check("spans_end_after_they_start", at_least("ended_at", "started_at")),
+        Check("kinds_are_known", [*one_of("kind", "agent", "chat", "tool", "other")]),
+        Check("amounts_are_not_negative", between(0, None, "input_tokens", "output_tokens", "cost_usd")),
+    ],
+)
+
 REJECTED_RECORDS = Suite(
     "rejected_records",
     [
@@ -103,5 +113,6 @@ REJECTED_RECORDS = Suite(
 )
 
 SUITES = (
-    RAW_LOGS, EXECUTIONS, TRIGGER_EVENTS, MODEL_CALLS, SIGNALS, JUDGEMENTS, AGENT_UPDATES, REJECTED_RECORDS,
+    RAW_LOGS, EXECUTIONS, TRIGGER_EVENTS, MODEL_CALLS, SIGNALS, JUDGEMENTS, AGENT_UPDATES, SPANS,
+    REJECTED_RECORDS,
 )  # fmt: skip

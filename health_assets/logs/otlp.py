@@ -1,0 +1,304 @@
+"""OTLP-JSON: lines as the OpenTelemetry Collector's file exporter writes them, to one row a span (contract, section 7).
+
+What belongs here: telling such a line from others, taking it apart, and what makes a span one that cannot be used. What
+does not: what its attributes mean (`conventions`) and what spans add up to (`traces`).
+
+A line holds the spans of one or more resources. A span that breaks a rule is rejected by itself, with its place in the
+line as the reason names it; the other spans of the line are kept.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from health_assets.logs.conventions import attribute_values, convention, kind
+from health_assets.logs.files import LINES_SCHEMA, RAW_TEXT_BYTES
+from health_assets.logs.native import HAS_TRAILING_COMMA
+
+START = r'^\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:'
+"""How a line of OTLP-JSON begins."""
+
+UNSERVED = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
+
+_ANY_VALUE = '{"stringValue": "VARCHAR", "intValue": "VARCHAR", "doubleValue": "VARCHAR", "boolValue": "VARCHAR"}'
+_ATTRIBUTES = f'[{{"key": "VARCHAR", "value": {_ANY_VALUE}}}]'
+_SPAN = f"""{{
+    "traceId": "VARCHAR", "spanId": "VARCHAR", "parentSpanId": "VARCHAR", "name": "VARCHAR",
+    "startTimeUnixNano": "VARCHAR", "endTimeUnixNano": "VARCHAR", "attributes": {_ATTRIBUTES}, "status": "JSON"
+}}"""
+_LINE = f"""{{
+    "resourceSpans": [{{"resource": {{"attributes": {_ATTRIBUTES}}}, "scopeSpans": [{{"spans": [{_SPAN}]}}]}}]
+}}"""
+
+_PLACES = {
+    "$.resourceSpans": "ARRAY",
+    "$.resourceSpans[*]": "OBJECT",
+    "$.resourceSpans[*].resource": "OBJECT",
+    "$.resourceSpans[*].resource.attributes": "ARRAY",
+    "$.resourceSpans[*].scopeSpans": "ARRAY",
+    "$.resourceSpans[*].scopeSpans[*]": "OBJECT",
+    "$.resourceSpans[*].scopeSpans[*].spans": "ARRAY",
+    "$.resourceSpans[*].scopeSpans[*].spans[*]": "OBJECT",
+    "$.resourceSpans[*].scopeSpans[*].spans[*].attributes": "ARRAY",
+}
+"""What must stand where in a line; anything else there could not be read as spans."""
+
+_STATUS_CODES = {
+    "0": "0", "1": "1", "2": "2", "STATUS_CODE_UNSET": "0", "STATUS_CODE_OK": "1", "STATUS_CODE_ERROR": "2",
+}  # fmt: skip
+_FIRST_NS, _LAST_NS = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # the years 2000 to 2099
+
+
+class SetAside:
+    """Lines of OTLP-JSON, kept in a file while all others are read.
+
+    Args:
+        path: the file; it is there only once there is such a line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+
+    def others(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Set the lines of OTLP-JSON among these aside, and give all others."""
+        for batch in batches:
+            is_otlp = pc.match_substring_regex(batch["line"], START)
+            count = is_otlp.true_count
+            if not count:
+                yield batch
+            elif count == batch.num_rows:
+                self._write(batch)
+            else:
+                self._write(batch.filter(is_otlp))
+                yield batch.filter(pc.invert(is_otlp))
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(str(self._path), LINES_SCHEMA)
+        self._writer.write_batch(batch)
+
+    def lines(self) -> pa.RecordBatchReader | None:
+        """What was set aside, once all lines were read; None where nothing was."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        file = pa.ipc.open_file(pa.memory_map(str(self._path)))
+        batches = (file.get_batch(number) for number in range(file.num_record_batches))
+        return pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches)
+
+
+def parsed_spans(lines: str) -> str:
+    """SQL that reads numbered lines of OTLP-JSON and gives one row for every span, and for what is none.
+
+    Args:
+        lines: a relation of `files.LINES_SCHEMA`.
+
+    Returns:
+        A SELECT with `file_id`, `record_type` (`span` or `rejected`), `fingerprint`, `hour` (null when rejected),
+        `line_number`, `reason` and `raw` of what was rejected, and the columns of the table `spans`.
+    """
+    return f"""
+    WITH read AS (
+        SELECT file_id, line_number, line, fault,
+            CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
+                THEN TRY(json_transform(line, '{_LINE}')) END AS tokens
+        FROM {lines}
+    ), checked AS (
+        SELECT *, CASE WHEN {_is_read_whole()} THEN NULL ELSE {_line_reason()} END AS line_reason FROM read
+    ), listed AS (
+        SELECT file_id, line_number, CASE WHEN line_reason IS NOT NULL THEN line END AS line, line_reason,
+            coalesce(len(tokens.resourceSpans), 0) AS resource_count,
+            CASE WHEN line_reason IS NULL THEN tokens.resourceSpans
+                ELSE list_concat(tokens.resourceSpans, [{_ROOM_FOR_THE_LINE}]) END AS resources
+        FROM checked
+    ), resources AS (
+        SELECT file_id, line_number, line, line_reason, resource_count,
+            unnest(resources) AS resource, generate_subscripts(resources, 1) AS resource_number
+        FROM listed
+    ), scopes AS (
+        SELECT file_id, line_number, line, line_reason, resource_number, resource_number > resource_count AS is_line,
+            {_service_name("resource.resource.attributes")} AS service_name,
+            unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number
+        FROM resources
+    ), spans AS (
+        SELECT file_id, line_number, line, line_reason, is_line, service_name, resource_number, scope_number,
+            unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number
+        FROM scopes
+    ), taken_apart AS (
+        SELECT *, list_transform(span.attributes, lambda one: one.key) AS keys,
+            list_transform(span.attributes, lambda one: one.value) AS attribute_values
+        FROM spans WHERE span IS NOT NULL OR is_line
+    ), looked_up AS (
+        SELECT file_id, line_number, line, line_reason, is_line, span, service_name,
+            (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
+            {_id("traceId", 32)} AS trace_id, {_id("spanId", 16)} AS span_id,
+            {_parent_id()} AS parent_span_id,
+            {_time("startTimeUnixNano")} AS start_ns, {_time("endTimeUnixNano")} AS end_ns,
+            CASE WHEN span.status::VARCHAR <> '{{}}'
+                THEN json_transform(span.status, '{{"code": "VARCHAR", "message": "VARCHAR"}}') END AS status,
+            {attribute_values("keys", "attribute_values")}
+        FROM taken_apart
+    ), judged AS (
+        SELECT *, CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
+            {_status_code()} = '2' OR error_type IS NOT NULL AS failed, nullif(status.message, '') AS message
+        FROM looked_up
+    ), shaped AS (
+        SELECT file_id, line_number, line, is_line, position, reason, span,
+            trace_id, span_id, parent_span_id, {kind()} AS kind, nullif(span.name, '') AS name,
+            {convention()} AS convention,
+            agent_id, nullif(service_name, '') AS service_name, session_id, model, tool_name,
+            make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
+            failed, CASE WHEN failed THEN {_error()} END AS error,
+            {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
+            CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
+                THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd
+        FROM judged
+    )
+    SELECT file_id, line_number, position, {_COLUMNS}, reason,
+        CASE WHEN reason IS NULL THEN 'span' ELSE 'rejected' END AS record_type,
+        CASE WHEN reason IS NULL THEN hash(line_number, position, {_COLUMNS})
+            ELSE hash(line_number, position, reason, line, to_json(span)::VARCHAR) END AS fingerprint,
+        CASE WHEN reason IS NULL
+            THEN make_timestamptz(epoch_us(ended_at) // 3_600_000_000 * 3_600_000_000) END AS hour,
+        CASE WHEN is_line THEN {_cut(_STRIPPED)}
+            WHEN reason IS NOT NULL THEN {_cut("to_json(span)::VARCHAR")} END AS raw
+    FROM shaped
+    """
+
+
+_ROOM_FOR_THE_LINE = "{'resource': NULL, 'scopeSpans': [{'spans': [NULL]}]}"
+"""Makes one more row, for the reason of a line of which something cannot be read."""
+
+_COLUMNS = (
+    "trace_id, span_id, parent_span_id, kind, name, convention, agent_id, service_name, session_id, model, tool_name, "
+    "started_at, ended_at, failed, error, input_tokens, output_tokens, cost_usd"
+)
+_STRIPPED = r"rtrim(line, E'\r\n')"
+_HAS_TRAILING_COMMA = (
+    r"CASE WHEN ends_with(line, E']}\n') OR ends_with(line, ']}') OR ends_with(line, E']}\r\n') THEN false "
+    f"ELSE {HAS_TRAILING_COMMA} END"
+)
+"""The rule of native lines; to search a megabyte costs as much as to parse it, so the end is looked at first."""
+
+
+def _service_name(attributes: str) -> str:
+    value = f"list_filter({attributes}, lambda one: one.key = 'service.name')[1].value"
+    return f"{value}.stringValue"
+
+
+def _id(field: str, digits: int) -> str:
+    """The id in lower case; null where it is none, or is all zeros."""
+    value = f"span.{field}"
+    return f"""CASE WHEN regexp_full_match({value}, '[0-9a-fA-F]{{{digits}}}') AND {value} <> '{"0" * digits}'
+        THEN lower({value}) END"""
+
+
+def _parent_id() -> str:
+    return f"CASE WHEN span.parentSpanId <> '' THEN {_id('parentSpanId', 16)} END"
+
+
+def _time(field: str) -> str:
+    return f"CASE WHEN regexp_full_match(span.{field}, '[0-9]{{1,19}}') THEN TRY_CAST(span.{field} AS BIGINT) END"
+
+
+def _count(column: str) -> str:
+    return f"CASE WHEN regexp_full_match({column}, '[0-9]+') THEN TRY_CAST({column} AS BIGINT) END"
+
+
+def _status_code() -> str:
+    branches = " ".join(f"WHEN '{code}' THEN '{number}'" for code, number in _STATUS_CODES.items())
+    return f"CASE coalesce(status.code, '0') {branches} END"
+
+
+def _error() -> str:
+    """What the status says, with the type of the error before it unless it says that too."""
+    return """
+    CASE WHEN message IS NULL THEN error_type
+        WHEN error_type IS NULL OR starts_with(message, error_type) THEN message
+        ELSE error_type || ': ' || message END
+    """
+
+
+def _reason() -> str:
+    """Why a span cannot be used; null where it can."""
+    no_id = "'{field} must be {digits} hexadecimal digits that are not all zero, not ' || {shown}"
+    no_time = "'{field} must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || {shown}"
+    branches = []
+    for field, column, digits in (("traceId", "trace_id", 32), ("spanId", "span_id", 16)):
+        branches.append((f"span.{field} IS NULL OR span.{field} = ''", f"'{field} is missing'"))
+        branches.append((f"{column} IS NULL", no_id.format(field=field, digits=digits, shown=_shown(field))))
+    branches.append(
+        (
+            "parent_span_id IS NULL AND span.parentSpanId <> '' AND ltrim(span.parentSpanId, '0') <> ''",
+            no_id.format(field="parentSpanId", digits=16, shown=_shown("parentSpanId")),
+        )
+    )
+    for field, column in (("startTimeUnixNano", "start_ns"), ("endTimeUnixNano", "end_ns")):
+        branches.append((f"coalesce(span.{field}, '0') = '0'", f"'{field} is missing'"))
+        is_possible = f"{column} >= {_FIRST_NS} AND {column} < {_LAST_NS}"
+        branches.append((f"({is_possible}) IS NOT TRUE", no_time.format(field=field, shown=_shown(field))))
+    branches.append(("end_ns < start_ns", "'endTimeUnixNano is before startTimeUnixNano'"))
+    branches.append(
+        (
+            "span.status IS NOT NULL AND NOT starts_with(span.status::VARCHAR, '{')",
+            "'status must be an object, not ' || (span.status::VARCHAR)[1:100]",
+        )
+    )
+    codes = ", ".join(_STATUS_CODES)
+    branches.append((f"{_status_code()} IS NULL", f"'status.code must be one of {codes}, not ' || status.code[1:100]"))
+    return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"
+
+
+def _shown(field: str) -> str:
+    return f"span.{field}[1:100]"
+
+
+def _line_reason() -> str:
+    """Why a line, or a part of it that may hold spans, cannot be used; null for a good line.
+
+    This reads the line once more, so it is asked only of one of which something could not be read.
+    """
+    wrong = ", ".join(
+        f"""CASE WHEN len(list_filter({_types(path)}, lambda found: found NOT IN ('{json_type}', 'NULL'))) > 0
+        THEN '{path.removeprefix("$.")} must be {"a list" if json_type == "ARRAY" else "an object"}' END"""
+        for path, json_type in _PLACES.items()
+    )
+    unserved = " ".join(
+        f"""WHEN regexp_matches(line, '{START.replace("(Spans|Metrics|Logs)", field.removeprefix("resource"))}')
+        THEN 'OTLP {what} are not used, only traces: {field} instead of resourceSpans'"""
+        for field, what in UNSERVED.items()
+    )
+    older = "len(json_type(line, '$.resourceSpans[*].instrumentationLibrarySpans')) > 0"
+    return f"""
+    CASE
+        WHEN fault IS NOT NULL THEN fault
+        WHEN tokens IS NULL THEN 'not valid JSON'
+        {unserved}
+        ELSE nullif(concat_ws('; ', {wrong},
+            CASE WHEN {older} THEN 'instrumentationLibrarySpans is of OTLP before 0.15 and is not used' END), '')
+    END
+    """
+
+
+def _types(path: str) -> str:
+    return f"json_type(line, '{path}')" if "*" in path else f"[json_type(line, '{path}')]"
+
+
+def _is_read_whole() -> str:
+    """Whether nothing that may hold spans or attributes came out as null."""
+    has_nothing_null = """
+    len(list_filter(tokens.resourceSpans, lambda resource:
+        resource.resource.attributes IS NULL OR resource.scopeSpans IS NULL
+        OR len(list_filter(resource.scopeSpans, lambda scope:
+            scope.spans IS NULL OR len(list_filter(scope.spans, lambda span: span.attributes IS NULL)) > 0)) > 0)) = 0
+    """
+    return f"tokens.resourceSpans IS NOT NULL AND {has_nothing_null}"
+
+
+def _cut(text: str) -> str:
+    """The text in at most 64 KiB of UTF-8, cut between two characters."""
+    cuts = ", ".join(f"TRY(decode(encode({text})[1:{RAW_TEXT_BYTES - shorter}]))" for shorter in range(4))
+    return f"CASE WHEN strlen({text}) <= {RAW_TEXT_BYTES} THEN {text} ELSE coalesce({cuts}) END"
