@@ -151,7 +151,7 @@ class TraceAssembly:
             return
         table = TABLE_OF_RECORD[made.record_type]
         rows = ibis.memtable(made.rows)
-        wanted = rows.filter(rows.hour.isin(sorted(hours))) if hours < made.counts.keys() else rows
+        wanted = rows if made.counts.keys() <= hours else rows.filter(rows.hour.isin(sorted(hours)))
         if table == "executions":
             wanted = resolve_sla(wanted, self._targets)
         self._session.insert(table, wanted.select(*columns_of(table)))

@@ -13,13 +13,15 @@ import pytest
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
+from health_assets.ingestion import ingest
 from health_assets.judge import judge, unjudged_runs
-from health_assets.logs.files import line_batches
+from health_assets.logs.reader import contents
 from health_assets.logs.stores import list_files, raw_root
 from health_assets.settings import Settings, load_settings
+from health_assets.targets import load_targets
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line
-from health_assets_tests.projects import Project, assert_same_tables, command, materialise_arguments
+from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, command, materialise_arguments
 
 BUCKET = "fleet"
 HOURS = HourRange(START, START + timedelta(hours=2))
@@ -189,12 +191,19 @@ def test_a_url_of_no_known_store_is_told() -> None:
     )
 
 
-def test_an_object_that_vanishes_while_it_is_read_is_told(s3: Any) -> None:
+def test_an_object_that_vanishes_before_it_is_read_is_told(remote: Project, s3: Any) -> None:
+    remote.raw = f"s3://{BUCKET}"  # type: ignore[assignment]
     put(s3, f"{BUCKET}/logs", "a.jsonl", MANY)
     files = list_files(f"s3://{BUCKET}/logs")
     s3.rm(f"{BUCKET}/logs/a.jsonl")
-    with pytest.raises(HealthAssetsError, match=r"^cannot read the raw log s3://fleet/logs/a\.jsonl: "):
-        list(line_batches(enumerate(files)))
+    with pytest.raises(HealthAssetsError, match=r"^cannot read the raw log s3://fleet/logs/a\.jsonl: [^\n]+$"):
+        contents(files)
+    with (
+        pytest.raises(HealthAssetsError, match=r"^cannot read the raw log s3://fleet/logs/a\.jsonl: [^\n]+$"),
+        remote.warehouse.write() as session,
+    ):
+        ingest(session, files, HOURS, list(RECORD_TABLES), load_targets(None), remote.lookback_hours)
+    assert remote.ingest(HOURS).files_seen == 0  # nothing was left behind that stands in the way
 
 
 # -- the root ----------------------------------------------------------------------------------------------------------

@@ -9,15 +9,18 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "openinference_kind": ("openinference.span.kind",),
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
     "request_type": ("llm.request.type",),
-    "agent_id": ("gen_ai.agent.name", "agent.name", "gen_ai.agent.id"),
+    "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
     "session_id": ("gen_ai.conversation.id", "session.id"),
-    "model": ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"),
+    "model": (
+        "gen_ai.response.model", "gen_ai.request.model",
+        "llm.response.model_name", "llm.model_name", "llm.request.model_name",
+    ),
     "tool_name": ("gen_ai.tool.name", "tool.name"),
     "error_type": ("error.type",),
     "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
     "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "cost_usd": ("gen_ai.usage.cost", "llm.cost.total"),
-}
+}  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
 
 KIND_OF_OPERATION = {

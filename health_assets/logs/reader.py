@@ -15,6 +15,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 
+from health_assets.errors import HealthAssetsError
 from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
@@ -109,9 +110,24 @@ def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Re
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
-        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, otlp.others(line_batches(enumerate(files), notes)))
-        connection.register("lines", lines)
-        yield Reading(connection, otlp)
+        told: list[HealthAssetsError] = []
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes), told))
+        connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        try:
+            yield Reading(connection, otlp)
+        except Exception:
+            if told:  # a file could not be read: what DuckDB makes of that is no sentence
+                raise told[0] from None
+            raise
+
+
+def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> Iterator[pa.RecordBatch]:
+    """The batches; an error that a user can mend is noted on its way through DuckDB and Arrow."""
+    try:
+        yield from batches
+    except HealthAssetsError as error:
+        told.append(error)
+        raise
 
 
 @contextmanager

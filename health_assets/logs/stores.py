@@ -211,4 +211,6 @@ def _told(verb: str, name: str) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return f"it is not there ({text})"
     return text if type(error).__name__ in text or isinstance(error, OSError) else f"{type(error).__name__}: {text}"
