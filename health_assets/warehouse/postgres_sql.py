@@ -167,7 +167,7 @@ def to_load(rows: pa.Table | pa.RecordBatchReader, schema: pa.Schema) -> pa.Reco
     return pa.RecordBatchReader.from_batches(
         schema,
         (
-            pa.RecordBatch.from_arrays([_loadable(batch[field.name], field.type) for field in schema], schema=schema)
+            pa.RecordBatch.from_arrays([_loadable(batch[field.name], field) for field in schema], schema=schema)
             for batch in batches
         ),
     )
@@ -175,7 +175,10 @@ def to_load(rows: pa.Table | pa.RecordBatchReader, schema: pa.Schema) -> pa.Reco
 
 def load_schema(table: str) -> pa.Schema:
     """The columns of a table with the Arrow types that COPY takes for them."""
-    return pa.schema([(name, _LOADED_TYPES[sql_type]) for name, sql_type, *_ in describe(table)])
+    return pa.schema(
+        pa.field(name, _LOADED_TYPES[sql_type], metadata=_IS_JSON if sql_type == "JSON" else None)
+        for name, sql_type, *_ in describe(table)
+    )
 
 
 _LOADED_TYPES = {
@@ -188,13 +191,19 @@ _LOADED_TYPES = {
     "SMALLINT[]": pa.list_(pa.int16()),
     "JSON": pa.string(),
 }
+_IS_JSON = {b"holds": b"json"}
+_ESCAPES = re.compile(r"(\\\\)|\\u0000")
+"""In JSON a backslash, which is escaped by another, and NUL."""
 
 
-def _loadable(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _loadable(column: pa.Array, field: pa.Field) -> pa.Array:
+    kind = field.type
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if column.type != kind:
         column = column.cast(kind)
+    if field.metadata == _IS_JSON:
+        return _without_escaped_nul(column)
     if pa.types.is_string(kind):
         return _without_nul(column)
     if pa.types.is_list(kind) and pa.types.is_string(kind.value_type) and _has_nul(column.values):
@@ -209,6 +218,15 @@ def _has_nul(text: pa.Array) -> bool:
 
 def _without_nul(text: pa.Array) -> pa.Array:
     return pc.replace_substring(text, "\0", NO_NUL) if _has_nul(text) else text
+
+
+def _without_escaped_nul(documents: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring(documents, "\\u0000")).as_py():
+        return documents
+    texts = documents.to_pylist()
+    return pa.array(
+        [text and _ESCAPES.sub(lambda escape: escape[1] or "\\ufffd", text) for text in texts], documents.type
+    )
 
 
 def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:

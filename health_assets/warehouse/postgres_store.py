@@ -78,13 +78,17 @@ class PostgresSession(Session):
     def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
         """See `Session.stream`."""
         text, bound = pg.numbered(sql, parameters)
-        cursor = self._connection.cursor()  # which the connection closes
+        cursor = self._connection.cursor()
         cursor.execute(text, bound)
         found = cursor.fetch_record_batch()
-        parts = (
-            batch.slice(start, rows_per_batch) for batch in found for start in range(0, batch.num_rows, rows_per_batch)
-        )
-        return pa.RecordBatchReader.from_batches(found.schema, parts)
+
+        def parts() -> Iterator[pa.RecordBatch]:
+            with cursor:  # which must stay open for as long as batches come
+                for batch in found:
+                    for start in range(0, batch.num_rows, rows_per_batch):
+                        yield batch.slice(start, rows_per_batch)
+
+        return pa.RecordBatchReader.from_batches(found.schema, parts())
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
