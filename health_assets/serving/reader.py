@@ -106,7 +106,8 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
         if version == known:
             return None
         hour = hours["agent_health_state"][0]
-        batches = session.stream(agents_sql(), {"hour": hour, **personal}, ROWS_PER_BATCH)
+        sql = agents_sql(has_evidence="score_evidence" in hours)
+        batches = session.stream(sql, {"hour": hour, **personal}, ROWS_PER_BATCH)
         slices = _write(batches, folder)
         model_hour = hours.get("model_health", (hour,))[0]
         return {
@@ -274,7 +275,7 @@ def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
     """The newest materialised hour of every asset that is served, and when it was last materialised or corrected."""
     rows = session.query(
         "SELECT asset, max(hour), max_by(greatest(materialized_at, changed_at), hour) FROM materialized_hours "
-        "WHERE asset IN ('agent_health_state', 'agent_health', 'model_health', 'session_scores') "
+        "WHERE asset IN ('agent_health_state', 'agent_health', 'score_evidence', 'model_health', 'session_scores') "
         "GROUP BY asset ORDER BY asset"
     )
     return {asset: (hour, written_at) for asset, hour, written_at in rows}

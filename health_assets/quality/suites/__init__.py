@@ -7,6 +7,7 @@ asks a person to look (`warn`).
 from health_assets.quality.suites import (
     agent_health_model,
     agent_health_state,
+    explanations,
     model_health,
     records,
     reliability,
@@ -19,6 +20,7 @@ SUITES = {
     for suite in (
         *records.SUITES,
         *agent_health_model.SUITES,
+        *explanations.SUITES,
         *agent_health_state.SUITES,
         *model_health.SUITES,
         *session_scores.SUITES,
