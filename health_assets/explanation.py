@@ -128,9 +128,7 @@ COMPONENTS = (
 )  # fmt: skip
 
 COLUMNS = tuple(
-    dict.fromkeys(
-        name for component in COMPONENTS for name in (component.score, *component.inputs, *component.targets)
-    )
+    dict.fromkeys(name for component in COMPONENTS for name in (component.score, *component.inputs, *component.targets))
 )
 """Columns of `agent_health` that an explanation is made from."""
 

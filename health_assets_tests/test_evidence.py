@@ -149,7 +149,8 @@ def test_an_agent_that_lost_no_points_has_no_evidence(project: Project) -> None:
 def test_late_events_and_another_order_give_the_evidence_of_a_clean_rebuild(project: Project) -> None:
     hours = hours_from(START, 3)
     lines = [
-        line(execution(f"e{n}", "a", START + (n % 3) * HOUR + HOUR / 3, 10.0 + n % 4, status="failure")) for n in range(40)
+        line(execution(f"e{n}", "a", START + (n % 3) * HOUR + HOUR / 3, 10.0 + n % 4, status="failure"))
+        for n in range(40)
     ]
     lines += [line(trigger(f"t{n}", "a", START + (n % 3) * HOUR, "failed")) for n in range(30)]
     project.write_targets({"defaults": {"expected_runtime_s": 2}})
@@ -194,7 +195,13 @@ def test_each_component_says_what_was_seen_what_was_expected_and_which_events() 
     }  # fmt: skip
     own = {"expected_runtime_s": 10.0, "expected_failures_per_hour": 0.5}
     [row] = window_rows([counts], {"a": own})
-    evidence = {"failure": ["f1", "f2"], "slow_run": ["s"], "long_run": ["l"], "sla_breach": ["b"], "trigger_failure": ["t"]}
+    evidence = {
+        "failure": ["f1", "f2"],
+        "slow_run": ["s"],
+        "long_run": ["l"],
+        "sla_breach": ["b"],
+        "trigger_failure": ["t"],
+    }
     found = {loss.component.name: loss for loss in explain(row, evidence)}
     assert {name: (loss.sentence, loss.evidence) for name, loss in found.items()} == {
         "success": ("80% succeeded, 95% expected", ("f1", "f2")),

@@ -221,7 +221,9 @@ def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> No
     with Warehouse(str(warehouse)).write() as session:
         session.query("DROP TABLE score_evidence")
     reader.write_snapshot(Settings(warehouse=str(warehouse)), tmp_path, None)
-    snapshot = Snapshot.read(tmp_path, {"version": "", "hour": HOUR.isoformat(), "model_hour": HOUR.isoformat(), "models": [], "slices": {}})
+    snapshot = Snapshot.read(
+        tmp_path, {"version": "", "hour": HOUR.isoformat(), "model_hour": HOUR.isoformat(), "models": [], "slices": {}}
+    )
     place = snapshot.find(b"a")
     assert place is not None
     losses = snapshot.explain(place, is_full_view=False)["explanation"]

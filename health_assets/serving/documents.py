@@ -176,7 +176,8 @@ def agents_sql(*, has_evidence: bool = True) -> str:
             SELECT agent_id, kind, {ids} AS ids FROM {source} WHERE hour = $hour GROUP BY agent_id, kind
         ),
         evidence AS (
-            SELECT agent_id, '{{' || string_agg('"' || kind || '":[' || ids || ']', ',' ORDER BY kind) || '}}' AS evidence
+            SELECT agent_id,
+                '{{' || string_agg('"' || kind || '":[' || ids || ']', ',' ORDER BY kind) || '}}' AS evidence
             FROM by_kind GROUP BY agent_id
         ),
         agents AS (

@@ -282,7 +282,9 @@ class EvidenceComponent(Hourly, table=True):
 
     agent_id: str = _text("Agent that ran, or was to be triggered.", key=True)
     kind: str = _text("`failure`, `slow_run`, `long_run`, `sla_breach` or `trigger_failure`.", key=True)
-    rank: int = _count("Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True)
+    rank: int = _count(
+        "Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True
+    )
     event_id: str = _text("Id of the execution, or of the trigger.")
     happened_at: datetime = _at("When the execution ended or the trigger failed.")
     runtime_s: float | None = _number("Runtime of the execution in seconds; null for a trigger.")
@@ -295,7 +297,9 @@ class ScoreEvidence(Windowed, table=True):
 
     agent_id: str = _text("Agent that lost points.", key=True)
     kind: str = _text("`failure`, `slow_run`, `long_run`, `sla_breach` or `trigger_failure`.", key=True)
-    rank: int = _count("Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True)
+    rank: int = _count(
+        "Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True
+    )
     event_id: str = _text("Id of the execution, or of the trigger.")
     happened_at: datetime = _at("When the execution ended or the trigger failed.")
     runtime_s: float | None = _number("Runtime of the execution in seconds; null for a trigger.")
@@ -585,7 +589,7 @@ class AlertDelivery(Hourly, table=True):
     event: str = _text("`opened` or `closed`.", key=True)
     channel: str = _text("Channel that is to deliver it.", key=True)
     written_at: datetime = _at("When it was written.")
-    attempts: int = _count("Ticks that tried to deliver it and failed, or the one that did.")
+    attempts: int = _count("Ticks that tried to deliver it.")
     next_attempt_at: datetime = _at("Not to be tried before.")
     delivered_at: datetime | None = _at("When the channel took it; null while it waits.", nullable=True)
     last_error: str | None = _text("Why the last attempt failed, without secrets; null where it did not.")
@@ -653,8 +657,8 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
     for model in (
         RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
-        HealthComponent, AgentHealth, SystemHealth, EvidenceComponent, ScoreEvidence, StateComponent, AgentHealthState, ModelComponent, ModelHealth,
-        TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary,
+        HealthComponent, AgentHealth, SystemHealth, EvidenceComponent, ScoreEvidence, StateComponent, AgentHealthState,
+        ModelComponent, ModelHealth, TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary,
         Alert, AlertDelivery, ExpectationResult,
         RawFile, RawRoot, MaterializedHour, WarehouseVersion,
     )

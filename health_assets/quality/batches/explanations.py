@@ -25,7 +25,9 @@ def hours_of_evidence(source: Source) -> pd.DataFrame:
     kept = source.by_hour("SELECT hour, count(*) FROM evidence_components", kinds)
     due: dict = {}
     for table, failed in (("executions", "NOT succeeded"), ("trigger_events", "status = 'failed'")):
-        by_agent = f"(SELECT hour, least(count(*), {MOST}) AS events FROM {table} WHERE {failed} GROUP BY hour, agent_id)"
+        by_agent = (
+            f"(SELECT hour, least(count(*), {MOST}) AS events FROM {table} WHERE {failed} GROUP BY hour, agent_id)"
+        )
         counted = source.by_hour(f"SELECT hour, sum(events)::BIGINT FROM {by_agent} AS failures")
         for hour, (events,) in counted.items():
             due[hour] = (due.get(hour, (0,))[0] + events,)
