@@ -658,8 +658,8 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
     for model in (
         RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
         HealthComponent, AgentHealth, SystemHealth, EvidenceComponent, ScoreEvidence, StateComponent, AgentHealthState,
-        ModelComponent, ModelHealth, TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary,
-        Alert, AlertDelivery, ExpectationResult,
+        ModelComponent, ModelHealth, TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe,
+        SurveySummary, Alert, AlertDelivery, ExpectationResult,
         RawFile, RawRoot, MaterializedHour, WarehouseVersion,
     )
 }  # fmt: skip
