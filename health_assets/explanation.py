@@ -87,7 +87,8 @@ class Loss:
         }
 
 
-def _count(number: int, one: str, many: str) -> str:
+def counted(number: int, one: str, many: str) -> str:
+    """A number with its noun."""
     return f"{number:,} {one if number == 1 else many}"
 
 
@@ -113,17 +114,17 @@ COMPONENTS = (
     Component(
         "stability", "stability", STABILITY_POINTS, "stability_score",
         ("n", "long_running"), ("expected_runtime_s", "long_running_factor", "stability_threshold"), "long_run",
-        lambda row: _count(row["long_running"], "long run", "long runs"),
+        lambda row: counted(row["long_running"], "long run", "long runs"),
     ),
     Component(
         "sla", "operation", OPERATIONAL_POINTS * SLA_SHARE, "sla_score",
         ("n", "sla_breaches"), ("sla_breach_threshold", "sla_s"), "sla_breach",
-        lambda row: _count(row["sla_breaches"], "SLA breach", "SLA breaches"),
+        lambda row: counted(row["sla_breaches"], "SLA breach", "SLA breaches"),
     ),
     Component(
         "triggers", "operation", OPERATIONAL_POINTS * TRIGGER_SHARE, "trigger_score",
         ("trigger_failures",), ("trigger_failure_threshold",), "trigger_failure",
-        lambda row: _count(row["trigger_failures"], "failed trigger", "failed triggers"),
+        lambda row: counted(row["trigger_failures"], "failed trigger", "failed triggers"),
     ),
 )  # fmt: skip
 

@@ -138,7 +138,7 @@ def told(warehouse: Path) -> set[tuple]:
 
 
 def test_catching_up_equals_hour_by_hour_equals_the_reference_on_random_histories(tmp_path: Path) -> None:
-    history = random_history(Random(5), 29, 90)
+    history = random_history(Random(5), 26, 110)
     step_by_step, at_once = tmp_path / "steps.duckdb", tmp_path / "once.duckdb"
     for hour, rows in history.items():
         fill_hour(step_by_step, hour, list(rows.values()))

@@ -14,6 +14,7 @@ from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, 
 from health_assets.alerts.config import Alerts, Channel
 from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
 from health_assets.alerts.messages import Message, digest_of, message_of, trial_message
+from health_assets.explanation import counted
 from health_assets.warehouse.store import Warehouse
 
 BUDGET_S = 30.0
@@ -37,7 +38,7 @@ class Delivery:
     failed: list[tuple[Notice, str, datetime]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"{len(self.delivered):,} messages delivered"
+        told = f"{counted(len(self.delivered), 'message', 'messages')} delivered"
         errors = {f"{notice.channel}: {error}" for notice, error, _ in self.failed}
         return told if not errors else f"{told}, {len(self.failed):,} not ({'; '.join(sorted(errors))})"
 

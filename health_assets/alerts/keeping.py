@@ -7,7 +7,9 @@ hour was judged is noted like that of an asset, under `alerts`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
+import ibis
 import pyarrow as pa
 
 from health_assets.alerts.config import Alerts
@@ -19,6 +21,11 @@ from health_assets.warehouse.tables import columns_of
 ASSET = "alerts"
 COLUMNS = tuple(columns_of(ASSET))
 
+CHANGING = ("hour", "incident_id", "closed_at", "recovery", "good_hours")
+"""What of an incident changes, and what it is known by."""
+OUTBOX = "alert_deliveries"
+NOTICE = ("hour", "incident_id", "event", "channel")
+"""What a row of the outbox is known by."""
 OPENED, CLOSED = "opened", "closed"
 
 
@@ -44,6 +51,12 @@ class Notice:
         return f"{self.incident.incident_id}-{self.event}"
 
 
+def is_there(session: Session) -> bool:
+    """Whether the warehouse has a place for incidents; one that only an older program wrote to does not."""
+    sql = "SELECT count(*) FROM information_schema.tables WHERE table_name IN (?, ?)"
+    return session.query(sql, [ASSET, OUTBOX]) == [(2,)]
+
+
 def open_incidents(session: Session) -> dict[Subject, Incident]:
     """The incidents that are open, by subject."""
     found = (Incident(*row) for row in session.query(f"{_SELECT} WHERE closed_at IS NULL"))
@@ -65,24 +78,20 @@ def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Non
     """Write what came of an hour, with a notice for every channel that is to tell of it."""
     new = _not_kept(session, judged.opened)
     session.insert_arrow(ASSET, _rows(ASSET, [asdict(incident) for incident in new]))
-    for incident in judged.changed:
-        session.query(
-            "UPDATE alerts SET closed_at = ?, recovery = ?, good_hours = ? WHERE incident_id = ?",
-            [incident.closed_at, incident.recovery, incident.good_hours, incident.incident_id],
-        )
+    changes = [{name: getattr(incident, name) for name in CHANGING} for incident in judged.changed]
+    _correct(session, ASSET, changes, ("hour", "incident_id"))
     notices = [(incident, OPENED, channel) for incident in new for channel in alerts.channels_of(incident.rule)]
     told = _channels_told(session, judged.closed)
     notices += [(incident, CLOSED, channel) for incident in judged.closed for channel in told[incident.incident_id]]
-    session.insert_arrow("alert_deliveries", _rows("alert_deliveries", [_waiting(*one, now) for one in notices]))
+    session.insert_arrow(OUTBOX, _rows(OUTBOX, [_waiting(*one, now) for one in notices]))
 
 
 def _not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
     """Those that are not stored yet; an hour that is late may become late once only."""
-    return [
-        incident
-        for incident in incidents
-        if not session.query("SELECT 1 FROM alerts WHERE incident_id = ?", [incident.incident_id])
-    ]
+    kept: set[str] = set()
+    for hour in {incident.hour for incident in incidents}:
+        kept |= {name for (name,) in session.query("SELECT incident_id FROM alerts WHERE hour = ?", [hour])}
+    return [incident for incident in incidents if incident.incident_id not in kept]
 
 
 def _channels_told(session: Session, incidents: Iterable[Incident]) -> Mapping[str, list[str]]:
@@ -171,19 +180,22 @@ def count_waiting(session: Session) -> dict[str, tuple[int, str | None]]:
 
 def mark_delivered(session: Session, notices: Iterable[Notice], at: datetime) -> None:
     """Note that a channel took them."""
-    for notice in notices:
-        session.query(
-            "UPDATE alert_deliveries SET delivered_at = ?, attempts = ?, last_error = NULL "
-            "WHERE incident_id = ? AND event = ? AND channel = ?",
-            [at, notice.attempts + 1, notice.incident.incident_id, notice.event, notice.channel],
-        )
+    _correct(session, OUTBOX, [_marked(notice, delivered_at=at, last_error=None) for notice in notices], NOTICE)
 
 
 def mark_failed(session: Session, notices: Iterable[tuple[Notice, str, datetime]]) -> None:
     """Note why they were not taken, and when to try again."""
-    for notice, error, next_attempt_at in notices:
-        session.query(
-            "UPDATE alert_deliveries SET attempts = ?, last_error = ?, next_attempt_at = ? "
-            "WHERE incident_id = ? AND event = ? AND channel = ? AND delivered_at IS NULL",
-            [notice.attempts + 1, error, next_attempt_at, notice.incident.incident_id, notice.event, notice.channel],
-        )
+    rows = [_marked(notice, last_error=error, next_attempt_at=again_at) for notice, error, again_at in notices]
+    _correct(session, OUTBOX, rows, NOTICE)
+
+
+def _marked(notice: Notice, **columns: Any) -> dict:
+    names = {"hour": notice.incident.hour, "incident_id": notice.incident.incident_id}
+    return {**names, "event": notice.event, "channel": notice.channel, "attempts": notice.attempts + 1, **columns}
+
+
+def _correct(session: Session, table: str, rows: Sequence[dict], keys: Sequence[str]) -> None:
+    """Set the columns that all of these rows name."""
+    if rows:
+        schema = pa.schema([(name, _ARROW_TYPES.get(name, pa.string())) for name in rows[0]])
+        session.correct_rows(table, ibis.memtable(pa.Table.from_pylist(list(rows), schema)), keys)

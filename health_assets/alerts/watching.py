@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 
 from health_assets.alerts.config import Alerts
 from health_assets.alerts.incidents import Incident, Judged, judge
-from health_assets.alerts.keeping import ASSET, keep, last_judged, note_judged, open_incidents
+from health_assets.alerts.keeping import ASSET, is_there, keep, last_judged, note_judged, open_incidents
 from health_assets.alerts.observing import HOURS, View, observe
 from health_assets.alerts.seen import DueSeen
+from health_assets.explanation import counted
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.planning import newest_finished_hour
 from health_assets.settings import Settings
@@ -46,7 +47,9 @@ class Watch:
     closed: list[Incident] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{len(self.hours):,} hours judged, {len(self.opened):,} incidents opened, {len(self.closed):,} closed"
+        hours = counted(len(self.hours), "hour", "hours")
+        opened = counted(len(self.opened), "incident", "incidents")
+        return f"{hours} judged, {opened} opened, {len(self.closed):,} closed"
 
 
 def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Targets, now: datetime) -> Watch:
@@ -64,17 +67,21 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
     """
     done = Watch()
     with warehouse.read() as session:
-        late = _judge_lateness(session, alerts, settings, now)
-        if not (ready_hours(session, settings, now) or late.opened or late.changed):
+        if is_there(session) and not _is_anything_new(session, alerts, settings, now):
             return done
     with warehouse.write() as session:
-        for hour, is_there in ready_hours(session, settings, now):
-            judged = _judge_hour(session, alerts, settings, targets, hour, is_there=is_there)
+        for hour, was_made in ready_hours(session, settings, now):
+            judged = _judge_hour(session, alerts, settings, targets, hour, was_made=was_made)
             _keep(session, judged, alerts, now, done)
             note_judged(session, hour, is_changed=bool(judged.opened or judged.changed))
             done.hours.append(hour)
         _keep(session, _judge_lateness(session, alerts, settings, now), alerts, now, done)
     return done
+
+
+def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> bool:
+    late = _judge_lateness(session, alerts, settings, now)
+    return bool(late.opened or late.changed or ready_hours(session, settings, now))
 
 
 def _keep(session: Session, judged: Judged, alerts: Alerts, now: datetime, done: Watch) -> None:
@@ -84,12 +91,12 @@ def _keep(session: Session, judged: Judged, alerts: Alerts, now: datetime, done:
 
 
 def _judge_hour(
-    session: Session, alerts: Alerts, settings: Settings, targets: Targets, hour: datetime, *, is_there: bool
+    session: Session, alerts: Alerts, settings: Settings, targets: Targets, hour: datetime, *, was_made: bool
 ) -> Judged:
     already_open = open_incidents(session)
     view = View(session, hour, alerts.rules, already_open.keys(), targets, settings.window_hours)
     retired = {agent_id for agent_id in view.watched("agent") if targets.of(agent_id).retired}
-    return judge(alerts.rules, observe(view, is_there=is_there), already_open, at=hour + HOUR, retired=retired)
+    return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, retired=retired)
 
 
 def _judge_lateness(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> Judged:
