@@ -15,7 +15,8 @@ def evidence_of_scores(source: Source) -> ir.Table:
     lost = scores.select("hour", "agent_id", lost_points=scores.health_score < 100)
     own = lookup(rows(source), lost, ["hour", "agent_id"])
     return own.mutate(
-        has_lost=own.lost_points.fill_null(False).cast("int64"), is_evidence=ibis.literal(1, "int64")
+        has_lost=own.agent_id.notnull().ifelse(own.lost_points.fill_null(False).cast("int64"), ibis.null("int64")),
+        is_evidence=ibis.literal(1, "int64"),
     ).drop("lost_points")
 
 
