@@ -180,7 +180,7 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "latency_p50_ms":
                 yield _set(asset, check.name, "latency_p50_ms = 2, latency_p99_ms = 1", lesser, *related)
-            elif lesser in ("started_at", "oldest_event_at"):
+            elif lesser in ("started_at", "oldest_event_at", "window_start"):
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)
@@ -193,6 +193,7 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("health_components", "executions"): {"sums_agree_with_the_events"},
         ("health_components", "triggers"): {"sums_agree_with_the_events"},
         ("raw_logs", "lines"): {"every_line_is_accounted_for"},
+        ("evidence_components", "kind"): {"every_failure_has_its_place"},
         ("state_components", "first_model_at"): {"models_come_with_their_time"},
         ("state_components", "last_model_switch_at"): {"models_come_with_their_time"},
         ("agent_health_state", "status"): {
@@ -230,6 +231,8 @@ def _counting(asset: str) -> frozenset[str]:
     counted = {
         "health_components": {"sums_agree_with_the_events"},
         "agent_health": {"windows_agree_with_the_components"},
+        "evidence_components": {"every_failure_has_its_place"},
+        "score_evidence": set(),
         "state_components": {"latencies_agree_with_the_executions"},
         "agent_health_state": {"windows_agree_with_the_components"},
         "error_budget": {"windows_agree_with_the_components"},
@@ -302,6 +305,10 @@ def _breaks_by_hand() -> Iterator[Break]:
     )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+    yield Break("evidence_components", "every_failure_has_its_place", ("DELETE FROM {asset} WHERE {row}",), 1, frozenset(),
+                ("kept_failures", "failures_due"))  # fmt: skip
+    yield Break("score_evidence", "only_agents_that_lost_points_have_evidence",
+                ("UPDATE {asset} SET agent_id = 'listed' WHERE {row}",), 1, frozenset(), ("has_lost",))  # fmt: skip
     yield from _breaks_of_states()
     yield from _breaks_of_reliability()
     yield from _breaks_of_budgets()

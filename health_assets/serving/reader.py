@@ -106,7 +106,8 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
         if version == known:
             return None
         hour = hours["agent_health_state"][0]
-        batches = session.stream(agents_sql(), {"hour": hour, **personal}, ROWS_PER_BATCH)
+        sql = agents_sql(has_evidence="score_evidence" in hours)
+        batches = session.stream(sql, {"hour": hour, **personal}, ROWS_PER_BATCH)
         slices = _write(batches, folder)
         model_hour = hours.get("model_health", (hour,))[0]
         return {
@@ -278,7 +279,7 @@ def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
         SELECT asset, hour, greatest(materialized_at, changed_at)
         FROM (
             SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
-            WHERE asset IN ('agent_health_state', 'agent_health', 'model_health', 'session_scores')
+            WHERE asset IN ('agent_health_state', 'agent_health', 'score_evidence', 'model_health', 'session_scores')
         ) AS placed
         WHERE place = 1 ORDER BY asset
         """

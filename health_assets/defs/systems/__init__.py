@@ -9,6 +9,7 @@ from health_assets.defs.systems import (
     agent_health_model,
     agent_health_state,
     error_budget,
+    explanations,
     model_health,
     reliability,
     session_scores,
@@ -16,6 +17,7 @@ from health_assets.defs.systems import (
 
 SYSTEMS: dict[str, tuple[Derived, ...]] = {
     "agent_health_model": agent_health_model.ASSETS,
+    "explanations": explanations.ASSETS,
     "agent_health_state": agent_health_state.ASSETS,
     "model_health": model_health.ASSETS,
     "session_scores": session_scores.ASSETS,

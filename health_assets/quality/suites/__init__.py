@@ -8,6 +8,7 @@ from health_assets.quality.suites import (
     agent_health_model,
     agent_health_state,
     error_budget,
+    explanations,
     model_health,
     records,
     reliability,
@@ -20,6 +21,7 @@ SUITES = {
     for suite in (
         *records.SUITES,
         *agent_health_model.SUITES,
+        *explanations.SUITES,
         *agent_health_state.SUITES,
         *model_health.SUITES,
         *session_scores.SUITES,
