@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,6 +115,34 @@ def survey(
 
 
 @app.command()
+def alerts(
+    rules: Annotated[Path | None, typer.Option("--alerts", help="Rules and channels (HEALTH_ALERTS).")] = None,
+    warehouse: WarehouseOption = None,
+    targets: TargetsOption = None,
+    test: Annotated[bool, typer.Option("--test", help="Send a test message to every channel.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Judge new hours and deliver what waits, as the sensor does.")
+    ] = False,
+    days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
+) -> None:
+    """Show open and recent incidents and what waits to be delivered.
+
+    With --test, exit code 1 where a channel did not take its message.
+    """
+    with _readable_errors():
+        settings = _settings(None, targets, warehouse)
+        path = rules or settings.alerts
+        if (test or now) and path is None:
+            raise HealthAssetsError("no rules and channels are named; use --alerts or HEALTH_ALERTS")
+        if test:
+            _test_channels(path)
+            return
+        if now:
+            _tell_now(settings, path)
+        _show_alerts(settings, days)
+
+
+@app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)] = 8080,
@@ -183,6 +211,38 @@ def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
         # where nobody was due, the last survey is of this hour or the one before
         for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
             print_survey(console, session, hours)
+
+
+def _test_channels(path: Path | None) -> None:
+    from health_assets.alerts.config import load_alerts
+    from health_assets.alerts.delivering import try_channels
+    from health_assets.report.alerts import print_trials
+
+    configured = load_alerts(path)
+    with console.status("sending"):
+        outcome = try_channels(configured, datetime.now(UTC))
+    print_trials(console, outcome)
+    if any(outcome.values()):
+        sys.exit(1)
+
+
+def _tell_now(settings: Settings, path: Path | None) -> None:
+    with console.status("judging"):
+        from health_assets.alerts.config import load_alerts
+        from health_assets.alerts.ticking import tick
+        from health_assets.targets import load_targets
+
+        done = tick(settings, load_alerts(path), load_targets(settings.targets), datetime.now(UTC))
+    console.print(f"{done}.", markup=False)
+
+
+def _show_alerts(settings: Settings, days: int) -> None:
+    with console.status("loading"):
+        from health_assets.report.alerts import print_alerts
+        from health_assets.warehouse.store import Warehouse
+
+    with Warehouse.of(settings).read() as session:
+        print_alerts(console, session, datetime.now(UTC) - timedelta(days=days))
 
 
 @contextmanager

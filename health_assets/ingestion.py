@@ -320,7 +320,7 @@ def _keep_winners(session: Session, ledger: Ledger, hours: HourRange, tables: Se
     for table in set(tables) & set(ID_OF_TABLE):
         key, time = ID_OF_TABLE[table]
         order = [time, "source_file", "line_number"]
-        losers = session.delete_duplicates(table, hours, ["hour", key], order, part_source(table))
+        losers = session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
         ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
 
 

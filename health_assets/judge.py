@@ -13,7 +13,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -213,7 +213,7 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
     written = _judged_in(_files_not_loaded(session, local_root(settings.raw, JUDGE)))
     rows = session.query(
         """
-        SELECT execution_id, agent_id, ended_at, task_id, status, error, coalesce(actions, [])
+        SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
         FROM (
             SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY hour DESC) AS place
             FROM executions
@@ -227,7 +227,8 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    return [Run(*row) for row in rows[: settings.judge_max_runs]], len(rows)
+    runs = [Run(*row) for row in rows[: settings.judge_max_runs]]
+    return [replace(run, actions=run.actions or []) for run in runs], len(rows)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:

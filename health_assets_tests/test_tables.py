@@ -170,7 +170,7 @@ def test_a_warehouse_is_named_by_a_path_or_a_url_like_sqlalchemys(url: str, path
     assert Warehouse(url).path == Path(path)
 
 
-@pytest.mark.parametrize("url", ["postgresql://host/db", "sqlite:///x.db", "http://x", "DuckDB://x/y.db"])
+@pytest.mark.parametrize("url", ["mysql://host/db", "sqlite:///x.db", "http://x", "DuckDB://x/y.db"])
 def test_another_engine_is_refused(url: str) -> None:
     with pytest.raises(HealthAssetsError, match="not supported"):
         Warehouse(url)

@@ -113,8 +113,8 @@ SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
     CASE WHEN is_below_chat THEN parent END AS chat
 FROM links
 """
-"""`execution` is the outermost agent span from the span itself to before the one that it has reached, `chat` the nearest
-chat span from above itself to the one that it has reached."""
+"""`execution` is the outermost agent span from the span itself to before the one that it has reached, `chat` the
+nearest chat span from above itself to the one that it has reached."""
 
 _JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
