@@ -1,9 +1,11 @@
 """Logs of other tools: told by their content, turned into executions, and nothing in them lost without a word."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -339,6 +341,15 @@ def test_the_tables_of_langfuses_blob_storage_export_give_the_same_tree(project:
     assert notes[langfuse.NO_END] == 1
 
 
+def test_a_langfuse_trace_fails_with_an_observation_directly_below_it(project: Project) -> None:
+    root = made.LANGFUSE_OBSERVATIONS[0] | {"level": "ERROR", "statusMessage": "gave up"}
+    observations = [root, *made.LANGFUSE_OBSERVATIONS[1:]]
+    project.write_log("a.jsonl", [made.dumped(made.LANGFUSE_TRACE | {"observations": observations, "latency": None})])
+    lines, _ = lines_of(project)
+    whole = spans_of(lines[0])[0]
+    assert (whole["times"], whole["status"]) == ((0, 9), {"code": 2, "message": "gave up"})
+
+
 @pytest.mark.parametrize("form", ["one trace", "three tables"])
 def test_a_langfuse_export_becomes_executions_and_model_calls(project: Project, form: str) -> None:
     if form == "one trace":
@@ -444,18 +455,88 @@ def test_samples_of_inspect_are_executions(project: Project, inspect_logs: Path,
     assert metadata["records of other formats"].value.endswith("| 1 | Inspect sample without a score |")
 
 
+def changed(sample: Any, **fields: Any) -> Any:
+    return sample.model_copy(update=fields)
+
+
+VALUES = [("C", True), ("P", False), ("I", False), ("N", False), (1, True), (0.99, False), (0, False), (True, True)]
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+def test_what_a_sample_of_inspect_scored_decides(project: Project, inspect_logs: Path, suffix: str) -> None:
+    from inspect_ai.log import EvalError, EvalSampleLimit, ProvenanceData, read_eval_log, write_eval_log
+    from inspect_ai.scorer import Score
+
+    [path] = inspect_logs.glob("*_sums_*.json")
+    log = read_eval_log(str(path))
+    sample = log.samples[0]
+    samples = [
+        changed(sample, uuid=f"u{place}", scores={"match": Score(value=value)})
+        for place, (value, _) in enumerate(VALUES)
+    ]
+    samples += [
+        changed(sample, uuid="two scorers", scores={"match": Score(value="I"), "other": Score(value="C")}),
+        changed(
+            sample, uuid="broke off", scores=None, error=EvalError(message="no net", traceback="", traceback_ansi="")
+        ),
+        changed(
+            sample, uuid="limited", scores={"match": Score(value="I")}, limit=EvalSampleLimit(type="token", limit=5)
+        ),
+        changed(sample, uuid="too much", scores={"match": Score(value=7)}),
+        changed(sample, uuid="many", scores={"match": Score(value={"a": 1})}),
+        changed(sample, uuid="word", scores={"match": Score(value="good")}),
+        changed(sample, uuid="invalid", invalidation=ProvenanceData(author="me", reason="leak")),
+    ]
+    log.samples = [changed(one, epoch=place + 1) for place, one in enumerate(samples)]
+    log.eval.metadata = {"agent_id": "calculator"}
+    write_eval_log(log, str(project.raw / f"changed.{suffix}"))
+    lines, notes = lines_of(project)
+    executions = [json.loads(row["line"]) for row in lines if '"type": "execution"' in row["line"]]
+    assert [(one["execution_id"], one["status"], one.get("error")) for one in executions] == [
+        *((f"u{place}", "success" if right else "failure", None) for place, (_, right) in enumerate(VALUES)),
+        ("two scorers", "failure", None),
+        ("broke off", "failure", "no net"),
+        ("limited", "failure", "limit reached: token"),
+    ]
+    assert {one["agent_id"] for one in executions} == {"calculator"}
+    place = len(executions)
+    assert [(row["line_number"], row["fault"], json.loads(row["line"])) for row in lines if row["fault"]] == [
+        (place + more, reason, {"id": sample.id, "epoch": place + more})
+        for more, reason in enumerate(
+            [
+                "the score of match must lie between 0 and 1 to tell success, not 7",
+                "the score of match must be C, P, I, N or a number, not {'a': 1}",
+                "the score of match must be C, P, I, N or a number, not good",
+            ],
+            start=1,
+        )
+    ]
+    assert notes == {inspect_eval.INVALIDATED: 1}
+
+
 def test_a_damaged_eval_log_is_rejected_as_a_whole(project: Project, inspect_logs: Path) -> None:
     for suffix in ("eval", "json"):
         content = logs_of(inspect_logs, "sums", suffix)
         project.write_bytes(f"half.{suffix}", content[: len(content) // 2])
     lines, _ = lines_of(project)
-    assert [row["fault"][:29] for row in lines] == ["Inspect AI cannot read it: Ba", "Inspect AI cannot read it: Va"]
+    assert [row["fault"].partition(": ")[0] for row in lines] == ["Inspect AI cannot read it"] * 2
+
+
+def test_of_an_eval_log_with_a_damaged_sample_the_others_are_kept(project: Project, inspect_logs: Path) -> None:
+    content = logs_of(inspect_logs, "sums", "eval")
+    with zipfile.ZipFile(io.BytesIO(content)) as log:
+        place = log.getinfo("samples/one and one_epoch_2.json").header_offset + 100
+    project.write_bytes("a.eval", content[:place] + bytes(40) + content[place + 40 :])
+    lines, _ = lines_of(project)
+    found = [(row["line_number"], row["fault"].partition(": ")[0]) for row in lines if row["fault"]]
+    assert found == [(2, "Inspect AI cannot read the sample")]
+    assert [row["line_number"] for row in lines if '"type": "execution"' in row["line"]] == [1, 3]
 
 
 def test_without_its_package_an_eval_log_is_rejected_by_a_sentence_that_names_it(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)  # as if it were not installed
+    monkeypatch.setattr(inspect_eval, "find_spec", lambda name: None)  # as if it were not installed
     project.write_bytes("a.eval", inspect_eval.ZIP_MAGIC + b"...")
     [row], _ = lines_of(project)
     assert row["fault"] == NEEDS_PACKAGE

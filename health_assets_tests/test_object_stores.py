@@ -156,6 +156,12 @@ def test_a_bucket_or_prefix_that_is_not_there_is_told() -> None:
     )
 
 
+def test_a_root_that_is_an_object_is_told(s3: Any) -> None:
+    put(s3, f"{BUCKET}/logs", "a.jsonl", MANY[:1])
+    url = f"s3://{BUCKET}/logs/a.jsonl"
+    assert sentence_of(url) == f"the raw root {url} is a file; name the prefix above it"
+
+
 @pytest.mark.usefixtures("s3")
 def test_an_empty_bucket_holds_no_logs() -> None:
     assert list_files(f"s3://{BUCKET}") == []

@@ -59,7 +59,8 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             "spans_read": report.spans_read,
             "lines_rejected": report.rejected,
         }
-        for name, metadata in summaries.items():
+        # Dagster wants an asset after those that it is made from
+        for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
             log_earlier_hours(context, name, report.changed_hours, hours)
             yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
 

@@ -151,6 +151,8 @@ def _in_store(url: str) -> Iterator[RawFile]:
         found = store.find(prefix, detail=True)
     if not found and not _is_there(store, prefix, url):
         raise HealthAssetsError(f"there is nothing at {url}; set HEALTH_RAW or --raw to where the logs are")
+    if prefix in found:
+        raise HealthAssetsError(f"the raw root {url} is a file; name the prefix above it")
     for path, details in found.items():
         name = path.removeprefix(prefix).lstrip("/")
         if details["type"] == "file" and LOG_NAME.search(name):

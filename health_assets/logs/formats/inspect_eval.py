@@ -1,9 +1,13 @@
 """Inspect AI's eval logs, `.eval` and `.json`, read by its own package. How they become executions: docs/formats.md."""
 
-import io
 import math
-from collections.abc import Iterator
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from health_assets.logs.formats.records import (
@@ -25,6 +29,7 @@ NEEDS_PACKAGE = (
 )
 VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters: correct, partially correct, incorrect, no answer."""
+NOT_NEEDED = {"messages", "store", "attachments"}
 UNSCORED = "Inspect sample without a score"
 INVALIDATED = "Inspect sample that somebody declared invalid"
 
@@ -35,39 +40,66 @@ def is_document(members: Record) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each sample and epoch that has an outcome, and a model call for each call of the agent."""
-    try:
-        from inspect_ai.log import read_eval_log  # takes a second, and is not there for everyone
-    except ImportError:
+    """An execution for each sample and epoch that has an outcome, and a model call for each call of the agent.
+
+    The package wants a file that it can seek in, so the log is copied to the disk for as long as it is read.
+    """
+    if find_spec("inspect_ai") is None:
         yield rejected(1, "", NEEDS_PACKAGE)
         return
-    content = []
-    for block in source.blocks:
-        if isinstance(block, Damage):
-            yield rejected(1, "", block.reason)
-            return
-        content.append(block)
-    data = b"".join(content)
-    del content
+    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:
+        copy = Path(folder, "log")
+        with copy.open("wb") as out:
+            for block in source.blocks:
+                if isinstance(block, Damage):
+                    yield rejected(1, "", block.reason)
+                    return
+                out.write(block)
+        yield from _lines(copy, source.notes)
+
+
+def _lines(path: Path, notes: Counter[str]) -> Iterator[Line]:
+    with path.open("rb") as file:
+        head = file.read(1000)
     try:
-        log = read_eval_log(io.BytesIO(data), format="eval" if data.startswith(ZIP_MAGIC) else "json")
-    except Exception as error:  # whatever a damaged file makes it raise
-        yield rejected(1, data[:1000].decode(errors="replace"), f"Inspect AI cannot read it: {_sentence(error)}")
+        log, samples = _opened(path, is_zip=head.startswith(ZIP_MAGIC))
+        shared = _shared(log)
+    except Exception as error:  # whatever a damaged file makes the package raise
+        yield rejected(1, head.decode(errors="replace"), f"Inspect AI cannot read it: {_sentence(error)}")
         return
-    shared = _shared(log)
-    for number, sample in enumerate(log.samples or (), start=1):
-        if getattr(sample, "invalidation", None) is not None:
-            source.notes[INVALIDATED] += 1
-            continue
+    for number, (sample_id, epoch, load) in enumerate(samples, start=1):
         try:
-            records = list(_records(sample, shared, log.eval))
+            sample = load()
+            is_invalid = sample.invalidation is not None
+            records = [] if is_invalid else list(_records(sample, shared, log.eval))
         except UnusableRecordError as error:
-            yield rejected(number, {"id": sample.id, "epoch": sample.epoch, "uuid": sample.uuid}, str(error))
+            yield rejected(number, {"id": sample_id, "epoch": epoch}, str(error))
+            continue
+        except Exception as error:
+            reason = f"Inspect AI cannot read the sample: {_sentence(error)}"
+            yield rejected(number, {"id": sample_id, "epoch": epoch}, reason)
             continue
         if not records:
-            source.notes[UNSCORED] += 1
+            notes[INVALIDATED if is_invalid else UNSCORED] += 1
         for record in records:
             yield line_of(number, record)
+
+
+def _opened(path: Path, *, is_zip: bool) -> tuple[Any, list[tuple[Any, int, Callable[[], Any]]]]:
+    """The log without its samples, and for each sample its id, its epoch, and what reads it: one by one from a zip."""
+    from inspect_ai.log import read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
+
+    if not is_zip:
+        log = read_eval_log(str(path), format="json")
+        return log, [(sample.id, sample.epoch, partial(_itself, sample)) for sample in log.samples or ()]
+    log = read_eval_log(str(path), header_only=True, format="eval")
+    keys = [(one.id, one.epoch) for one in read_eval_log_sample_summaries(str(path), format="eval")]
+    load = partial(read_eval_log_sample, str(path), format="eval", exclude_fields=NOT_NEEDED)
+    return log, [(sample_id, epoch, partial(load, id=sample_id, epoch=epoch)) for sample_id, epoch in keys]
+
+
+def _itself(sample: Any) -> Any:
+    return sample
 
 
 def _sentence(error: Exception) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from health_assets.logs.formats.documents import Document, DocumentError
@@ -102,7 +103,12 @@ def _lines(source: Source, number: int, raw: Any) -> Iterator[Line]:
 
 def _camel(record: Record) -> Record:
     """The record with the field names of the API."""
-    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in record.items()}
+    return {_camel_name(name): value for name, value in record.items()}
+
+
+@lru_cache(maxsize=1000)
+def _camel_name(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
 
 
 def _is_observation(record: Record) -> bool:
