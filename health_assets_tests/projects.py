@@ -34,14 +34,14 @@ from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import columns_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TABLE_OF_RECORD = {  # the contract's: where each kind of line goes
+TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
+    "span": "spans",
     "execution": "executions",
     "trigger": "trigger_events",
     "model_call": "model_calls",
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",
-    "span": "spans",
     "rejected": "rejected_records",
 }
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())

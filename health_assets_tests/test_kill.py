@@ -22,6 +22,7 @@ from projects import (
     hours_from,
     materialise_arguments,
 )
+from traces_made import in_lines, random_spans
 
 from health_assets.hours import HOUR
 
@@ -40,10 +41,13 @@ class Killed:
         )
         for name, lines in cut_into_files(random, random_lines(random, 3000, 30)).items():
             self.project.write_log(name, lines, modified=START + HOUR)
+        spans = random_spans(random, 60, 30)
+        self.project.write_log("traces.jsonl", in_lines(random, spans[::2]), modified=START + HOUR)
         self.project.materialise(FILLED)
         self.before = self.project.tables()
         for name, lines in cut_into_files(random, random_lines(random, 1000, 30)).items():  # late, for filled hours too
             self.project.write_log(f"late/{name}", lines, modified=START + 2 * HOUR)
+        self.project.write_log("late/traces.jsonl", in_lines(random, spans[1::2]), modified=START + 2 * HOUR)
         clean = self.project.clean_rebuild(ALL_HOURS)
         self.clean = clean.tables()
         shutil.rmtree(clean.folder)

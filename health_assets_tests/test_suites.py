@@ -11,6 +11,7 @@ import pytest
 from logs_made import AGENTS, START, execution, line, random_lines, trigger
 from projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
 from surveys_made import made_probe
+from traces_made import otlp_line, tool
 
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
@@ -53,7 +54,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
                 {"type": "agent_update", "agent_id": agent, "at": at.isoformat(), "kind": "restart"},
             )
         ]  # fmt: skip
-        lines = [line(record) for record in records]
+        lines = [*(line(record) for record in records), otlp_line(tool(place + 1, 1, at), tool(place + 1, 2, at, 1))]
         project.write_log(f"{place}.jsonl", [*lines, "one bad line", lines[0], line(execution(f"x{place}", "a", at))])
         project.write_log(f"{place} more.jsonl", [line(execution(f"m {place} {n}", "a", at)) for n in range(20)])
     project.materialise(HOURS)

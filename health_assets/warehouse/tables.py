@@ -727,7 +727,7 @@ class WarehouseVersion(SQLModel, table=True):
 ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
     for model in (
-        RawLog, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, Span, RejectedRecord,
+        RawLog, Span, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
         HealthComponent, AgentHealth, SystemHealth, EvidenceComponent, ScoreEvidence, StateComponent, AgentHealthState,
         ModelComponent, ModelHealth, TraceRisk, SessionScore, TaskConsistency, AgentReliability, ErrorBudget,
         AgentProbe, SurveySummary, Alert, AlertDelivery, ExpectationResult,
@@ -737,16 +737,16 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
 
 
 TABLE_OF_RECORD = {
+    "span": "spans",
     "execution": "executions",
     "trigger": "trigger_events",
     "model_call": "model_calls",
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",
-    "span": "spans",
     "rejected": "rejected_records",
 }
-"""Where each kind of record goes; every record of a raw log goes to exactly one of these tables."""
+"""Where each kind of record goes, in the order of the lineage; every record of a raw log goes to exactly one table."""
 
 FROM_SPANS = ("executions", "model_calls")
 """Tables that besides records of their own have rows that follow from spans, told by their `span_id`."""
