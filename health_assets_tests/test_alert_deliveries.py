@@ -191,6 +191,21 @@ def test_a_receiver_that_hangs_holds_up_neither_the_others_nor_the_tick(warehous
     }  # fmt: skip
 
 
+def test_the_warehouse_is_free_while_a_message_is_sent(warehouse: Warehouse) -> None:
+    outcomes = []
+
+    def opening_it_elsewhere() -> int:
+        code = "import duckdb, sys; duckdb.connect(sys.argv[1]).close()"
+        outcomes.append(subprocess.run([sys.executable, "-c", code, str(warehouse.path)], check=False).returncode)
+        return 200
+
+    with receiver(opening_it_elsewhere) as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url, timeout_s=30))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert len(deliver(warehouse, alerts, budget_s=30).delivered) == 1
+    assert outcomes == [0]
+
+
 KILLED = """
 import sys
 from datetime import UTC, datetime
@@ -320,7 +335,7 @@ def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, m
     with receiver(500, 500, 500) as hook:
         monkeypatch.setenv("HOOK_URL", hook.url)
         monkeypatch.setenv("HOOK_TOKEN", "sesame-token")
-        monkeypatch.setenv("BAD_URL", "http://[secret-path")
+        monkeypatch.setenv("BAD_URL", "http://host:secret-path/")
         alerts = alerts_to(
             hook=Webhook(type="webhook", url_env="HOOK_URL", token_env="HOOK_TOKEN"),
             bad=Slack(type="slack", url_env="BAD_URL"),
@@ -330,6 +345,7 @@ def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, m
         told = str(deliver(warehouse, alerts))
         assert hook.received[0][0]["Authorization"] == "Bearer sesame-token"
     assert "the environment variable NOBODY_SET_ME is not set" in told
+    assert "bad: its address is not valid" in told
     kept = warehouse.path.read_bytes() + told.encode() + json.dumps(hook.bodies).encode() + repr(alerts).encode()
     for secret in (b"secret-path", b"sesame-token"):
         assert secret not in kept
