@@ -174,6 +174,14 @@ def test_a_message_that_is_refused_holds_up_no_other(warehouse: Warehouse) -> No
     assert len(hook.keys) == 2  # nobody insists
 
 
+def test_a_redirect_is_not_followed(warehouse: Warehouse) -> None:
+    with receiver(302) as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert [error for _, error, _ in deliver(warehouse, alerts).failed] == ["it answered 302"]
+    assert len(hook.keys) == 1
+
+
 def test_a_receiver_that_hangs_holds_up_neither_the_others_nor_the_tick(warehouse: Warehouse) -> None:
     with receiver(*[hanging] * 4) as slow, receiver() as hook:
         alerts = alerts_to(
