@@ -174,6 +174,14 @@ def test_a_message_that_is_refused_holds_up_no_other(warehouse: Warehouse) -> No
     assert len(hook.keys) == 2  # nobody insists
 
 
+def test_a_redirect_is_not_followed(warehouse: Warehouse) -> None:
+    with receiver(302) as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert [error for _, error, _ in deliver(warehouse, alerts).failed] == ["it answered 302"]
+    assert len(hook.keys) == 1
+
+
 def test_a_receiver_that_hangs_holds_up_neither_the_others_nor_the_tick(warehouse: Warehouse) -> None:
     with receiver(*[hanging] * 4) as slow, receiver() as hook:
         alerts = alerts_to(
@@ -189,6 +197,21 @@ def test_a_receiver_that_hangs_holds_up_neither_the_others_nor_the_tick(warehous
     assert {notice.channel: error for notice, error, _ in done.failed} == {
         "a_slow": "ReadTimeout: timed out", "hanging": "it did not answer in time",
     }  # fmt: skip
+
+
+def test_the_warehouse_is_free_while_a_message_is_sent(warehouse: Warehouse) -> None:
+    outcomes = []
+
+    def opening_it_elsewhere() -> int:
+        code = "import duckdb, sys; duckdb.connect(sys.argv[1]).close()"
+        outcomes.append(subprocess.run([sys.executable, "-c", code, str(warehouse.path)], check=False).returncode)
+        return 200
+
+    with receiver(opening_it_elsewhere) as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url, timeout_s=30))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert len(deliver(warehouse, alerts, budget_s=30).delivered) == 1
+    assert outcomes == [0]
 
 
 KILLED = """
@@ -320,7 +343,7 @@ def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, m
     with receiver(500, 500, 500) as hook:
         monkeypatch.setenv("HOOK_URL", hook.url)
         monkeypatch.setenv("HOOK_TOKEN", "sesame-token")
-        monkeypatch.setenv("BAD_URL", "http://[secret-path")
+        monkeypatch.setenv("BAD_URL", "http://host:secret-path/")
         alerts = alerts_to(
             hook=Webhook(type="webhook", url_env="HOOK_URL", token_env="HOOK_TOKEN"),
             bad=Slack(type="slack", url_env="BAD_URL"),
@@ -330,6 +353,7 @@ def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, m
         told = str(deliver(warehouse, alerts))
         assert hook.received[0][0]["Authorization"] == "Bearer sesame-token"
     assert "the environment variable NOBODY_SET_ME is not set" in told
+    assert "bad: its address is not valid" in told
     kept = warehouse.path.read_bytes() + told.encode() + json.dumps(hook.bodies).encode() + repr(alerts).encode()
     for secret in (b"secret-path", b"sesame-token"):
         assert secret not in kept

@@ -354,6 +354,13 @@ def test_the_first_look_tells_of_what_is_and_not_of_what_was(warehouse: Path) ->
     assert {one.hour for one in incidents(warehouse)} == {at(3)}
 
 
+def test_after_a_long_pause_what_lies_before_the_look_back_is_left_out(warehouse: Path) -> None:
+    fill_hour(warehouse, at(0), [scored("a", 90.0)])
+    look(warehouse, [ExpectationFailed()])
+    fill_hour(warehouse, at(400), [scored("a", 90.0)])
+    assert look(warehouse, [ExpectationFailed()]).hours == [at(400 - 168 + place) for place in range(24)]
+
+
 def test_a_retired_agents_incidents_end_without_a_word(warehouse: Path) -> None:
     fill_hour(warehouse, at(0), [scored("a", 10.0)])
     look(warehouse, [Floor()], channels={"c": None})

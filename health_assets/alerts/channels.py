@@ -55,7 +55,9 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) 
         retrying(kind, channel, message, secrets)
     except NotDelivered as error:
         refused, sentence = isinstance(error, Refused), str(error)
-    except (httpx.HTTPError, httpx.InvalidURL, smtplib.SMTPException, OSError) as error:
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        sentence = "its address is not valid"  # which the error repeats in pieces
+    except (httpx.HTTPError, smtplib.SMTPException, OSError) as error:
         sentence = f"{type(error).__name__}: {error}"
     if sentence is not None:  # outside of the handlers: what the libraries raise may hold addresses and passwords
         told = _without(secrets, channel, sentence)

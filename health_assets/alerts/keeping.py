@@ -94,13 +94,15 @@ def _not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]
     return [incident for incident in incidents if incident.incident_id not in kept]
 
 
-def _channels_told(session: Session, incidents: Iterable[Incident]) -> Mapping[str, list[str]]:
+def _channels_told(session: Session, incidents: Sequence[Incident]) -> Mapping[str, list[str]]:
     """By incident, the channels that tell of its opening: who was not told of it need not hear of its end."""
-    sql = "SELECT channel FROM alert_deliveries WHERE incident_id = ? AND event = ? ORDER BY channel"
-    return {
-        incident.incident_id: [name for (name,) in session.query(sql, [incident.incident_id, OPENED])]
-        for incident in incidents
-    }
+    told: dict[str, list[str]] = {incident.incident_id: [] for incident in incidents}
+    sql = "SELECT incident_id, channel FROM alert_deliveries WHERE hour = ? AND event = ? ORDER BY incident_id, channel"
+    for hour in {incident.hour for incident in incidents}:
+        for incident_id, channel in session.query(sql, [hour, OPENED]):
+            if incident_id in told:
+                told[incident_id].append(channel)
+    return told
 
 
 def _waiting(incident: Incident, event: str, channel: str, now: datetime) -> dict:

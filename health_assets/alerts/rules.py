@@ -286,7 +286,7 @@ class NoData(Rule):
     def recovery(self, seen: AgentSeen | HourSeen) -> str:
         """That there is something again."""
         if isinstance(seen, HourSeen):
-            return f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC is there again"
+            return f"hours are there again, from {seen.hour:%Y-%m-%d %H:%M} UTC on"
         return f"{seen.subject_id} has executions again: {seen.row['n']:,} in its window"
 
 

@@ -37,8 +37,8 @@ ASSETS = (
         _most_evidence, gates=("raw_logs",), needs="an event that counts against an agent", is_component=True,
     ),
     Derived(
-        "score_evidence", ("evidence_components", "agent_health"), _evidence, "evidence of the latest hour",
-        _latest_evidence, needs="an agent that lost points to an event",
-        back_hours=lambda settings: settings.window_hours,
+        "score_evidence", ("evidence_components",), _evidence, "evidence of the latest hour", _latest_evidence,
+        needs="an agent that lost points to an event", back_hours=lambda settings: settings.window_hours,
+        beside=("agent_health",),
     ),
 )  # fmt: skip
