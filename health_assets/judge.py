@@ -225,7 +225,8 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    return [Run(*row, actions or []) for *row, actions in rows[: settings.judge_max_runs]], len(rows)
+    due = rows[: settings.judge_max_runs]
+    return [Run(*(*row[:-1], row[-1] or [])) for row in due], len(rows)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:
