@@ -27,7 +27,9 @@ RawOption = Annotated[
     str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
 ]
 TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
-WarehouseOption = Annotated[str | None, typer.Option("--warehouse", help="DuckDB file or URL (HEALTH_WAREHOUSE).")]
+WarehouseOption = Annotated[
+    str | None, typer.Option("--warehouse", help="DuckDB file or PostgreSQL URL (HEALTH_WAREHOUSE).")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -70,6 +72,27 @@ def demo(
         console.print(f"sample logs of a fleet are in {sample.raw}, its targets in {sample.targets}")
         settings = _settings(sample.raw, sample.targets, str(folder / "health.duckdb"))
         _materialize(settings, sample.hours)
+
+
+@app.command()
+def migrate(warehouse: WarehouseOption = None) -> None:
+    """Make the tables of a warehouse, or bring those of an older one up to this program's version."""
+    from health_assets.warehouse.location import is_postgres
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        if is_postgres(settings.warehouse):
+            from health_assets.warehouse.migrations import migrate as migrate_schema
+
+            migrate_schema(settings.warehouse, settings.lock_timeout_s)
+        else:
+            from health_assets.warehouse.store import Warehouse
+
+            with Warehouse.of(settings).write():  # which does it by itself
+                pass
+        from health_assets.warehouse.tables import SCHEMA_VERSION
+
+        console.print(f"the warehouse has version {SCHEMA_VERSION}, that of this program")
 
 
 EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}

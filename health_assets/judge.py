@@ -13,7 +13,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -227,8 +227,8 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    runs = [Run(*row) for row in rows[: settings.judge_max_runs]]
-    return [replace(run, actions=run.actions or []) for run in runs], len(rows)
+    due = rows[: settings.judge_max_runs]
+    return [Run(*(*row[:-1], row[-1] or [])) for row in due], len(rows)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:

@@ -56,7 +56,9 @@ class Settings(BaseSettings):
         Path("data/raw"), description="Folder below which the raw logs lie, or a URL in an object store (s3://...)."
     )
     targets: Path | None = Field(None, description="targets.yaml; without one, the defaults apply to every agent.")
-    warehouse: str = Field("data/health.duckdb", description="The warehouse: a DuckDB file or duckdb:/// URL.")
+    warehouse: str = Field(
+        "data/health.duckdb", description="The warehouse: a DuckDB file, or a duckdb:/// or postgresql:// URL."
+    )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
     lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")

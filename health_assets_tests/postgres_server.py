@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -42,7 +43,7 @@ def server_url() -> str:
     return start_server(folder)
 
 
-def start_server(folder: Path) -> str:
+def start_server(folder: Path, settings: Mapping[str, str] = FAST) -> str:
     """Start a server that keeps its data in a folder and ends with this process; gives its URL."""
     programs = _programs(folder)
     password = folder / "password"
@@ -56,7 +57,7 @@ def start_server(folder: Path) -> str:
     subprocess.run(initialise, check=True, capture_output=True, cwd=folder, **as_user)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    settings = [word for name, value in FAST.items() for word in ("-c", f"{name}={value}")]
+    flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     command = [
         programs / "postgres",
         "-D",
@@ -67,7 +68,7 @@ def start_server(folder: Path) -> str:
         str(port),
         "-k",
         folder,
-        *settings,
+        *flags,
     ]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, cwd=folder, **as_user)

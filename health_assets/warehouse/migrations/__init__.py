@@ -55,6 +55,12 @@ def config(connection: sa.Connection) -> Config:
 @contextmanager
 def connected(database: Database) -> Iterator[sa.Connection]:
     """A transaction on a database; what a user can mend is said in one sentence."""
+    try:
+        import psycopg  # noqa: F401  # SQLAlchemy would name a module rather than what to install
+    except ImportError as error:
+        raise HealthAssetsError(
+            "a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'"
+        ) from error
     engine = sa.create_engine(database.sqlalchemy_url, poolclass=sa.NullPool)
     try:
         with engine.begin() as connection:
