@@ -102,6 +102,27 @@ def test_an_otlp_document_that_was_made_readable_is_a_line_for_each_resource(pro
     ]
 
 
+def test_a_rotated_file_of_the_collector_becomes_executions(project: Project) -> None:
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}},
+        {"key": "gen_ai.agent.name", "value": {"stringValue": "planner"}},
+    ]
+    started_ns = int(HOUR.timestamp()) * 10**9
+    lines = []
+    for place in range(2):
+        span = {
+            "traceId": f"{place + 1:032x}", "spanId": f"{place + 1:016x}", "name": "invoke_agent planner",
+            "startTimeUnixNano": str(started_ns), "endTimeUnixNano": str(started_ns + 3 * 10**9), "attributes": attributes,
+        }  # fmt: skip
+        scopes = [{"scope": {"name": "planner"}, "spans": [span]}]
+        lines.append(json.dumps({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": scopes}]}))
+    project.write_log("otel/traces-2026-06-07T13-00-00.000.json", lines)
+    ingested(project)
+    assert rows_of(project, "executions", "execution_id", "agent_id", "runtime_s") == [
+        (f"{place + 1:032x}:{place + 1:016x}", "planner", 3.0) for place in range(2)
+    ]
+
+
 # -- JSON documents, piece by piece ------------------------------------------------------------------------------------
 
 JSON = st.recursive(
