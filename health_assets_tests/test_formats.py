@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from health_assets.hours import HourRange
 from health_assets.logs.files import Notes, line_batches, list_files
-from health_assets.logs.formats import inspect_eval, langfuse
+from health_assets.logs.formats import inspect_eval, langfuse, tau2_bench
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets_tests import foreign_logs_made as made
@@ -261,9 +261,14 @@ def test_simulations_of_tau2_bench_are_executions(project: Project, indent: int 
 
 
 def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: Project) -> None:
+    index = [{"id": "sim-1", "task_id": "12", "trial": 0, "reward": 1.0}]
+    project.write_bytes(
+        "results.json", made.dumped(made.TAU2 | {"simulations": [], "simulation_index": index}).encode()
+    )
     project.write_bytes("simulations/sim-1.json", made.dumped(made.tau2_simulation("sim-1", 0, 1.0)).encode())
-    [row], _ = lines_of(project)
+    [row], notes = lines_of(project)
     assert row["fault"].startswith("a simulation in a file of its own does not name its agent")
+    assert notes == {tau2_bench.ELSEWHERE: 1}
 
 
 # -- Langfuse ----------------------------------------------------------------------------------------------------------
