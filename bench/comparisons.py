@@ -19,6 +19,8 @@ EVALUATION = (100, 200, 8, 30)  # agents, tasks, runs of each task, actions of e
 TRACES = 50_000
 MOST_DIFFERENCE = 1e-9
 MOST_GIB = 6
+POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
+"""Settings of the server that the benchmark starts; all else, `fsync` too, is as PostgreSQL has it."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,51 @@ class Benchmark:
             f"{spans / SPANS_PER_LINE / timed.wall_s:,.0f} lines; the loop {spans / loops.wall_s:,.0f} spans a second."
         )
 
+    def postgres(self) -> None:
+        """The headline hour into PostgreSQL, and a load of its executions against a bare COPY of the same rows."""
+        import psycopg
+
+        from health_assets_tests.postgres_server import start_server
+
+        data = _data("headline", agents=self._headline_agents)
+        hour = f"{HEADLINE_HOUR:%Y-%m-%dT%H}"
+        with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:  # where a user without rights may read
+            url = start_server(Path(folder), POSTGRES).rpartition("/")[0]
+            with psycopg.connect(f"{url}/postgres", autocommit=True) as server:
+                server.execute("CREATE DATABASE history")
+                progress.print("the history is copied into PostgreSQL")
+                run("postgres_history", warehouse=str(data / "history.duckdb"), url=f"{url}/history")
+
+                def product(*systems: str) -> Sample:
+                    server.execute("DROP DATABASE IF EXISTS health")
+                    server.execute("CREATE DATABASE health TEMPLATE history STRATEGY FILE_COPY")
+                    return _product(data, f"{url}/health", HEADLINE_HOUR, HEADLINE_HOUR + HOUR, systems)
+
+                name = "headline hour on PostgreSQL"
+                alone, timed = by_turns(
+                    self._repeats,
+                    {f"{name}, the Agent Health Model alone": lambda: product("agent_health_model"), name: product},
+                )
+                arguments = {"url": f"{url}/health", "hour": hour}
+                bare, load = by_turns(
+                    self._repeats,
+                    {
+                        "bare COPY": lambda: run("postgres_copy", **arguments),
+                        "load": lambda: run("postgres_load", **arguments),
+                    },
+                )
+        executions = self._headline_agents * HEADLINE_PER_HOUR
+        self.findings.comparisons += [
+            Comparison(f"load of {executions:,} executions into PostgreSQL, over a bare COPY", load, bare, 2),
+            Comparison("all assets and checks of the hour on PostgreSQL, over the same COPY", timed, bare, None),
+            Comparison("the Agent Health Model alone on PostgreSQL, over the same COPY", alone, bare, None),
+        ]
+        self.findings.runs += [timed, alone]
+        self.findings.notes.append(
+            "PostgreSQL: a server of its own with fsync, whose processor seconds are not counted; the bare COPY is "
+            "binary, into a table without index."
+        )
+
     def _backfill_data(self, hours: int) -> Path:
         return _data("backfill", agents=self._backfill_agents, hours=hours)
 
@@ -259,7 +306,7 @@ def _scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _product(data: Path, warehouse: Path, start: datetime, end: datetime, systems: Sequence[str] = ()) -> Sample:
+def _product(data: Path, warehouse: Path | str, start: datetime, end: datetime, systems: Sequence[str] = ()) -> Sample:
     return run(
         "product",
         raw=str(data / "raw"),

@@ -201,6 +201,76 @@ def bare_sql(raw: str, warehouse: str) -> Work:
     return lambda: {"rows": backfill(raw, warehouse)}
 
 
+def postgres_history(warehouse: str, url: str) -> Work:
+    """Make the tables of a PostgreSQL warehouse and fill them with those of a DuckDB file."""
+    from health_assets.warehouse.migrations import migrate
+    from health_assets.warehouse.store import Warehouse
+    from health_assets.warehouse.tables import ALL_TABLES, columns_of
+
+    def work() -> dict[str, Any]:
+        migrate(url, 60)
+        with Warehouse(warehouse).read() as old, Warehouse(url).write() as new:
+            for table in ALL_TABLES.keys() - {"warehouse_version"}:
+                sql = f"SELECT {', '.join(columns_of(table))} FROM {table}"
+                new.insert_arrow(table, old.stream(sql, {}, 100_000))
+        with Warehouse(url).write() as new:
+            for table in ALL_TABLES:
+                new.query(f"ANALYZE {table}")
+        return {}
+
+    return work
+
+
+def _executions_of(url: str, hour: str) -> Any:
+    """The executions of an hour."""
+    from health_assets.hours import HourRange, parse_hour
+    from health_assets.warehouse.store import Warehouse
+
+    with Warehouse(url).read() as session:
+        return session.arrow(session.hours_of("executions", HourRange.of(parse_hour(hour))))
+
+
+def postgres_copy(url: str, hour: str) -> Work:
+    """A bare COPY of the executions of an hour: in PostgreSQL's binary form, into a table without index or lock."""
+    import adbc_driver_postgresql.dbapi as adbc
+
+    from health_assets.warehouse.postgres_sql import column_definition, load_schema, to_load
+    from health_assets.warehouse.tables import describe
+
+    rows = to_load(_executions_of(url, hour), load_schema("executions")).read_all()
+    columns = ", ".join(column_definition(name, sql_type) for name, sql_type, *_ in describe("executions"))
+    connection = adbc.connect(url)
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS bare")
+        cursor.execute(f"CREATE TABLE bare ({columns})")
+    connection.commit()
+
+    def work() -> dict[str, Any]:
+        with connection.cursor() as cursor:
+            cursor.adbc_ingest("bare", rows, mode="append")
+        connection.commit()
+        return {"rows": rows.num_rows}
+
+    return work
+
+
+def postgres_load(url: str, hour: str) -> Work:
+    """The same rows as the product loads them: with its lock, conversions and index, in a transaction that commits."""
+    from health_assets.hours import HourRange, parse_hour
+    from health_assets.warehouse.store import Warehouse
+
+    rows = _executions_of(url, hour)
+    with Warehouse(url).write() as session:
+        session.delete_hours("executions", HourRange.of(parse_hour(hour)))
+
+    def work() -> dict[str, Any]:
+        with Warehouse(url).write() as session:
+            session.insert_arrow("executions", rows)
+        return {"rows": rows.num_rows}
+
+    return work
+
+
 def agreement(warehouse: str, other: str) -> Work:
     """Compare the scores in two warehouses for the hours of `other`; tells rows and the largest difference."""
     import duckdb

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from health_assets import __version__
 from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
+from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -22,9 +23,13 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
 
-RawOption = Annotated[Path | None, typer.Option("--raw", help="Folder of the raw logs (HEALTH_RAW).")]
+RawOption = Annotated[
+    str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
+]
 TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
-WarehouseOption = Annotated[str | None, typer.Option("--warehouse", help="DuckDB file or URL (HEALTH_WAREHOUSE).")]
+WarehouseOption = Annotated[
+    str | None, typer.Option("--warehouse", help="DuckDB file or PostgreSQL URL (HEALTH_WAREHOUSE).")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -70,6 +75,27 @@ def demo(
         _materialize(settings, sample.hours)
 
 
+@app.command()
+def migrate(warehouse: WarehouseOption = None) -> None:
+    """Make the tables of a warehouse, or bring those of an older one up to this program's version."""
+    from health_assets.warehouse.location import is_postgres
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        if is_postgres(settings.warehouse):
+            from health_assets.warehouse.migrations import migrate as migrate_schema
+
+            migrate_schema(settings.warehouse, settings.lock_timeout_s)
+        else:
+            from health_assets.warehouse.store import Warehouse
+
+            with Warehouse.of(settings).write():  # which does it by itself
+                pass
+        from health_assets.warehouse.tables import SCHEMA_VERSION
+
+        console.print(f"the warehouse has version {SCHEMA_VERSION}, that of this program")
+
+
 EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
 """Exit codes of `check`; 1 is an error and 2 a wrong command line, as for every command."""
 
@@ -113,6 +139,34 @@ def survey(
 
 
 @app.command()
+def alerts(
+    rules: Annotated[Path | None, typer.Option("--alerts", help="Rules and channels (HEALTH_ALERTS).")] = None,
+    warehouse: WarehouseOption = None,
+    targets: TargetsOption = None,
+    test: Annotated[bool, typer.Option("--test", help="Send a test message to every channel.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Judge new hours and deliver what waits, as the sensor does.")
+    ] = False,
+    days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
+) -> None:
+    """Show open and recent incidents and what waits to be delivered.
+
+    With --test, exit code 1 where a channel did not take its message.
+    """
+    with _readable_errors():
+        settings = _settings(None, targets, warehouse)
+        path = rules or settings.alerts
+        if (test or now) and path is None:
+            raise HealthAssetsError("no rules and channels are named; use --alerts or HEALTH_ALERTS")
+        if test:
+            _test_channels(path)
+            return
+        if now:
+            _tell_now(settings, path)
+        _show_alerts(settings, days)
+
+
+@app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)] = 8080,
@@ -139,8 +193,8 @@ def serve(
         serve_until_stopped(settings, host, port, say, tls_cert, tls_key)
 
 
-def _settings(raw: Path | None, targets: Path | None, warehouse: str | None) -> Settings:
-    given = {"raw": raw, "targets": targets, "warehouse": warehouse}
+def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
+    given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
@@ -217,6 +271,38 @@ def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
         # where nobody was due, the last survey is of this hour or the one before
         for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
             print_survey(console, session, hours)
+
+
+def _test_channels(path: Path | None) -> None:
+    from health_assets.alerts.config import load_alerts
+    from health_assets.alerts.delivering import try_channels
+    from health_assets.report.alerts import print_trials
+
+    configured = load_alerts(path)
+    with console.status("sending"):
+        outcome = try_channels(configured, datetime.now(UTC))
+    print_trials(console, outcome)
+    if any(outcome.values()):
+        sys.exit(1)
+
+
+def _tell_now(settings: Settings, path: Path | None) -> None:
+    with console.status("judging"):
+        from health_assets.alerts.config import load_alerts
+        from health_assets.alerts.ticking import tick
+        from health_assets.targets import load_targets
+
+        done = tick(settings, load_alerts(path), load_targets(settings.targets), datetime.now(UTC))
+    console.print(f"{done}.", markup=False)
+
+
+def _show_alerts(settings: Settings, days: int) -> None:
+    with console.status("loading"):
+        from health_assets.report.alerts import print_alerts
+        from health_assets.warehouse.store import Warehouse
+
+    with Warehouse.of(settings).read() as session:
+        print_alerts(console, session, datetime.now(UTC) - timedelta(days=days))
 
 
 @contextmanager

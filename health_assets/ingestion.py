@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HOUR, HourRange, contiguous, floor_hour
-from health_assets.logs.files import RawFile
+from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.reader import Content, contents, reading
 from health_assets.logs.routing import STREAMED_TABLE, Router
 from health_assets.scoring.targets import resolve_sla
@@ -315,9 +315,10 @@ def _read(
         part = Part(source_file, record_type, hour)
         return is_asked(part) if source_file in fresh else part in waiting
 
+    notes: Notes = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-        parser = stack.enter_context(reading(needed_files))
+        parser = stack.enter_context(reading(needed_files, notes))
         stream = parser.records(targets)
         router = Router(needed_files, is_wanted, stream.schema, folder)
         session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
@@ -326,6 +327,7 @@ def _read(
             router.read(spans)
         for table, rows in router.set_aside(_rejected_hours(needed_files, router.contents())):
             session.insert_arrow(table, rows)
+        Ledger(session).write_notes(needed_files, notes)
         return _parts(needed_files, router.contents())
 
 
@@ -334,7 +336,7 @@ def _keep_winners(session: Session, ledger: Ledger, hours: HourRange, tables: Se
     for table in set(tables) & set(ID_OF_TABLE):
         key, time = ID_OF_TABLE[table]
         order = [time, "source_file", "line_number"]
-        losers = session.delete_duplicates(table, hours, ["hour", key], order, part_source(table))
+        losers = session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
         ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
 
 

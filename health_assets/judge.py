@@ -22,10 +22,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import floor_hour
+from health_assets.logs.stores import local_root
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
 FOLDER = "judgements"
+JUDGE = "the safety judge"
 MOST_ATTEMPTS = 3
 """How often a run is sent whose answers are not verdicts."""
 MOST_RETRIES = 2
@@ -208,10 +210,10 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         settings: where the raw logs are, and the budget.
         now: the present.
     """
-    written = _judged_in(_files_not_loaded(session, settings.raw))
+    written = _judged_in(_files_not_loaded(session, local_root(settings.raw, JUDGE)))
     rows = session.query(
         """
-        SELECT execution_id, agent_id, ended_at, task_id, status, error, coalesce(actions, [])
+        SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
         FROM (
             SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY hour DESC) AS place
             FROM executions
@@ -225,7 +227,8 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    return [Run(*row) for row in rows[: settings.judge_max_runs]], len(rows)
+    due = rows[: settings.judge_max_runs]
+    return [Run(*(*row[:-1], row[-1] or [])) for row in due], len(rows)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:
@@ -239,8 +242,9 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:
         now: the present; in the name of the log, and the `judged_at` of its records.
 
     Raises:
-        HealthAssetsError: no judge is configured, or the log cannot be written.
+        HealthAssetsError: no judge is configured, the raw root is an object store, or the log cannot be written.
     """
+    raw = local_root(settings.raw, JUDGE)
     report, records = Report(), []
     model = Judge(settings)
     failures_in_a_row = 0
@@ -259,7 +263,7 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime) -> Report:
                 report.violated += bool(verdict.violations)
                 records.append(_record(run, verdict, settings.judge_model, now))
     finally:
-        report.file = _write(settings.raw, records, now)
+        report.file = _write(raw, records, now)
     return report
 
 

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import parse_hour
+from health_assets.logs.stores import raw_root
 
 
 def load_settings() -> "Settings":
@@ -40,14 +41,24 @@ def _hour(value: datetime | str) -> datetime:
         raise ValueError(str(error)) from error
 
 
+def _local_file(value: Path | str | None) -> Path | str | None:
+    if isinstance(value, str) and "://" in value:
+        raise ValueError("the model tracker appends to a file of this machine")
+    return value
+
+
 class Settings(BaseSettings):
     """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
 
     model_config = SettingsConfigDict(env_prefix="HEALTH_", extra="ignore")
 
-    raw: Path = Field(Path("data/raw"), description="Folder below which the raw logs lie.")
+    raw: Annotated[Path | str, BeforeValidator(raw_root)] = Field(
+        Path("data/raw"), description="Folder below which the raw logs lie, or a URL in an object store (s3://...)."
+    )
     targets: Path | None = Field(None, description="targets.yaml; without one, the defaults apply to every agent.")
-    warehouse: str = Field("data/health.duckdb", description="The warehouse: a DuckDB file or duckdb:/// URL.")
+    warehouse: str = Field(
+        "data/health.duckdb", description="The warehouse: a DuckDB file, or a duckdb:/// or postgresql:// URL."
+    )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
     lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")
@@ -62,7 +73,7 @@ class Settings(BaseSettings):
     # sources 4, 5 and 2
     model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
     model_degraded_threshold: float = Field(0.7, ge=0, le=1, description="A model whose score is below it is degraded.")
-    tracker_log: Path | None = Field(
+    tracker_log: Annotated[Path | None, BeforeValidator(_local_file)] = Field(
         None, description="Raw log (.jsonl, below the raw root) that the process's model tracker appends to."
     )
     weight_confidence: float = Field(1.0, ge=0, le=1, description="Weight of the confidence signal.")
@@ -90,6 +101,7 @@ class Settings(BaseSettings):
     survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
     survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
     survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
+    alerts: Path | None = Field(None, description="alerts.yaml: rules and channels; without one nobody is told.")
 
     # the health endpoint
     host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")

@@ -25,8 +25,10 @@ from health_assets.settings import Settings
 
 ASSETS = (
     "raw_logs", "spans", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
-    "rejected_records", "health_components", "agent_health", "system_health", "state_components", "agent_health_state",
+    "rejected_records", "health_components", "agent_health", "system_health", "evidence_components", "score_evidence",
+    "state_components", "agent_health_state",
     "model_components", "model_health", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
+    "error_budget",
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}

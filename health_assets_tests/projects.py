@@ -5,6 +5,7 @@ code in a tenth of the time. What Dagster itself does with the assets is tested 
 """
 
 import gzip
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
+import postgres_server
 import yaml
 
 from health_assets.defs.assets import all_assets
@@ -53,7 +55,10 @@ Row = dict[str, Any]
 
 @dataclass
 class Project:
-    """Where a test's logs, targets and tables are, and how long its windows last."""
+    """Where a test's logs, targets and tables are, and how long its windows last.
+
+    With the engine `postgres` the tables are in a database of their own, which `url` names where it is there already.
+    """
 
     folder: Path
     targets: dict[str, Any] | None = None
@@ -61,6 +66,8 @@ class Project:
     lookback_hours: int = 168
     lock_timeout_s: float = 60.0
     evaluation_window_hours: int | None = None
+    engine: str = "duckdb"
+    url: str = ""
     raw: Path = field(init=False)
     warehouse_path: Path = field(init=False)
 
@@ -68,6 +75,8 @@ class Project:
         self.raw = self.folder / "raw"
         self.raw.mkdir(parents=True, exist_ok=True)
         self.warehouse_path = self.folder / "health.duckdb"
+        if self.engine == "postgres":
+            self.url = self.url or postgres_server.fresh_warehouse()
         if self.targets is not None:
             self.write_targets(self.targets)
 
@@ -101,7 +110,7 @@ class Project:
         return Settings(
             raw=self.raw,
             targets=None if self.targets is None else self.targets_path,
-            warehouse=str(self.warehouse_path),
+            warehouse=self.warehouse_url,
             window_hours=self.window_hours,
             lookback_hours=self.lookback_hours,
             lock_timeout_s=self.lock_timeout_s,
@@ -115,6 +124,14 @@ class Project:
     @property
     def warehouse(self) -> Warehouse:
         return self.pipeline.open()
+
+    @property
+    def warehouse_url(self) -> str:
+        return self.url or str(self.warehouse_path)
+
+    @property
+    def has_warehouse(self) -> bool:
+        return self.warehouse.exists
 
     def materialise(
         self, hours: HourRange, *, only_stale: bool = False, only: Sequence[str] | None = None
@@ -187,7 +204,7 @@ class Project:
         """The same logs and targets materialised in one go into an empty warehouse; all steps, or these."""
         twin = Project(
             self.folder / name, None, self.window_hours, self.lookback_hours,
-            evaluation_window_hours=self.evaluation_window_hours,
+            evaluation_window_hours=self.evaluation_window_hours, engine=self.engine,
         )  # fmt: skip
         twin.raw.rmdir()
         twin.raw = self.raw
@@ -195,6 +212,9 @@ class Project:
             twin.write_targets(self.targets)
         twin.materialise(hours, only=only)
         return twin
+
+
+ENGINES = ("duckdb", "postgres")
 
 
 def hours_from(start: datetime, count: int) -> HourRange:
@@ -217,6 +237,22 @@ def assert_same_tables(found: dict[str, list[Row]], expected: dict[str, list[Row
         missing, spare = sorted(set(right) - set(left)), sorted(set(left) - set(right))
         assert not missing and not spare, f"{table}: missing {missing[:3]}, not expected {spare[:3]}"
         assert len(left) == len(right), f"{table}: rows stand there more than once"
+
+
+def assert_tables_equal_to_9_digits(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> None:
+    """Compare tables of two engines: numbers to 1e-9, and all else exactly."""
+    for table, expected_rows in expected.items():
+        in_order = [sorted(rows, key=_without_numbers) for rows in (found[table], expected_rows)]
+        assert len(in_order[0]) == len(in_order[1]), f"{table}: {len(in_order[0])} rows, not {len(in_order[1])}"
+        for left, right in zip(*in_order, strict=True):
+            for column, value in right.items():
+                is_number = isinstance(value, float) and isinstance(left[column], float)
+                is_same = math.isclose(left[column], value, rel_tol=1e-9, abs_tol=1e-9) if is_number else None
+                assert left[column] == value or is_same, f"{table}.{column}: {left[column]} not {value} in {right}"
+
+
+def _without_numbers(row: Row) -> list[str]:
+    return [str(value) for value in row.values() if not isinstance(value, float)]
 
 
 def assert_lines_are_conserved(project: Project) -> None:
@@ -256,7 +292,7 @@ def command_environment() -> dict[str, str]:
 
 def materialise_arguments(project: Project, hours: HourRange) -> list[str]:
     arguments = ["materialize", "--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
-    arguments += ["--raw", str(project.raw), "--warehouse", str(project.warehouse_path)]
+    arguments += ["--raw", str(project.raw), "--warehouse", project.warehouse_url]
     return arguments if project.targets is None else [*arguments, "--targets", str(project.targets_path)]
 
 

@@ -437,7 +437,7 @@ def made_from(asset: str) -> set[str]:
     """The assets that follow from one, at any distance."""
     following = {asset}
     for name, derived in DERIVED.items():  # in the order of the lineage
-        if following & set(derived.deps):
+        if following & {*derived.deps, *derived.beside}:
             following.add(name)
     return following - {asset}
 

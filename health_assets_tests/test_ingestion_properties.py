@@ -40,7 +40,7 @@ from health_assets.hours import HOUR, HourRange, parse_hour
 from health_assets.ingestion import late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.scoring.health_components import SUMS, merge
-from health_assets.scoring.windows import window_sums
+from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
 
 HOURS = 6
 ALL_HOURS = hours_from(START - 2 * HOUR, HOURS + 4)
@@ -90,11 +90,13 @@ RANGES = st.builds(
 class Deliveries(RuleBasedStateMachine):
     """Files come, grow, change and come twice, while this hour and that is materialised."""
 
+    engine = "duckdb"
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="deliveries-"))
         targets = {"defaults": {"expected_runtime_s": 60}, "agents": {"b": {"sla_s": 100}, "listed": {}}}
-        self.project = Project(self.folder / "project", targets, window_hours=3, lookback_hours=5)
+        self.project = Project(self.folder / "project", targets, window_hours=3, lookback_hours=5, engine=self.engine)
         self.contents: dict[str, list[str]] = {}
         self.writes = 0
         self.asked: set[datetime] = set()
@@ -141,14 +143,16 @@ class Deliveries(RuleBasedStateMachine):
         hours=RANGES, table=st.sampled_from(["executions", "trigger_events", "rejected_records", "health_components"])
     )
     def somebody_deletes_rows_by_hand(self, hours: HourRange, table: str) -> None:
-        if self.project.warehouse_path.exists():
+        if self.project.has_warehouse:
             self.project.change(f"DELETE FROM {table} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
     @invariant()
     def nothing_is_loaded_twice(self) -> None:
-        if self.writes and self.project.warehouse_path.exists():
+        if self.writes and self.project.has_warehouse:
             for table, key in [("executions", "execution_id"), ("trigger_events", "trigger_id")]:
-                assert not self.project.query(f"SELECT hour, {key} FROM {table} GROUP BY ALL HAVING count(*) > 1")
+                assert not self.project.query(
+                    f"SELECT hour, {key} FROM {table} GROUP BY hour, {key} HAVING count(*) > 1"
+                )
 
     def teardown(self) -> None:
         try:
@@ -170,15 +174,24 @@ class Deliveries(RuleBasedStateMachine):
         assert {(row["source_file"], row["line_number"]) for row in rows} == kept
 
 
-def test_any_history_of_deliveries_ends_like_a_clean_rebuild() -> None:
-    examples = 4 if settings.get_current_profile_name() == "steady" else 60
-    run_state_machine_as_test(Deliveries, settings=settings(max_examples=examples, stateful_step_count=10))
+class DeliveriesToPostgres(Deliveries):
+    """The same into a PostgreSQL database."""
+
+    engine = "postgres"
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("machine", "steady"), [(Deliveries, 4), (DeliveriesToPostgres, 2)])
+def test_any_history_of_deliveries_ends_like_a_clean_rebuild(machine: type[Deliveries], steady: int) -> None:
+    examples = steady if settings.get_current_profile_name() == "steady" else 60
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=10))
+
+
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
+def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
+    tmp_path: Path, seed: int, engine: str
+) -> None:
     random = Random(seed)
-    project = Project(tmp_path / "project", random_targets(random), window_hours=4, lookback_hours=7)
+    project = Project(tmp_path / "project", random_targets(random), window_hours=4, lookback_hours=7, engine=engine)
     hours = hours_from(START - 5 * HOUR, 36)
     files = {}
     for delivery in range(4):
@@ -234,10 +247,11 @@ def assert_like_a_clean_rebuild_in_the_hours_built(project: Project, hours: Hour
         assert_same_tables({table: project.rows(table)}, {table: expected})
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
+def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: int, engine: str) -> None:
     random = Random(seed)
-    project = Project(tmp_path / "project", {"agents": {"listed": {}}}, window_hours=3, lookback_hours=6)
+    targets = {"agents": {"listed": {}}}
+    project = Project(tmp_path / "project", targets, window_hours=3, lookback_hours=6, engine=engine)
     on_time, *late = (random_lines(random, 30, 20) for _ in range(4))
     project.write_log("on time.jsonl", on_time, modified=START)
     project.materialise(hours_from(START + 4 * HOUR, 16))
@@ -691,6 +705,31 @@ def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(
     by_hand = sums_by_hand(components.to_pylist(), ["a", "listed"], hours, window_hours, lookback_hours)
     assert windows(hours) == by_hand
     for hour in list(hours)[::4]:
+        assert windows(HourRange.of(hour)) == [row for row in by_hand if row["hour"] == hour]
+
+
+@pytest.mark.parametrize(("lengths", "lookback_hours"), [((4, 1, 6), 9), ((3, 3, 1), 3), ((2, 6, 12), 4)])
+def test_windows_of_several_lengths_at_once_are_those_of_each_length_alone(
+    lengths: tuple[int, ...], lookback_hours: int
+) -> None:
+    components = random_components(Random(lookback_hours), 20)
+    table = ibis.memtable(components)
+    listed = ibis.memtable(pa.table({"agent_id": ["a", "listed"]}))
+    hours = hours_from(START + 8 * HOUR, 8)
+    sums = {f"{place}": WindowSum(SUMS[place], length) for place, length in enumerate(lengths)}
+    rows = [sums_by_hand(components.to_pylist(), ["a", "listed"], hours, length, lookback_hours) for length in lengths]
+    by_hand = [
+        {"hour": parts[0]["hour"], "agent_id": parts[0]["agent_id"]}
+        | {f"{place}": part[SUMS[place]] for place, part in enumerate(parts)}
+        for parts in zip(*rows, strict=True)
+    ]
+
+    def windows(of: HourRange) -> list[Row]:
+        found = sums_over_windows(table, listed, of, sums, lookback_hours)
+        return evaluated(found.select("hour", "agent_id", *sums))
+
+    assert windows(hours) == by_hand
+    for hour in list(hours)[::3]:
         assert windows(HourRange.of(hour)) == [row for row in by_hand if row["hour"] == hour]
 
 

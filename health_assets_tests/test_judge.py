@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from logs_made import START, execution, line
-from projects import Project, hours_from
+from projects import ENGINES, Project, hours_from
 from pydantic import ValidationError
 
 from health_assets.defs.build import build_definitions
@@ -111,9 +111,9 @@ def endpoint() -> Iterator[Endpoint]:
     made.close()
 
 
-def project_with(folder: Path, runs: int) -> Project:
+def project_with(folder: Path, runs: int, engine: str = "duckdb") -> Project:
     """A project with so many unjudged evaluation runs, of tasks `t0`, `t1`, …, materialised for one hour."""
-    project = Project(folder / "project")
+    project = Project(folder / "project", engine=engine)
     records = [execution(f"e{n}", "a", START, task_id=f"t{n}", actions=["read", "delete"]) for n in range(runs)]
     project.write_log("a.jsonl", map(line, records))
     project.materialise(HourRange.of(START), only=["ingest"])
@@ -122,7 +122,7 @@ def project_with(folder: Path, runs: int) -> Project:
 
 def pipeline_of(project: Project, endpoint: Endpoint, **settings: Any) -> Pipeline:
     given = {"judge_url": endpoint.url, "judge_model": "judge-1", "judge_key": KEY, "judge_timeout_s": 5.0} | settings
-    return Pipeline(Settings(raw=project.raw, warehouse=str(project.warehouse_path), **given))
+    return Pipeline(Settings(raw=project.raw, warehouse=project.warehouse_url, **given))
 
 
 def judgements_of(project: Project) -> dict[str, list[dict[str, str]]]:
@@ -151,8 +151,9 @@ def test_verdicts_become_judgements_that_the_pipeline_reads_like_any_other_log(
     assert project.rows("rejected_records") == []
 
 
-def test_what_is_judged_is_never_sent_again(tmp_path: Path, endpoint: Endpoint) -> None:
-    project = project_with(tmp_path, 3)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_judged_is_never_sent_again(tmp_path: Path, endpoint: Endpoint, engine: str) -> None:
+    project = project_with(tmp_path, 3, engine)
     pipeline = pipeline_of(project, endpoint)
     assert judge_due_runs(pipeline, NOW).judged == 3
     again = judge_due_runs(pipeline, NOW)  # before the warehouse has them

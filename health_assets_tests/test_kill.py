@@ -6,9 +6,13 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import postgres_server
+import psycopg
 import pytest
 from logs_made import START, cut_into_files, random_lines
 from projects import (
@@ -24,7 +28,7 @@ from projects import (
 )
 from traces_made import in_lines, random_spans
 
-from health_assets.hours import HOUR
+from health_assets.hours import HOUR, HourRange
 
 FILLED = hours_from(START, 6)
 ALL_HOURS = hours_from(START, 30)
@@ -34,10 +38,10 @@ Tables = dict[str, list[Row]]
 class Killed:
     """A partially filled warehouse to be copied, and what a clean rebuild of its logs gives."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, engine: str = "duckdb") -> None:
         random = Random(11)
         self.project = Project(
-            folder / "project", {"agents": {"listed": {}, "coder": {"expected_runtime_s": 30}}}, 6, 24
+            folder / "project", {"agents": {"listed": {}, "coder": {"expected_runtime_s": 30}}}, 6, 24, engine=engine
         )
         for name, lines in cut_into_files(random, random_lines(random, 3000, 30)).items():
             self.project.write_log(name, lines, modified=START + HOUR)
@@ -54,7 +58,8 @@ class Killed:
 
     def copy(self, folder: Path) -> Project:
         shutil.copytree(self.project.folder, folder)
-        return Project(folder, self.project.targets, self.project.window_hours, self.project.lookback_hours)
+        copied = postgres_server.copy_of(self.project.url) if self.project.url else ""
+        return replace(self.project, folder=folder, url=copied)
 
     def assert_whole_hours(self, project: Project) -> None:
         """What is committed is as before or as a clean rebuild has it, hour by hour, and noted with its rows."""
@@ -145,14 +150,17 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
 COPIES = 4
 
 
-def _materialise(folder: str, targets: dict) -> None:
-    Project(Path(folder), targets, 6, 24).materialise(ALL_HOURS)
+def _materialise(project: dict[str, Any], hours: HourRange, only_stale: bool) -> None:
+    Project(**project).materialise(hours, only_stale=only_stale)
 
 
-def start_in_a_process(project: Project) -> multiprocessing.Process:
+def start_in_a_process(
+    project: Project, hours: HourRange = ALL_HOURS, *, only_stale: bool = False
+) -> multiprocessing.Process:
     context = multiprocessing.get_context("forkserver")  # has the imports done already
     context.set_forkserver_preload(["projects"])
-    process = context.Process(target=_materialise, args=(str(project.folder), project.targets))
+    given = {field.name: getattr(project, field.name) for field in fields(project) if field.init}
+    process = context.Process(target=_materialise, args=(given, hours, only_stale))
     process.start()
     return process
 
@@ -184,3 +192,65 @@ def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_runni
         project.materialise(ALL_HOURS)
         killed.assert_mended(project)
     assert codes.count(-signal.SIGKILL) >= COPIES, f"the processes were done before they were killed: {codes}"
+
+
+# -- on PostgreSQL -----------------------------------------------------------------------------------------------------
+
+STEPS = [1, 5, 9]
+"""How many more assets are noted for the last hour before the process is killed in what it does next."""
+
+
+def test_a_process_killed_while_it_writes_to_postgresql_leaves_whole_hours_and_no_lock(tmp_path: Path) -> None:
+    killed = Killed(tmp_path / "killed", "postgres")
+    project, random, codes = killed.project, Random(6), []
+    for steps in STEPS:
+        process = start_in_a_process(project)
+        with psycopg.connect(project.url, autocommit=True) as connection:
+            while process.is_alive() and assets_of_the_last_hour(connection) < steps:
+                time.sleep(0.005)
+        time.sleep(random.random() / 10)
+        process.kill()
+        process.join()
+        codes.append(process.exitcode)
+        killed.assert_whole_hours(project)
+    assert codes.count(-signal.SIGKILL) >= len(STEPS) - 1, f"the processes were done before they were killed: {codes}"
+    project.materialise(ALL_HOURS)
+    killed.assert_mended(project)
+
+
+def assets_of_the_last_hour(connection: psycopg.Connection) -> int:
+    sql = "SELECT count(*) FROM materialized_hours WHERE hour = %s"
+    found = connection.execute(sql, [ALL_HOURS.end - HOUR]).fetchone()
+    return found[0] if found else 0
+
+
+def noted_and_found(project: Project) -> bool:
+    """Whether one moment of the warehouse has as many rows in every hour of every asset as are noted."""
+    with project.warehouse.read() as session:
+        for asset in RESULT_TABLES:
+            noted = session.query("SELECT hour, rows FROM materialized_hours WHERE asset = ? AND rows > 0", [asset])
+            if sorted(noted) != sorted(session.query(f"SELECT hour, count(*) FROM {asset} GROUP BY hour")):
+                return False
+    return True
+
+
+def test_writers_of_different_hours_late_logs_and_a_reader_lose_nothing_at_the_same_time(tmp_path: Path) -> None:
+    random = Random(12)
+    project = Project(tmp_path / "project", {"agents": {"listed": {}}}, 3, 6, engine="postgres")
+    for name, lines in cut_into_files(random, random_lines(random, 400, 12)).items():
+        project.write_log(name, lines, modified=START + HOUR)
+    project.materialise(hours_from(START, 4))
+    for name, lines in cut_into_files(random, random_lines(random, 100, 4)).items():
+        project.write_log(f"late/{name}", lines, modified=START + HOUR)
+    processes = [start_in_a_process(project, hours_from(START + first * HOUR, 2)) for first in (4, 6, 8, 10)]
+    processes.append(start_in_a_process(project, hours_from(START, 4), only_stale=True))
+    looks = [noted_and_found(project)]
+    while any(process.is_alive() for process in processes):
+        looks.append(noted_and_found(project))
+    assert [process.exitcode for process in processes] == [0] * 5
+    assert len(looks) > 3
+    assert all(looks)
+    assert_lines_are_conserved(project)
+    hours = hours_from(START, 12)
+    project.materialise(hours, only_stale=True)
+    assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())

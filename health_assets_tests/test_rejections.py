@@ -661,7 +661,7 @@ def test_a_deeply_nested_unknown_field_stops_nothing_and_loses_no_line(project: 
 
 
 def test_files_of_other_kinds_are_left_alone(project: Project) -> None:
-    for name in ("a.json", "b.txt", "c.jsonl.bak", "d.jsonl.zst", "jsonl", ".e.jsonl.swp"):
+    for name in ("a.csv", "b.txt", "c.jsonl.bak", "d.jsonl.zst", "jsonl", ".e.jsonl.swp"):
         (project.raw / name).write_text("not a log", encoding="utf-8")
     (project.raw / "folder.jsonl").mkdir()
     project.write_log("folder.jsonl/in it.jsonl", [line(GOOD["execution"])])

@@ -15,11 +15,22 @@ from serving_made import HOUR, Row, Served, fill, fill_agents, score, served, st
 from health_assets.model_tracker import ModelHealthTracker
 from health_assets.scoring import agent_health
 from health_assets.serving import documents, reader
+from health_assets.serving.snapshot import Snapshot
 from health_assets.settings import Settings
+from health_assets.warehouse.store import Warehouse
 
 BEARER = {"Authorization": "Bearer secret"}
 PERSONAL = ("mine bad", "mine good")
 STATES = ("healthy", "degraded", "unhealthy", "inactive")
+
+
+LOST: Row = {
+    "n": 40, "successes": 20, "failures": 20, "asr": 0.5, "afh": 1.0, "success_score": 0.5, "failure_score": 1.0,
+    "confidence_factor": 1.0, "performance_score": 0.5, "ar_s": 11.0, "expected_runtime_s": 10.0, "deviation": 0.1,
+    "stability_score": 1.0, "sla_score": 1.0, "trigger_score": 1.0, "expected_success_rate": 1.0, "long_running": 0,
+    "sla_breaches": 0, "trigger_failures": 0,
+}  # fmt: skip
+"""An agent that lost 14 points to its success rate and 10 to its runtime."""
 
 
 def made_scores() -> list[Row]:
@@ -27,6 +38,7 @@ def made_scores() -> list[Row]:
     random = Random(2)
     scores = [score(f"agent {number}", random.choice([None, 10.0, 50.0, 70.0, 90.0, 100.0])) for number in range(60)]
     scores += [score("mine bad", 1.0), score("mine good", 99.0)]
+    scores += [score("explained", 76.0, **LOST)]
     for row in scores:
         value = row["health_score"]
         row["state"] = (
@@ -44,6 +56,10 @@ def trace(trace_id: str, session_id: str = "s/1", **columns: object) -> Row:
 
 def session(session_id: str, agent_id: str | None = "agent 1", **columns: object) -> Row:
     return {"session_id": session_id, "agent_id": agent_id, "total_traces": 3, **columns}
+
+
+def event(agent_id: str, kind: str, rank: int, event_id: str) -> Row:
+    return {"agent_id": agent_id, "kind": kind, "rank": rank, "event_id": event_id}
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +114,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             trace("t5", "mixed", agent_id="mine bad"),
         ],
     )
+    fill(
+        warehouse,
+        score_evidence=[
+            event("explained", "failure", 2, "second"),
+            event("explained", "failure", 1, 'the "first" \\'),
+            event("explained", "slow_run", 1, "slow"),
+            event("mine bad", "failure", 1, "private"),
+        ],
+    )
+    fill(warehouse, HOUR - timedelta(hours=1), score_evidence=[event("explained", "failure", 1, "of yesterday")])
     fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
     with served(warehouse, targets=targets, token=SecretStr("secret")) as running:
@@ -167,6 +193,41 @@ def test_a_score_is_explained_to_the_last_point(server: Served) -> None:
         assert part["cost"] == (None if part["score"] is None else part["points"] * (1 - part["score"]))
     assert explained["targets"]["healthy_at"] == 0.5  # what `fill` puts where a number must stand
     assert explained["inputs"]["n"] == 7
+
+
+def test_a_score_is_explained_by_the_events_that_weigh_most(server: Served) -> None:
+    losses = server.ask("/agents/explained").json["explanation"]
+    found = [(one["component"], one["dimension"], one["lost"], one["sentence"], one["evidence"]) for one in losses]
+    assert found == [
+        ("success", "reliability", 14.0, "50% succeeded, 100% expected", ['the "first" \\', "second"]),
+        ("performance", "performance", 10.0, "11.0 s a run, 10 s expected", ["slow"]),
+    ]
+    assert losses[0]["inputs"] == {"n": 40, "successes": 20, "asr": 0.5, "confidence_factor": 1.0}
+    assert losses[0]["targets"]["expected_success_rate"] == 1.0
+    best = next(row["agent_id"] for row in SCORES if row["health_score"] == 100.0)
+    assert server.ask(f"/agents/{best.replace(' ', '%20')}").json["explanation"] == []
+
+
+def test_the_evidence_of_a_personal_agent_is_for_the_holder_of_the_token_alone(server: Served) -> None:
+    for path in ("/agents/mine%20bad", "/agents", "/agents/mine%20bad/.well-known/agent-health"):
+        assert b"private" not in server.ask(path).body
+        assert b"explanation" not in server.ask(path).body
+    assert "explanation" in server.ask("/agents/mine%20bad", headers=BEARER).json
+
+
+def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    fill_agents(warehouse, (state("a"), score("a", 76.0, **LOST)))
+    with Warehouse(str(warehouse)).write() as session:
+        session.query("DROP TABLE score_evidence")
+    reader.write_snapshot(Settings(warehouse=str(warehouse)), tmp_path, None)
+    snapshot = Snapshot.read(
+        tmp_path, {"version": "", "hour": HOUR.isoformat(), "model_hour": HOUR.isoformat(), "models": [], "slices": {}}
+    )
+    place = snapshot.find(b"a")
+    assert place is not None
+    losses = snapshot.explain(place, is_full_view=False)["explanation"]
+    assert [(one["lost"], one["evidence"]) for one in losses] == [(14.0, []), (10.0, [])]
 
 
 def test_what_the_server_says_of_the_model_is_what_the_score_is_made_with() -> None:

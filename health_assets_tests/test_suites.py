@@ -181,7 +181,7 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "latency_p50_ms":
                 yield _set(asset, check.name, "latency_p50_ms = 2, latency_p99_ms = 1", lesser, *related)
-            elif lesser in ("started_at", "oldest_event_at"):
+            elif lesser in ("started_at", "oldest_event_at", "window_start"):
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)
@@ -194,6 +194,7 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("health_components", "executions"): {"sums_agree_with_the_events"},
         ("health_components", "triggers"): {"sums_agree_with_the_events"},
         ("raw_logs", "lines"): {"every_line_is_accounted_for"},
+        ("evidence_components", "kind"): {"every_failure_has_its_place"},
         ("state_components", "first_model_at"): {"models_come_with_their_time"},
         ("state_components", "last_model_switch_at"): {"models_come_with_their_time"},
         ("agent_health_state", "status"): {
@@ -207,6 +208,9 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
         ("task_consistency", "pairs"): {"pairs_of_trajectories_have_distances"},
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
+        ("error_budget", "n"): {"windows_agree_with_the_components"},
+        ("error_budget", "allowed_failures"): {"rates_are_there_where_failures_may_be"},
+        ("error_budget", "n_1h"): {"rates_are_there_where_failures_may_be"},
         ("agent_reliability", "runs"): {"windows_agree_with_the_executions"},
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
         ("agent_probes", "status"): {"only_valid_answers_have_a_status"},
@@ -228,8 +232,11 @@ def _counting(asset: str) -> frozenset[str]:
     counted = {
         "health_components": {"sums_agree_with_the_events"},
         "agent_health": {"windows_agree_with_the_components"},
+        "evidence_components": {"every_failure_has_its_place"},
+        "score_evidence": set(),
         "state_components": {"latencies_agree_with_the_executions"},
         "agent_health_state": {"windows_agree_with_the_components"},
+        "error_budget": {"windows_agree_with_the_components"},
         "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
         "agent_probes": set(),
@@ -299,8 +306,13 @@ def _breaks_by_hand() -> Iterator[Break]:
     )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+    yield Break("evidence_components", "every_failure_has_its_place", ("DELETE FROM {asset} WHERE {row}",), 1, frozenset(),
+                ("kept_failures", "failures_due"))  # fmt: skip
+    yield Break("score_evidence", "only_agents_that_lost_points_have_evidence",
+                ("UPDATE {asset} SET agent_id = 'listed' WHERE {row}",), 1, frozenset(), ("has_lost",))  # fmt: skip
     yield from _breaks_of_states()
     yield from _breaks_of_reliability()
+    yield from _breaks_of_budgets()
     yield from _breaks_of_the_survey()
     yield from _breaks_of_models_and_sessions()
 
@@ -352,6 +364,14 @@ def _breaks_of_reliability() -> Iterator[Break]:
                 ("UPDATE {asset} SET runs = runs + 1 WHERE {row}",), 1, frozenset(), ("runs_in_windows", "runs_of_hours"))  # fmt: skip
     yield Break("agent_reliability", "tasks_agree_with_their_table",
                 ("DELETE FROM task_consistency WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
+
+
+def _breaks_of_budgets() -> Iterator[Break]:
+    ran = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
+    rates = "rates_are_there_where_failures_may_be"
+    yield Break("error_budget", rates, (ran % "budget_spent = NULL",), 1, frozenset(), ("rates", "rates_due"))
+    yield Break("error_budget", rates, (ran % "allowed_failures = 0",))
+    yield Break("error_budget", "windows_agree_with_the_components", (ran % "n = n + 1",))
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:

@@ -26,7 +26,7 @@ from health_servers import (
     resets,
     says,
 )
-from projects import SURVEY_TABLES, Project, Row, command, hours_from
+from projects import ENGINES, SURVEY_TABLES, Project, Row, command, hours_from
 from reference_survey import summary
 from surveys_made import made_agent, made_probe
 
@@ -175,13 +175,14 @@ def test_a_probe_stands_in_the_hour_in_which_it_was_asked(project: Project) -> N
     assert project.built_hours("agent_probes") == {START, START + HOUR}
 
 
-def test_of_one_agent_and_hour_the_latest_probe_stays_in_whatever_order_they_come(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_of_one_agent_and_hour_the_latest_probe_stays_in_whatever_order_they_come(tmp_path: Path, engine: str) -> None:
     probes = [made_probe("a", "p", START, minute=minute, status="healthy") for minute in (10, 20, 40)]
     probes += [made_probe("a", "p", START + HOUR, "timeout"), made_probe("b", "p", START, "invalid")]
     found = []
     for place in range(6):
         shuffled = Random(place).sample(probes, len(probes))
-        project = Project(tmp_path / str(place))
+        project = Project(tmp_path / str(place), engine=engine)
         for batch in (shuffled[:2], shuffled[2:], shuffled[:1]):  # and one comes twice
             rows = kept(project, batch)
         found.append(rows)

@@ -8,11 +8,12 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 from logs_made import START, execution, line
-from projects import Project
+from projects import Project, command
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.warehouse import tables
+from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
 
@@ -122,6 +123,63 @@ def test_a_new_warehouse_has_the_version_of_this_program(tmp_path: Path) -> None
         assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
 
 
+def an_older_warehouse(path: Path) -> None:
+    """A warehouse of version 1: a table and some columns are missing, and there are rows."""
+    with Warehouse(str(path)).write() as session:
+        session.query("INSERT INTO model_calls (hour, call_id, model) VALUES (?, 'c', 'm')", [START])
+        session.query("INSERT INTO executions (hour, execution_id) VALUES (?, 'e')", [START])
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("ALTER TABLE executions DROP COLUMN confidence")
+        connection.execute("ALTER TABLE executions DROP COLUMN violations")
+        connection.execute("ALTER TABLE model_calls DROP COLUMN error")
+        connection.execute("DROP TABLE agent_probes")
+        connection.execute("UPDATE warehouse_version SET version = 1")
+
+
+def types_in(path: Path) -> dict[str, dict[str, str]]:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        found = connection.execute("SELECT table_name, column_name, data_type FROM duckdb_columns()").fetchall()
+    return {table: {name: kind for of, name, kind in found if of == table} for table in ALL_TABLES}
+
+
+def test_an_older_warehouse_gets_what_is_missing_when_it_is_written_to(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.duckdb", tmp_path / "new.duckdb"
+    an_older_warehouse(old)
+    with Warehouse(str(new)).write():
+        pass
+    with pytest.raises(ZeroDivisionError), Warehouse(str(old)).write():
+        raise ZeroDivisionError
+    assert "confidence" not in types_in(old)["executions"], "a step that failed left half of it"
+    with Warehouse(str(old)).write() as session:
+        assert session.query("SELECT execution_id, confidence, violations FROM executions") == [("e", None, None)]
+        assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
+    assert types_in(old) == types_in(new)
+
+
+@pytest.mark.parametrize("shares_an_engine", [False, True])
+def test_an_older_warehouse_can_be_read_without_being_changed(tmp_path: Path, shares_an_engine: bool) -> None:
+    path = tmp_path / "old.duckdb"
+    an_older_warehouse(path)
+    before = path.read_bytes()
+    with Engine() as engine:
+        warehouse = Warehouse(str(path), engine=engine if shares_an_engine else None)
+        for _ in range(2):
+            with warehouse.read() as session:
+                rows = session.arrow(session.hours_of("executions", HourRange.of(START))).to_pylist()
+                assert [(row["execution_id"], row["confidence"]) for row in rows] == [("e", None)]
+                assert session.query("SELECT call_id, error FROM model_calls") == [("c", None)]
+                assert session.query("SELECT url, status FROM agent_probes") == []
+    assert path.read_bytes() == before
+
+
+def test_the_command_brings_an_older_file_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "old.duckdb"
+    an_older_warehouse(path)
+    done = command("migrate", "--warehouse", str(path))
+    assert (done.returncode, f"version {SCHEMA_VERSION}" in done.stdout) == (0, True)
+    assert "confidence" in types_in(path)["executions"]
+
+
 # -- the store -----------------------------------------------------------------------------------------------------------
 
 
@@ -170,7 +228,7 @@ def test_a_warehouse_is_named_by_a_path_or_a_url_like_sqlalchemys(url: str, path
     assert Warehouse(url).path == Path(path)
 
 
-@pytest.mark.parametrize("url", ["postgresql://host/db", "sqlite:///x.db", "http://x", "DuckDB://x/y.db"])
+@pytest.mark.parametrize("url", ["mysql://host/db", "sqlite:///x.db", "http://x", "DuckDB://x/y.db"])
 def test_another_engine_is_refused(url: str) -> None:
     with pytest.raises(HealthAssetsError, match="not supported"):
         Warehouse(url)

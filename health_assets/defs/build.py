@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import all_suite_checks, newest_hour_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
@@ -79,7 +80,7 @@ def build_definitions(
             prune_runs_schedule(),
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
-        sensors=[late_logs_sensor(JOB, settings)],
+        sensors=[late_logs_sensor(JOB, settings), alerts_sensor(settings)],
         resources={"pipeline": Pipeline(settings, engine)},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,

@@ -67,6 +67,7 @@ class Derived:
         top: that table, best rows first, from the rows of the hours.
         needs: what hours must hold for it to have rows; said in the metadata where it has none.
         back_hours: of its deps, how many hours that end with its own an hour is made from.
+        beside: further assets that it is made from, of which an hour looks at the same hour alone.
         gates: assets whose failing checks stop it, although it is not made from their rows.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
@@ -80,6 +81,7 @@ class Derived:
     top: Callable[[ir.Table], ir.Table]
     needs: str
     back_hours: Callable[[Settings], int] = lambda _: 1
+    beside: Sequence[str] = ()
     gates: Sequence[str] = ()
     is_component: bool = False
     after: Callable[[Inputs], None] = lambda _: None
@@ -90,7 +92,9 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
 
     @dg.multi_asset(
         name=derived.name,
-        specs=[asset_spec(derived.name, (*derived.gates, *derived.deps), kind="python", system=system)],
+        specs=[
+            asset_spec(derived.name, (*derived.gates, *derived.deps, *derived.beside), kind="python", system=system)
+        ],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import dagster as dg
 
 from health_assets.errors import HealthAssetsError
+from health_assets.logs.stores import RawRoot
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
 from health_assets.warehouse.engine import Engine
@@ -28,8 +28,8 @@ class Pipeline:
     engine: Engine | None = None
 
     @property
-    def raw_root(self) -> Path:
-        """Folder below which the raw logs lie."""
+    def raw_root(self) -> RawRoot:
+        """Folder, or URL in an object store, below which the raw logs lie."""
         return self.settings.raw
 
     def load_targets(self) -> Targets:

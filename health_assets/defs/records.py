@@ -7,7 +7,7 @@ import dagster as dg
 from health_assets.defs.partitions import log_earlier_hours, run_hours
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, RECORD_TABLES, asset_spec
-from health_assets.defs.summaries import record_summary
+from health_assets.defs.summaries import notes_summary, record_summary
 from health_assets.ingestion import ingest
 from health_assets.logs.files import list_files
 from health_assets.warehouse.ledger import Ledger
@@ -49,6 +49,8 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             summaries = {
                 name: record_summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected
             }
+            if "raw_logs" in summaries:
+                summaries["raw_logs"] |= notes_summary(Ledger(session).notes())
         read = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
@@ -57,7 +59,8 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             "spans_read": report.spans_read,
             "lines_rejected": report.rejected,
         }
-        for name, metadata in summaries.items():
+        # Dagster wants an asset after those that it is made from
+        for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
             log_earlier_hours(context, name, report.changed_hours, hours)
             yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
 

@@ -53,6 +53,8 @@ def _own_and_stale(
 ) -> tuple[set[datetime], set[datetime]]:
     """Hours that the asset has, and hours in which its rows, if it has any, are older than what they are made from."""
     stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
+    if asset.beside:
+        stale |= session.hours_older_than(asset.name, asset.beside, hours)
     return session.materialized_hours(asset.name, hours), stale
 
 

@@ -1,6 +1,6 @@
 """What is worth reading after a materialisation: row counts and one small table per asset, as Dagster metadata."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 import ibis
@@ -69,6 +69,18 @@ def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.Metad
         uses, what, rest = used[kind]
         lines.append(f"| {kind} | {count} | {uses} | {what} | {twice} | {int(unnamed)} | {rest} |")
     return {"what became of the spans": dg.MetadataValue.md("\n".join(lines))} if kinds else {}
+
+
+def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
+    """What foreign formats hold besides their lines, in all files together; nothing where there is nothing."""
+    if not notes:
+        return {}
+    lines = [
+        "| records | noted of all files |",
+        "|---:|---|",
+        *(f"| {count} | {note} |" for note, count in notes.items()),
+    ]
+    return {"records of other formats": dg.MetadataValue.md("\n".join(lines))}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

@@ -1,32 +1,34 @@
-"""Raw log files: which exist, and their lines as Arrow batches.
+"""The lines of raw logs as Arrow batches.
 
-What belongs here: walking the raw root and reading bytes into numbered lines, whatever state the file is in. What does
-not: what a line means (`native`) and which files were read before (`warehouse.ledger`).
+What belongs here: reading bytes into numbered lines, whatever state the file is in. What does not: where files lie
+(`stores`), what files of other formats hold (`formats`), what a line means (`native`) and which files were read before
+(`warehouse.ledger`).
 
 A file that is damaged still gives every line up to the damage: the rest becomes one line with a `fault`, which is
 rejected with that reason. Only a file that cannot be opened at all stops a run.
 """
 
-import os
-import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import RawIOBase
-from itertools import pairwise
-from pathlib import Path
+from itertools import chain, islice, pairwise
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from health_assets.errors import HealthAssetsError
+from health_assets.logs.formats import reader_of
+from health_assets.logs.formats.records import RAW_TEXT_BYTES, Blocks, Damage, Line, Source
+from health_assets.logs.stores import RawFile, list_files
+
+__all__ = ["LINES_SCHEMA", "RAW_TEXT_BYTES", "Notes", "RawFile", "line_batches", "list_files"]
 
 BLOCK_BYTES = 8 << 20
 COMPRESSED_BLOCK_BYTES = 256 << 10
 BATCH_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
-RAW_TEXT_BYTES = 64 << 10
-LOG_NAME = re.compile(r"\.jsonl(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
+LINES_PER_BATCH = 1000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NEWLINE = 10
 
@@ -34,69 +36,16 @@ LINES_SCHEMA = pa.schema(
     [("file_id", pa.int32()), ("line_number", pa.int64()), ("line", pa.string()), ("fault", pa.string())]
 )
 
+Notes = dict[int, Counter[str]]
+"""By file id: what the readers of foreign formats counted besides the lines that they made."""
 
-@dataclass(frozen=True)
-class RawFile:
-    """A raw log as it lies below the raw root.
+
+def line_batches(files: Iterable[tuple[int, RawFile]], notes: Notes | None = None) -> Iterator[pa.RecordBatch]:
+    """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
 
     Args:
-        source_file: path relative to the raw root, with forward slashes; its name in every table.
-        path: where it is.
-        size_bytes: size when it was listed.
-        modified_ns: modification time when it was listed, nanoseconds since 1970.
-    """
-
-    source_file: str
-    path: Path
-    size_bytes: int
-    modified_ns: int
-
-    @property
-    def stamp(self) -> tuple[int, int]:
-        """What tells that a file has changed."""
-        return self.size_bytes, self.modified_ns
-
-
-def list_files(root: Path) -> list[RawFile]:
-    """Every raw log below `root`, at any depth and through links, sorted by name.
-
-    Raises:
-        HealthAssetsError: the root is not a folder, or a log in it cannot be looked at.
-    """
-    if not root.is_dir():
-        raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
-    visited: set[str] = set()
-    found = []
-    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_cannot_list):
-        real = os.path.realpath(folder)
-        if real in visited:  # a link that leads back up
-            subfolders.clear()
-            continue
-        visited.add(real)
-        paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
-        found += [_stat(root, path) for path in paths if _is_file(path)]
-    return sorted(found, key=lambda file: file.source_file)
-
-
-def _cannot_list(error: OSError) -> None:
-    raise HealthAssetsError(f"cannot list the raw logs in {error.filename}: {error.strerror}") from error
-
-
-def _is_file(path: Path) -> bool:
-    """Whether it is a file, or a link that leads nowhere (which must be told); a pipe or a device is no log."""
-    return path.is_file() or not path.exists()
-
-
-def _stat(root: Path, path: Path) -> RawFile:
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise HealthAssetsError(f"cannot read the raw log {path}: {error.strerror}") from error
-    return RawFile(path.relative_to(root).as_posix(), path, status.st_size, status.st_mtime_ns)
-
-
-def line_batches(files: Iterable[tuple[int, RawFile]]) -> Iterator[pa.RecordBatch]:
-    """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
+        files: the files.
+        notes: is filled as batches are taken.
 
     Raises:
         HealthAssetsError: a file cannot be opened.
@@ -104,7 +53,7 @@ def line_batches(files: Iterable[tuple[int, RawFile]]) -> Iterator[pa.RecordBatc
     waiting: list[pa.RecordBatch] = []
     waiting_bytes = 0
     for file_id, file in files:
-        for batch in _file_batches(file_id, file):
+        for batch in _file_batches(file_id, file, {} if notes is None else notes):
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch
                 continue
@@ -117,13 +66,46 @@ def line_batches(files: Iterable[tuple[int, RawFile]]) -> Iterator[pa.RecordBatc
         yield pa.concat_batches(waiting)
 
 
-def _file_batches(file_id: int, file: RawFile) -> Iterator[pa.RecordBatch]:
+def _file_batches(file_id: int, file: RawFile, notes: Notes) -> Iterator[pa.RecordBatch]:
+    blocks = _blocks(file)
+    head, blocks = _head(blocks)
+    reader = reader_of(file, head)
+    if reader is not None:
+        source = Source(file, blocks)
+        yield from _converted_batches(file_id, reader(source))
+        notes[file_id] = source.notes
+        return
     first_number = 1
-    for lines in _line_arrays(file):
+    for lines in _line_arrays(blocks):
         numbers = pa.array(np.arange(first_number, first_number + len(lines.text), dtype=np.int64))
         ids = pa.array(np.full(len(lines.text), file_id, dtype=np.int32))
         yield pa.record_batch([ids, numbers, lines.text, lines.fault], schema=LINES_SCHEMA)
         first_number += len(lines.text)
+
+
+def _head(blocks: Blocks) -> tuple[bytes, Blocks]:
+    """The bytes up to the end of the first line that is not blank, or the first block; and all blocks again."""
+    taken: list[bytes | Damage] = []
+    head = b""
+    for block in blocks:
+        taken.append(block)
+        if isinstance(block, Damage):
+            break
+        head += block
+        if len(head) >= BLOCK_BYTES or b"\n" in head.lstrip():
+            break
+    return head.removeprefix(BYTE_ORDER_MARK), chain(taken, blocks)
+
+
+def _converted_batches(file_id: int, lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
+    while some := list(islice(lines, LINES_PER_BATCH)):
+        columns = [
+            pa.array([file_id] * len(some), pa.int32()),
+            pa.array([line.number for line in some], pa.int64()),
+            pa.array([line.text for line in some], pa.string()),
+            pa.array([line.fault for line in some], pa.string()),
+        ]
+        yield pa.record_batch(columns, schema=LINES_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -132,13 +114,13 @@ class _Lines:
     fault: pa.Array
 
 
-def _line_arrays(file: RawFile) -> Iterator[_Lines]:
+def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
     """Whole lines block by block; a last line without a newline, an overlong line and damage come last or alone."""
     rest = b""
     overlong: bytes | None = None
     is_first = True
-    for block in _blocks(file):
-        if isinstance(block, _Damage):
+    for block in blocks:
+        if isinstance(block, Damage):
             yield _faulty(rest if overlong is None else overlong, block.reason)
             return
         if is_first:
@@ -163,21 +145,13 @@ def _line_arrays(file: RawFile) -> Iterator[_Lines]:
         yield _decoded(rest, np.array([len(rest)]))
 
 
-@dataclass(frozen=True)
-class _Damage:
-    reason: str
-
-
-def _blocks(file: RawFile) -> Iterator[bytes | _Damage]:
+def _blocks(file: RawFile) -> Blocks:
     is_gzip = file.source_file.lower().endswith(".gz")
-    try:
-        with file.path.open("rb", buffering=0) as raw:
-            yield from _gunzipped(raw, file.size_bytes) if is_gzip else _read(raw, BLOCK_BYTES, file.size_bytes)
-    except OSError as error:
-        raise HealthAssetsError(f"cannot read the raw log {file.path}: {error.strerror}") from error
+    with file.opened() as raw:
+        yield from _gunzipped(raw, file.size_bytes) if is_gzip else _read(raw, BLOCK_BYTES, file.size_bytes)
 
 
-def _read(raw: RawIOBase, block_bytes: int, size_bytes: int) -> Iterator[bytes]:
+def _read(raw: BinaryIO, block_bytes: int, size_bytes: int) -> Iterator[bytes]:
     """Blocks up to the size that the file had when it was listed; what grew since then is for the next run."""
     left = size_bytes
     while left and (block := raw.read(min(block_bytes, left))):
@@ -185,7 +159,7 @@ def _read(raw: RawIOBase, block_bytes: int, size_bytes: int) -> Iterator[bytes]:
         yield block
 
 
-def _gunzipped(raw: RawIOBase, size_bytes: int) -> Iterator[bytes | _Damage]:
+def _gunzipped(raw: BinaryIO, size_bytes: int) -> Blocks:
     """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place."""
     member = _new_member()
     for compressed in _read(raw, COMPRESSED_BLOCK_BYTES, size_bytes):
@@ -197,13 +171,13 @@ def _gunzipped(raw: RawIOBase, size_bytes: int) -> Iterator[bytes | _Damage]:
                 plain = member.decompress(compressed)
             except zlib.error as error:
                 yield _plain_before_damage(before, compressed)
-                yield _Damage(f"the gzip stream is damaged: {error}")
+                yield Damage(f"the gzip stream is damaged: {error}")
                 return
             if plain:
                 yield plain
             compressed = member.unused_data.lstrip(b"\0")  # some writers pad the end with zeros
     if not member.eof and raw.tell():
-        yield _Damage("the gzip stream ends early: the file is cut off")
+        yield Damage("the gzip stream ends early: the file is cut off")
 
 
 def _new_member() -> "zlib._Decompress":

@@ -15,7 +15,8 @@ import duckdb
 import ibis
 import pyarrow as pa
 
-from health_assets.logs.files import LINES_SCHEMA, RawFile, line_batches
+from health_assets.errors import HealthAssetsError
+from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.scoring.targets import resolve_sla
@@ -103,15 +104,30 @@ def contents(files: Sequence[RawFile]) -> list[Content]:
 
 
 @contextmanager
-def reading(files: Sequence[RawFile]) -> Iterator[Reading]:
-    """Read the lines of these files, once."""
+def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Reading]:
+    """Read the lines of these files, once; `notes` are complete when `records` was read to its end."""
     with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, in_process() as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
-        lines = pa.RecordBatchReader.from_batches(LINES_SCHEMA, otlp.others(line_batches(enumerate(files))))
-        connection.register("lines", lines)
-        yield Reading(connection, otlp)
+        told: list[HealthAssetsError] = []
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes), told))
+        connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        try:
+            yield Reading(connection, otlp)
+        except Exception:
+            if told:  # a file could not be read: what DuckDB makes of that is no sentence
+                raise told[0] from None
+            raise
+
+
+def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> Iterator[pa.RecordBatch]:
+    """The batches; an error that a user can mend is noted on its way through DuckDB and Arrow."""
+    try:
+        yield from batches
+    except HealthAssetsError as error:
+        told.append(error)
+        raise
 
 
 @contextmanager

@@ -7,15 +7,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.explanation import COLUMNS, costliest, explain
 from health_assets.hours import HourRange
 from health_assets.report.layout import latest_hour, plain_table
-from health_assets.scoring.agent_health import (
+from health_assets.scoring.system_health import STATES
+from health_assets.scoring.weights import (
     OPERATIONAL_POINTS,
     PERFORMANCE_POINTS,
     RELIABILITY_POINTS,
     STABILITY_POINTS,
 )
-from health_assets.scoring.system_health import STATES
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
@@ -47,11 +48,8 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
 
 def _agents_table(session: Session, hour: datetime) -> Table:
     """The worst agents, the points that each dimension cost them, and what cost most."""
-    names = (
-        "agent_id", "state", "health_score", "n", "reliability_score", "performance_score", "stability_score",
-        "operational_score", "asr", "expected_success_rate", "afh", "expected_failures_per_hour", "ar_s",
-        "expected_runtime_s", "long_running", "sla_breaches", "trigger_failures",
-    )  # fmt: skip
+    own = ("agent_id", "state", "health_score", "reliability_score", "operational_score")
+    names = tuple(dict.fromkeys((*own, *COLUMNS)))
     order = "state = 'inactive', health_score, agent_id"
     found = session.query(f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order}", [hour])
     table = plain_table()
@@ -89,25 +87,10 @@ def _points(points: float | None) -> str:
 
 def _reason(agent: dict[str, Any]) -> str:
     """The loss that is greatest, as what was seen against what was expected."""
-    losses = _losses(agent)
-    if losses[0] is None:
+    if agent["health_score"] is None:
         return "no execution in the window"
-    dimension = max(range(len(losses)), key=lambda place: losses[place] or 0)
-    if (losses[dimension] or 0) <= LEAST_LOSS:
-        return ""
-    succeeded = f"{agent['asr']:.0%} succeeded, {agent['expected_success_rate']:.0%} expected"
-    failed = f"{agent['afh']:.1f} failures an hour, {agent['expected_failures_per_hour']:g} expected"
-    operation = (
-        f"{agent['sla_breaches']:,} SLA breaches"
-        if agent["sla_breaches"] >= agent["trigger_failures"]
-        else f"{agent['trigger_failures']:,} failed triggers"
-    )
-    return (
-        succeeded if agent["asr"] < agent["expected_success_rate"] else failed,
-        f"{agent['ar_s']:,.1f} s a run, {agent['expected_runtime_s'] or 0:g} s expected",
-        f"{agent['long_running']:,} long runs",
-        operation,
-    )[dimension]
+    loss = costliest(explain(agent))
+    return loss.sentence if loss and loss.lost > LEAST_LOSS else ""
 
 
 def _colour_of(score: float | None) -> str:

@@ -12,8 +12,10 @@ SESSIONS_SHOWN = 5
 TRACES_SHOWN = 2
 
 _NEWEST = """
-    SELECT * FROM session_scores WHERE hour >= ? AND hour < ?
-    QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) = 1
+    SELECT * FROM (
+        SELECT *, row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) AS place FROM session_scores
+        WHERE hour >= ? AND hour < ?
+    ) AS placed WHERE place = 1
 """
 
 
@@ -22,8 +24,8 @@ def print_sessions(console: Console, session: Session, hours: HourRange) -> None
     span = [hours.start, hours.end]
     [(sessions, unreliable, inconsistent)] = session.query(
         f"""
-        SELECT count(*), count(*) FILTER (NOT reliability_passed), count(*) FILTER (NOT consistency_passed)
-        FROM ({_NEWEST})
+        SELECT count(*), count(*) FILTER (WHERE NOT reliability_passed), count(*) FILTER (WHERE NOT consistency_passed)
+        FROM ({_NEWEST}) AS newest
         """,
         span,
     )
@@ -32,8 +34,8 @@ def print_sessions(console: Console, session: Session, hours: HourRange) -> None
     found = session.query(
         f"""
         SELECT session_id, agent_reliability, reliability_passed, agent_consistency, consistency_passed, total_traces,
-            len(flagged_traces), flagged_traces[:{TRACES_SHOWN}]
-        FROM ({_NEWEST}) ORDER BY agent_reliability, agent_consistency, session_id LIMIT {SESSIONS_SHOWN}
+            cardinality(flagged_traces), flagged_traces[1:{TRACES_SHOWN}]
+        FROM ({_NEWEST}) AS newest ORDER BY agent_reliability, agent_consistency, session_id LIMIT {SESSIONS_SHOWN}
         """,
         span,
     )

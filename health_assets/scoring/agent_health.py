@@ -10,13 +10,18 @@ from ibis import ir
 from health_assets.hours import HourRange
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.targets import overrides, with_targets
+from health_assets.scoring.weights import (
+    FAILURE_SHARE,
+    OPERATIONAL_POINTS,
+    PERFORMANCE_POINTS,
+    RELIABILITY_POINTS,
+    SLA_SHARE,
+    STABILITY_POINTS,
+    SUCCESS_SHARE,
+    TRIGGER_SHARE,
+)
 from health_assets.scoring.windows import window_sums
 from health_assets.targets import Targets
-
-RELIABILITY_POINTS = 40
-PERFORMANCE_POINTS = 20
-STABILITY_POINTS = 20
-OPERATIONAL_POINTS = 20
 
 TARGETS_USED = (
     "expected_success_rate", "expected_failures_per_hour", "expected_runtime_s", "deviation_allowed", "n_full",
@@ -74,7 +79,7 @@ def _reliability(rows: ir.Table, window_hours: int) -> ir.Table:
         ),
         confidence_factor=_at_most_one(rows.n / rows.n_full.cast("float64")),
     )
-    rows = rows.mutate(reliability_raw=0.7 * rows.success_score + 0.3 * rows.failure_score)
+    rows = rows.mutate(reliability_raw=SUCCESS_SHARE * rows.success_score + FAILURE_SHARE * rows.failure_score)
     return rows.mutate(reliability_score=rows.confidence_factor * rows.reliability_raw + (1 - rows.confidence_factor))
 
 
@@ -99,7 +104,7 @@ def _operational(rows: ir.Table) -> ir.Table:
         sla_score=_where_active(rows, 1 - _at_most_one(rows.sla_breaches / rows.sla_breach_threshold)),
         trigger_score=_where_active(rows, 1 - _at_most_one(rows.trigger_failures / rows.trigger_failure_threshold)),
     )
-    return rows.mutate(operational_score=0.6 * rows.sla_score + 0.4 * rows.trigger_score)
+    return rows.mutate(operational_score=SLA_SHARE * rows.sla_score + TRIGGER_SHARE * rows.trigger_score)
 
 
 def _health(rows: ir.Table) -> ir.Table:

@@ -40,17 +40,23 @@ def merge(components: ir.Table, keys: list[str], names: Sequence[str] = SUMS) ->
     return components.group_by(keys).aggregate(**{name: components[name].sum().cast("int64") for name in names})
 
 
-def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
+def with_long_running(executions: ir.Table, targets: Targets) -> ir.Table:
+    """Add `is_long_running`: longer than long_running_factor times the expected runtime; never without expectation."""
     rows = with_targets(executions, targets, ["expected_runtime_s", "long_running_factor"])
     is_long = ibis.coalesce(
         rows.runtime_s > rows.target_long_running_factor * rows.target_expected_runtime_s, ibis.literal(False)
     )
+    return rows.select(*executions.columns, is_long_running=is_long)
+
+
+def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
+    rows = with_long_running(executions, targets)
     return rows.group_by(["hour", "agent_id"]).aggregate(
         executions=rows.count(),
         successes=rows.succeeded.cast("int64").sum().cast("int64"),
         failures=(~rows.succeeded).cast("int64").sum().cast("int64"),
         runtime_us_sum=(rows.runtime_s * 1e6).round().cast("int64").sum().cast("int64"),
-        long_running=is_long.cast("int64").sum().cast("int64"),
+        long_running=rows.is_long_running.cast("int64").sum().cast("int64"),
         sla_breaches=rows.sla_breached.cast("int64").sum().cast("int64"),
         triggers=ibis.literal(0, "int64"),
         trigger_failures=ibis.literal(0, "int64"),

@@ -8,15 +8,29 @@ agents and hours; the frame counts rows, so the grid must not have holes. Sums a
 the last bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import ibis
 from ibis import ir
 
 from health_assets.hours import HourRange
-from health_assets.scoring.health_components import SUMS, merge
+from health_assets.scoring.health_components import SUMS
 from health_assets.scoring.relations import lookup, spine
+
+
+@dataclass(frozen=True)
+class WindowSum:
+    """A component, summed up over the hours that end with each hour.
+
+    Args:
+        component: which of `SUMS`.
+        window_hours: over how many hours.
+    """
+
+    component: str
+    window_hours: int
 
 
 def window_sums(
@@ -29,8 +43,6 @@ def window_sums(
 ) -> ir.Table:
     """One row per known agent and hour of `hours`: `hour`, `agent_id` and the sums over its window.
 
-    An agent is known at an hour when it has a component in the `lookback_hours` that end with the hour, or is listed.
-
     Args:
         components: hourly components, at least of `hours` and the look-back before them.
         listed_agents: agents (`agent_id`) that are known without any event.
@@ -39,31 +51,58 @@ def window_sums(
         lookback_hours: length of the look-back.
         names: which of `SUMS`.
     """
+    sums = {name: WindowSum(name, window_hours) for name in names}
+    return sums_over_windows(components, listed_agents, hours, sums, lookback_hours)
+
+
+def sums_over_windows(
+    components: ir.Table,
+    listed_agents: ir.Table,
+    hours: HourRange,
+    sums: Mapping[str, WindowSum],
+    lookback_hours: int,
+) -> ir.Table:
+    """As `window_sums`, over windows of several lengths at once: `hour`, `agent_id` and a column for each of `sums`.
+
+    An agent is known at an hour when it has a component in the `lookback_hours` that end with the hour, or is listed.
+    """
     if not len(hours):
         raise ValueError("a range of at least one hour is needed")
     merged = _one_hour if len(hours) == 1 else _many_hours
-    return merged(components, listed_agents, hours, window_hours, lookback_hours, names)
+    return merged(components, listed_agents, hours, sums, lookback_hours)
 
 
 def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:
     return rows.filter(rows.hour >= start, rows.hour < end)
 
 
+def _longest(sums: Mapping[str, WindowSum]) -> int:
+    return max(one.window_hours for one in sums.values())
+
+
 def _one_hour(
     components: ir.Table,
     listed_agents: ir.Table,
     hours: HourRange,
-    window_hours: int,
+    sums: Mapping[str, WindowSum],
     lookback_hours: int,
-    names: Sequence[str],
 ) -> ir.Table:
-    in_window = _between(components, hours.end - timedelta(hours=window_hours), hours.end)
+    longest = _longest(sums)
+    in_window = _between(components, hours.end - timedelta(hours=longest), hours.end)
+
+    def inside(one: WindowSum) -> ir.Value:
+        value = in_window[one.component]
+        start = hours.end - timedelta(hours=one.window_hours)
+        return value if one.window_hours == longest else (in_window.hour >= start).ifelse(value, 0)
+
+    counted = in_window.select("agent_id", **{name: inside(one) for name, one in sums.items()})
     seen = _between(components, hours.end - timedelta(hours=lookback_hours), hours.end).select("agent_id").distinct()
     zeros = ibis.union(seen, listed_agents.select("agent_id")).select(
-        "agent_id", **dict.fromkeys(names, ibis.literal(0, "int64"))
+        "agent_id", **dict.fromkeys(sums, ibis.literal(0, "int64"))
     )
-    known = merge(ibis.union(in_window.select("agent_id", *names), zeros), ["agent_id"], names)
-    if window_hours > lookback_hours:
+    both = ibis.union(counted, zeros)
+    known = both.group_by("agent_id").aggregate(**{name: both[name].sum().cast("int64") for name in sums})
+    if longest > lookback_hours:
         known = known.semi_join(zeros, "agent_id")
     return known.mutate(hour=ibis.literal(hours.start, "timestamp('UTC')"))
 
@@ -72,11 +111,10 @@ def _many_hours(
     components: ir.Table,
     listed_agents: ir.Table,
     hours: HourRange,
-    window_hours: int,
+    sums: Mapping[str, WindowSum],
     lookback_hours: int,
-    names: Sequence[str],
 ) -> ir.Table:
-    frame_start = hours.start - timedelta(hours=window_hours - 1)
+    frame_start = hours.start - timedelta(hours=_longest(sums) - 1)
     before = _between(components, hours.start - timedelta(hours=lookback_hours - 1), frame_start)
     last_seen_before = before.group_by("agent_id").aggregate(seen_before=before.hour.max())
     recent = _between(components, frame_start, hours.end)
@@ -84,17 +122,22 @@ def _many_hours(
         last_seen_before.select("agent_id"), recent.select("agent_id"), listed_agents.select("agent_id"), distinct=True
     )
     grid = agents.cross_join(spine(HourRange(frame_start, hours.end)))
-    filled = lookup(grid, recent.select("hour", "agent_id", *names, seen=recent.hour), ["hour", "agent_id"])
+    summed = dict.fromkeys(one.component for one in sums.values())
+    filled = lookup(grid, recent.select("hour", "agent_id", *summed, seen=recent.hour), ["hour", "agent_id"])
     by_agent = {"group_by": "agent_id", "order_by": "hour"}
-    sliding = ibis.window(preceding=window_hours - 1, following=0, **by_agent)
     so_far = ibis.window(preceding=None, following=0, **by_agent)
-    sums = filled.select(
+
+    def sliding(one: WindowSum) -> ir.Value:
+        frame = ibis.window(preceding=one.window_hours - 1, following=0, **by_agent)
+        return ibis.coalesce(filled[one.component].sum().over(frame), 0).cast("int64")
+
+    slid = filled.select(
         "hour", "agent_id", last_seen=filled.seen.max().over(so_far),
-        **{name: ibis.coalesce(filled[name].sum().over(sliding), 0).cast("int64") for name in names},
+        **{name: sliding(one) for name, one in sums.items()},
     )  # fmt: skip
-    asked = sums.filter(sums.hour >= hours.start)
+    asked = slid.filter(slid.hour >= hours.start)
     is_listed = listed_agents.select("agent_id", is_listed=ibis.literal(True))
     joined = lookup(lookup(asked, last_seen_before, "agent_id"), is_listed, "agent_id")
     last_seen = ibis.coalesce(joined.last_seen, joined.seen_before)
     is_known = joined.is_listed.fill_null(False) | (last_seen > joined.hour - ibis.interval(hours=lookback_hours))
-    return joined.filter(is_known).select("hour", "agent_id", *names)
+    return joined.filter(is_known).select("hour", "agent_id", *sums)

@@ -49,7 +49,7 @@ class Reader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        # what a reader needs; the token it does not, and a command line is for everyone to see
+        # what a reader needs; the token it does not
         self._settings = settings.model_dump_json(include={"warehouse", "targets", "window_hours", "lookback_hours"})
         self._process: subprocess.Popen[bytes] | None = None
         self._asking = threading.Lock()
@@ -91,11 +91,15 @@ class Reader:
             self.close()
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "health_assets.serving.reader", self._settings],
+                [sys.executable, "-m", "health_assets.serving.reader"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for the server, which ends its readers
             )
+            assert self._process.stdin is not None
+            # the URL of a warehouse may hold a password, and a command line is for everyone to see
+            with suppress(OSError):  # who died at once does not answer either
+                self._process.stdin.write(self._settings.encode() + b"\n")
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], request: bytes, timeout_s: float) -> bytes:

@@ -3,10 +3,18 @@
 180,000 documents are made by the engine in a second; as Python objects they would take ten. Every leaf is a SQL
 expression for a piece of JSON text; a leaf that is null leaves its member out, as the draft wants unknown values.
 
-The SQL is DuckDB's; what another engine would have to say otherwise is in this module alone.
+The SQL is valid on DuckDB and PostgreSQL alike.
 """
 
 from typing import Any
+
+from health_assets.scoring.weights import (
+    OPERATIONAL_POINTS,
+    PERFORMANCE_POINTS,
+    RELIABILITY_POINTS,
+    STABILITY_POINTS,
+)
+from health_assets.warehouse.tables import columns_of
 
 SCHEMA_VERSION = "0.1.0"
 EXTENSION = "org.health-assets.agent-health-model"
@@ -23,12 +31,17 @@ def text(expression: str) -> str:
 
 def number(expression: str) -> str:
     """A number; one that JSON cannot write counts as unknown."""
-    return f"CASE WHEN isfinite(CAST({expression} AS DOUBLE)) THEN CAST({expression} AS VARCHAR) END"
+    infinite = "CAST('Infinity' AS DOUBLE PRECISION)"  # which is less than NaN to either engine
+    is_finite = (
+        f"CAST({expression} AS DOUBLE PRECISION) < {infinite} AND CAST({expression} AS DOUBLE PRECISION) > -{infinite}"
+    )
+    return f"CASE WHEN {is_finite} THEN CAST({expression} AS VARCHAR) END"
 
 
 def moment(expression: str) -> str:
-    """A point in time in ISO 8601, UTC."""
-    return f"""'"' || replace(strftime({expression}, '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000', '') || '"'"""
+    """A point in time in ISO 8601, UTC; six digits of a second, or none."""
+    text = f"replace(replace(CAST({expression} AS VARCHAR), ' ', 'T'), '+00', '')"
+    return f"""'"' || rpad({text}, CASE WHEN {text} LIKE '%.%' THEN 26 ELSE 19 END, '0') || 'Z"'"""
 
 
 def or_null(leaf: str) -> str:
@@ -123,10 +136,10 @@ COARSE_ITEM: Declaration = {
 """A personal agent in a list, for those without the token."""
 
 DIMENSIONS = {
-    "reliability": ("reliability_score", 40),
-    "performance": ("performance_score", 20),
-    "stability": ("stability_score", 20),
-    "operation": ("operational_score", 20),
+    "reliability": ("reliability_score", RELIABILITY_POINTS),
+    "performance": ("performance_score", PERFORMANCE_POINTS),
+    "stability": ("stability_score", STABILITY_POINTS),
+    "operation": ("operational_score", OPERATIONAL_POINTS),
 }
 """The dimensions of the Agent Health Model: their column and how many points they are worth (source 1)."""
 
@@ -148,21 +161,45 @@ SCORE_COLUMNS = (
 """Columns of `agent_health` that explain a score."""
 
 
-def agents_sql() -> str:
+NO_EVIDENCE = """
+SELECT CAST(NULL AS VARCHAR) AS agent_id, CAST(NULL AS VARCHAR) AS kind, CAST(NULL AS BIGINT) AS rank,
+    CAST(NULL AS VARCHAR) AS event_id, CAST(NULL AS TIMESTAMP WITH TIME ZONE) AS hour
+WHERE false
+"""
+
+
+def agents_sql(*, has_evidence: bool = True) -> str:
     """One row per agent of the hour $hour, ascending by the bytes of its id: its texts, and the numbers behind them.
 
     A personal agent's `document` and `item` are coarse, and the full ones stand beside them; of the others these are
-    null. Parameters: $hour, $personal_by_default, $exceptions (ids of which the opposite of the default is true).
+    null. `evidence` holds, of agents that lost points, ids of events by kind as JSON. Parameters: $hour,
+    $personal_by_default, $exceptions (ids of which the opposite of the default is true).
+
+    Args:
+        has_evidence: whether the warehouse has `score_evidence`; one of an older program does not.
     """
     scores = ", ".join(f"score.{column}" for column in SCORE_COLUMNS)
+    of_both = ("formula_version", "hours_covered")
+    states = ", ".join(f"state.{column}" for column in columns_of("agent_health_state") if column not in of_both)
+    source = "score_evidence" if has_evidence else f"({NO_EVIDENCE}) AS nothing"
+    ids = f"string_agg({text('event_id')}, ',' ORDER BY rank)"
     return f"""
-        WITH agents AS (
-            SELECT state.* EXCLUDE (formula_version, hours_covered), score.state, {scores},
+        WITH by_kind AS (
+            SELECT agent_id, kind, {ids} AS ids FROM {source} WHERE hour = $hour GROUP BY agent_id, kind
+        ),
+        evidence AS (
+            SELECT agent_id,
+                '{{' || string_agg('"' || kind || '":[' || ids || ']', ',' ORDER BY kind) || '}}' AS evidence
+            FROM by_kind GROUP BY agent_id
+        ),
+        agents AS (
+            SELECT {states}, score.state, {scores}, evidence.evidence,
                 (state.agent_id IN (SELECT unnest($exceptions))) <> $personal_by_default AS is_personal
-            FROM (FROM agent_health_state WHERE hour = $hour) AS state
-            LEFT JOIN (FROM agent_health WHERE hour = $hour) AS score ON score.agent_id = state.agent_id
+            FROM (SELECT * FROM agent_health_state WHERE hour = $hour) AS state
+            LEFT JOIN (SELECT * FROM agent_health WHERE hour = $hour) AS score ON score.agent_id = state.agent_id
+            LEFT JOIN evidence ON evidence.agent_id = state.agent_id
         )
-        SELECT agent_id, is_personal, status, state, window_start, window_end, {", ".join(SCORE_COLUMNS)},
+        SELECT agent_id, is_personal, status, state, window_start, window_end, {", ".join(SCORE_COLUMNS)}, evidence,
             CASE WHEN is_personal THEN {json_sql(COARSE_DOCUMENT)} ELSE {json_sql(DOCUMENT)} END AS document,
             CASE WHEN is_personal THEN {json_sql(DOCUMENT)} END AS full_document,
             CASE WHEN is_personal THEN {json_sql(COARSE_ITEM)} ELSE {json_sql(ITEM)} END AS item,

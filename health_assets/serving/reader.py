@@ -1,7 +1,7 @@
-"""The process that reads the warehouse for the server: `python -m health_assets.serving.reader SETTINGS`.
+"""The process that reads the warehouse for the server: `python -m health_assets.serving.reader`.
 
-One request a line on standard input, one reply a line on standard output, both JSON. It ends when its input ends, so
-it never outlives the server. Requests:
+The first line on standard input are the settings. Then there is one request a line, and one reply a line on standard
+output, all JSON. It ends when its input ends, so it never outlives the server. Requests:
 
 - `{"snapshot": FOLDER, "known": VERSION}`: write the newest hour into FOLDER, unless it is VERSION.
 - `{"session": ID}`: the scores of a session.
@@ -63,7 +63,7 @@ FAULTS: tuple[tuple[type[Exception], str], ...] = (
 
 def main() -> None:
     """Answer requests until the input ends."""
-    settings = Settings.model_validate_json(sys.argv[1])
+    settings = Settings.model_validate_json(sys.stdin.readline())
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not look like a reply
     os.nice(NICENESS)
@@ -97,7 +97,7 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
     """
     targets = _targets(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
-        session.query("SET threads = 1")
+        session.use_one_thread()
         hours = _newest_hours(session)
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
@@ -106,7 +106,8 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
         if version == known:
             return None
         hour = hours["agent_health_state"][0]
-        batches = session.stream(agents_sql(), {"hour": hour, **personal}, ROWS_PER_BATCH)
+        sql = agents_sql(has_evidence="score_evidence" in hours)
+        batches = session.stream(sql, {"hour": hour, **personal}, ROWS_PER_BATCH)
         slices = _write(batches, folder)
         model_hour = hours.get("model_health", (hour,))[0]
         return {
@@ -141,16 +142,16 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
     """
     targets = _targets(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
-        session.query("SET threads = 1")
-        newest = _newest_hours(session).get("session_scores")
-        if newest is None:
+        session.use_one_thread()
+        latest = _newest_hours(session).get("session_scores")
+        if latest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialised yet")
         look_back = timedelta(hours=settings.lookback_hours)
         mine = "session_id = $id AND hour > $after AND hour <= $until"
-        span = {"id": session_id, "after": newest[0] - look_back, "until": newest[0]}
+        span = {"id": session_id, "after": latest[0] - look_back, "until": latest[0]}
         flagged = {
-            "flagged_traces": f"list_slice(session_scores.flagged_traces, 1, {MOST_TRACES})",
-            "flagged_not_listed": f"greatest(len(session_scores.flagged_traces) - {MOST_TRACES}, 0)",
+            "flagged_traces": f"session_scores.flagged_traces[1:{MOST_TRACES}]",
+            "flagged_not_listed": f"greatest(CAST(cardinality(flagged_traces) AS BIGINT) - {MOST_TRACES}, 0)",
         }
         scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span, flagged)
         if not scores:
@@ -160,9 +161,10 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
         # a session has a score in every hour in which one of its traces has risks, so only these hours are read
         [(first,)] = session.query(f"SELECT min(hour) FROM session_scores WHERE {mine}", span)
         span["first"] = first
-        newest_of_each = "hour >= $first QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) = 1"
-        order = f"ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
-        traces = _rows(session, "trace_risks", f"{mine} AND {newest_of_each} {order}", span)
+        place = "row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) AS place"
+        versions = f"(SELECT *, {place} FROM trace_risks WHERE {mine} AND hour >= $first) AS trace_risks"
+        newest = f"place = 1 ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
+        traces = _rows(session, "trace_risks", newest, span, source=versions)
         # of all traces, listed or not
         of_traces = session.query(f"SELECT DISTINCT agent_id FROM trace_risks WHERE {mine} AND hour >= $first", span)
     agents = {scores[0]["agent_id"], *(agent_id for (agent_id,) in of_traces)}
@@ -273,20 +275,30 @@ def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, An
 def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
     """The newest materialised hour of every asset that is served, and when it was last materialised or corrected."""
     rows = session.query(
-        "SELECT asset, max(hour), max_by(greatest(materialized_at, changed_at), hour) FROM materialized_hours "
-        "WHERE asset IN ('agent_health_state', 'agent_health', 'model_health', 'session_scores') "
-        "GROUP BY asset ORDER BY asset"
+        """
+        SELECT asset, hour, greatest(materialized_at, changed_at)
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
+            WHERE asset IN ('agent_health_state', 'agent_health', 'score_evidence', 'model_health', 'session_scores')
+        ) AS placed
+        WHERE place = 1 ORDER BY asset
+        """
     )
     return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
 
 def _rows(
-    session: Session, table: str, condition: str, parameters: dict[str, Any], instead: Mapping[str, str] = {}
+    session: Session,
+    table: str,
+    condition: str,
+    parameters: dict[str, Any],
+    instead: Mapping[str, str] = {},
+    source: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows as JSON can write them: the table's columns, and what SQL says instead of or beside them."""
+    """Rows, of the table or of SQL that has its name, as JSON can write them: the table's columns, and others."""
     columns = {**{name: f"{table}.{name}" for name in columns_of(table)}, **instead}
     selected = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
-    found = session.query(f"SELECT {selected} FROM {table} WHERE {condition}", parameters)
+    found = session.query(f"SELECT {selected} FROM {source or table} WHERE {condition}", parameters)
     return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in found]
 
 

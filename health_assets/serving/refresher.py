@@ -1,7 +1,8 @@
 """The thread that keeps the snapshot new, and the account of how old it is.
 
 It looks at the files of warehouse and targets at most every `HEALTH_SERVE_REFRESH_S` seconds, and only when one has
-changed does it start a reader. Whatever goes wrong, the last good snapshot stays.
+changed does it start a reader; where the warehouse is a database, it starts one each time. Whatever goes wrong, the
+last good snapshot stays.
 """
 
 import sys
@@ -18,7 +19,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
 from health_assets.serving.snapshot import Batch, Snapshot
 from health_assets.settings import Settings
-from health_assets.warehouse.location import path_of
+from health_assets.warehouse.location import is_postgres, path_of
 
 READ_TIMEOUT_S = 600.0
 FIRST_RETRY_S = 5.0
@@ -40,10 +41,12 @@ class Refresher:
     """
 
     def __init__(self, settings: Settings, on_fault: Callable[[str], None] | None = None) -> None:
-        warehouse = path_of(settings.warehouse)
         self._settings = settings
-        self._files = [warehouse, Path(f"{warehouse}.wal"), *([settings.targets] if settings.targets else [])]
-        self._warehouse = warehouse
+        # a database is asked each time whether it has anything new: it has no file that would tell
+        self._warehouse = None if is_postgres(settings.warehouse) else path_of(settings.warehouse)
+        self._files = [settings.targets] if settings.targets else []
+        if self._warehouse is not None:
+            self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
         self._on_fault = on_fault or _tell_operator
         self._seen: Fingerprint | None = None
         self._reader: Reader | None = None
@@ -86,7 +89,7 @@ class Refresher:
     def refresh(self) -> None:
         """Look once, and replace the snapshot where there is a newer one."""
         fingerprint = self._fingerprint()
-        if fingerprint == self._seen:
+        if self._warehouse is not None and fingerprint == self._seen:
             self.checked_at = datetime.now(UTC)
             return
         try:
@@ -113,7 +116,7 @@ class Refresher:
             self._stopping.wait(wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S))
 
     def _read(self) -> Snapshot | None:
-        if not self._warehouse.exists():
+        if self._warehouse is not None and not self._warehouse.exists():
             raise ReaderError("missing", f"there is no warehouse at {self._warehouse} yet; it is waited for")
         with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, Reader(self._settings) as reader:
             self._reader = reader

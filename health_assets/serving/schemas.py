@@ -117,6 +117,21 @@ class Dimension(TypedDict):
 
 
 @exactly
+class PointsLost(TypedDict):
+    """What one component cost, why, and the events that weigh most in it."""
+
+    component: Literal["success", "failures", "performance", "stability", "sla", "triggers"]
+    dimension: Literal["reliability", "performance", "stability", "operation"]
+    points: Annotated[float, Field(description="The most that it can cost.")]
+    lost: Annotated[float, Field(ge=0, description="Points lost; all of them add up to 100 less the score.")]
+    sentence: str
+    inputs: Annotated[dict[str, float | None], Field(description="What was seen.")]
+    targets: Annotated[dict[str, float | None], Field(description="What was expected.")]
+    evidence_kind: Literal["failure", "slow_run", "long_run", "sla_breach", "trigger_failure"]
+    evidence: Annotated[list[str], Field(description="Ids of executions or triggers, the heaviest first.")]
+
+
+@exactly
 class AgentScore(TypedDict):
     """An agent's score with everything behind it; of a personal agent no more than its item in a list."""
 
@@ -132,6 +147,7 @@ class AgentScore(TypedDict):
     factors: NotRequired[dict[str, float | None]]
     inputs: NotRequired[dict[str, float | None]]
     targets: NotRequired[dict[str, float | None]]
+    explanation: NotRequired[Annotated[list[PointsLost], Field(description="The greatest loss first.")]]
     formula_version: NotRequired[str | None]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from health_assets.explanation import explain
 from health_assets.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, slice_name
 
@@ -140,7 +141,7 @@ class Snapshot:
         return place.batch.rows.column("is_personal")[place.row].as_py()
 
     def explain(self, place: Place, *, is_full_view: bool) -> dict[str, Any]:
-        """An agent's score: its dimensions and the points that each cost, and the inputs and targets behind them."""
+        """An agent's score: dimensions, the points that each component cost, inputs and targets, and the evidence."""
         if self.is_personal(place) and not is_full_view:
             return {"hour": self.hour.isoformat(), **json.loads(place.batch.items[place.row])}
         row = {name: _known(place.batch.rows.column(name)[place.row].as_py()) for name in place.batch.rows.schema.names}
@@ -160,6 +161,7 @@ class Snapshot:
             "factors": {name: row[name] for name in FACTORS},
             "inputs": {name: row[name] for name in INPUTS},
             "targets": {name: row[name] for name in TARGETS_USED},
+            "explanation": _explanation(row),
             "formula_version": row["formula_version"],
         }
 
@@ -181,6 +183,13 @@ def _full(place: Place, column: str) -> bytes | None:
 def _known(value: Any) -> Any:
     """As JSON can write it: a number that it cannot is unknown."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _explanation(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What cost the agent its points; nothing where it has no score."""
+    if row["health_score"] is None:
+        return []
+    return [loss.as_dict() for loss in explain(row, json.loads(row["evidence"] or "{}"))]
 
 
 def _cost(score: float | None, points: int) -> float | None:

@@ -106,8 +106,6 @@ def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:
     since = datetime.now(UTC) - timedelta(days=REMEMBERED_DAYS)
     try:
         with warehouse.read() as session:
-            if not session.query("SELECT 1 FROM duckdb_tables() WHERE table_name = 'agent_probes'"):
-                return {}  # a warehouse from before there were surveys
             rows = session.query(
                 "SELECT url, max(probed_at) FROM agent_probes WHERE hour >= ? GROUP BY url", [floor_hour(since)]
             )
@@ -182,15 +180,7 @@ def keep_probes(session: Session, probes: Sequence[Probe]) -> list[datetime]:
     span = HourRange(hours[0], hours[-1] + HOUR)
     before = session.digests("agent_probes", span)
     session.insert_arrow("agent_probes", _rows(probes))
-    session.query(
-        """
-        DELETE FROM agent_probes WHERE rowid IN (
-            SELECT rowid FROM agent_probes WHERE hour >= ? AND hour < ?
-            QUALIFY row_number() OVER (PARTITION BY hour, url ORDER BY probed_at DESC, rowid DESC) > 1
-        )
-        """,
-        [span.start, span.end],
-    )
+    session.delete_duplicates("agent_probes", span, ["hour", "url"], ["probed_at"], returning=["hour"])
     after = session.digests("agent_probes", span)
     for hour in hours:
         changed = {hour} if before.get(hour) != after.get(hour) else set()

@@ -13,13 +13,13 @@ told by their `span_id`, and have the place of their span: a file's own part and
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
-from health_assets.logs.files import RawFile
+from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.stores import RawRoot, root_name
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 
@@ -125,7 +125,7 @@ class Ledger:
         )
         return [hour for source_file, hour in rows if source_file in source_files]
 
-    def require_root(self, root: Path, files: Sequence[RawFile]) -> None:
+    def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
 
         A root that has merely moved still holds all known files, and is taken.
@@ -133,7 +133,7 @@ class Ledger:
         Raises:
             HealthAssetsError: the warehouse was filled from another root.
         """
-        here = str(root.resolve())
+        here = root_name(root)
         known = [name for (name,) in self._session.query("SELECT root FROM raw_roots")]
         if here in known:
             return
@@ -170,6 +170,22 @@ class Ledger:
         }
         if files:
             self._session.insert_arrow("raw_files", pa.table(columns))
+
+    def write_notes(self, files: Sequence[RawFile], notes: Notes) -> None:
+        """Replace what was noted of files by what was noted when they were read just now; positions name them."""
+        names = [file.source_file for file in files]
+        self._session.query("DELETE FROM raw_file_notes WHERE source_file IN (SELECT unnest(?))", [names])
+        rows = [(names[place], note, count) for place, own in notes.items() for note, count in own.items()]
+        if rows:
+            columns = zip(("source_file", "note", "records"), zip(*rows, strict=True), strict=True)
+            self._session.insert_arrow("raw_file_notes", pa.table({name: list(values) for name, values in columns}))
+
+    def notes(self) -> dict[str, int]:
+        """What was noted of all files together, most frequent first."""
+        rows = self._session.query(
+            "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes GROUP BY note ORDER BY 2 DESC, 1"
+        )
+        return dict(rows)
 
     def _write_entries(self, entries: Sequence[Entry]) -> None:
         columns = {

@@ -1,8 +1,18 @@
-"""Where a warehouse is, as its URL says; apart from the store, so that asking costs no import of an engine."""
+"""Where a warehouse is, as its URL says; apart from the stores, so that asking costs no import of an engine."""
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from health_assets.errors import HealthAssetsError
+
+_POSTGRES = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+
+
+def is_postgres(url: str) -> bool:
+    """Whether a URL names a PostgreSQL database; `postgresql+psycopg://` as SQLAlchemy writes it is the same."""
+    return bool(_POSTGRES.match(url))
 
 
 def path_of(url: str) -> Path:
@@ -14,9 +24,59 @@ def path_of(url: str) -> Path:
     scheme, separator, rest = url.partition("://")
     if separator and scheme != "duckdb":
         raise HealthAssetsError(
-            f"a warehouse of {scheme}:// is not supported yet; name a DuckDB file or duckdb:///path"
+            f"a warehouse of {scheme}:// is not supported; name a DuckDB file, duckdb:///path or postgresql://host/db"
         )
     path = Path(rest.removeprefix("/") if separator else url)
     if path.name == ":memory:":
         raise HealthAssetsError("a warehouse in memory would be forgotten between two steps; name a file")
     return path
+
+
+@dataclass(frozen=True)
+class Database:
+    """A PostgreSQL database, as a URL names it.
+
+    Args:
+        uri: the URL as libpq reads it, password and all; not to be shown.
+        name: the database and its host, to be shown.
+        password: the password of the URL, where it has one.
+    """
+
+    uri: str
+    name: str
+    password: str | None
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        """The URL as SQLAlchemy reads it; not to be shown."""
+        return self.uri.replace("postgresql://", "postgresql+psycopg://", 1)
+
+    def without_password(self, text: str) -> str:
+        """A message of the driver, which may repeat the URL, on one line and without the password."""
+        for secret in {self.password, unquote(self.password or "")} - {None, ""}:
+            text = text.replace(str(secret), "…")
+        return " ".join(text.split())
+
+
+def database_of(url: str) -> Database:
+    """The PostgreSQL database that a URL names.
+
+    Raises:
+        HealthAssetsError: the URL cannot be read.
+    """
+    uri = _POSTGRES.sub("postgresql://", url, count=1)
+    try:
+        parts = urlsplit(uri)
+        port, given = parts.port, parse_qs(parts.query)
+    except ValueError:
+        parts = None
+    # an @ in a password that is not escaped would make the rest of it a part of the host's name
+    if parts is None or parts.netloc.count("@") > 1 or "#" in uri:
+        raise HealthAssetsError(
+            "the PostgreSQL URL of the warehouse cannot be read; it is postgresql://user:password@host:5432/database, "
+            "with special characters of user and password as %xx"
+        )
+    host = parts.hostname or given.get("host", ["localhost"])[0]
+    database = parts.path.removeprefix("/") or given.get("dbname", [parts.username or "of this user"])[0]
+    name = f"{unquote(database)} on {unquote(host)}" + (f":{port}" if port else "")
+    return Database(uri, name, parts.password or given.get("password", [None])[0])

@@ -1,47 +1,77 @@
-"""The warehouse as a place: open it, read tables as ibis expressions, replace whole hours in one transaction.
+"""The warehouse: open it, read tables as ibis expressions, replace whole hours in one transaction.
 
-What belongs here: connections, locks, transactions, versions, moving rows. What does not: which rows (`ingestion`,
-`scoring`) and what tables mean (`tables`).
+What belongs here: what is the same wherever the warehouse is, which is all that plain SQL can say. What does not: which
+rows (`ingestion`, `scoring`), what tables mean (`tables`), and what each engine does in a way of its own: connections,
+locks, versions, rows in bulk, fingerprints (`duckdb_store`, `postgres_store`).
 
-A DuckDB file has one writer, and that writer locks out every other process. So a session opens the file, does its work
-in one transaction and closes it; who finds it locked waits and tries again.
+SQL is written once, with `?` or `$name` for parameters, and must be valid on DuckDB and PostgreSQL alike.
 """
 
-import errno
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Protocol, Self
 
-import duckdb
 import ibis
 import pyarrow as pa
-import tenacity
 from ibis import ir
 
-from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HourRange
 from health_assets.settings import Settings
 from health_assets.warehouse.engine import Engine
-from health_assets.warehouse.expressions import duckdb_sql
-from health_assets.warehouse.location import path_of
-from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, schema_of
-
-_LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
-_FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
+from health_assets.warehouse.location import is_postgres
+from health_assets.warehouse.tables import columns_of, describe, schema_of
 
 
-class Session:
-    """One transaction on the warehouse.
+class Session(ABC):
+    """One transaction on the warehouse; each engine has a class of its own for what it does its own way."""
 
-    Args:
-        connection: an open DuckDB connection, inside a transaction.
-    """
+    row_id: ClassVar[str]
+    """What the engine calls the place of a row in its table."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    # -- what every engine does in a way of its own --
+
+    @abstractmethod
+    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
+        """Run SQL and fetch all rows; for bookkeeping, not for bulk data."""
+
+    @abstractmethod
+    def arrow(self, rows: ir.Table) -> pa.Table:
+        """Evaluate an expression."""
+
+    @abstractmethod
+    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
+        """Run SQL and read its rows batch by batch; for bulk data that SQL says better than an expression."""
+
+    @abstractmethod
+    def sql(self, rows: ir.Table) -> str:
+        """The SQL of an expression; small tables in memory that it uses become known to the session."""
+
+    @abstractmethod
+    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
+        """Evaluate an expression once, to be used several times in this session; with its number of rows."""
+
+    @abstractmethod
+    def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Append Arrow rows that have the table's columns by name."""
+
+    @abstractmethod
+    def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
+        """A fingerprint of the rows of each hour, the same in any order; to be compared within one warehouse."""
+
+    @abstractmethod
+    def column_types(self, name: str) -> dict[str, str]:
+        """The columns of a table as the warehouse has them, with their types as `tables.describe` writes them."""
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """The time, by the one clock that all who write to this warehouse go by."""
+
+    @abstractmethod
+    def use_one_thread(self) -> None:
+        """Leave the other cores to other programs for the rest of the session."""
 
     def table(self, name: str) -> ir.Table:
         """A table as an ibis expression."""
@@ -52,24 +82,9 @@ class Session:
         rows = self.table(name)
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
-    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
-        """Run SQL and fetch all rows; for bookkeeping, not for bulk data."""
-        return self._connection.execute(sql, parameters).fetchall()
-
-    def arrow(self, rows: ir.Table) -> pa.Table:
-        """Evaluate an expression."""
-        return self._connection.sql(self._sql(rows)).to_arrow_table()
-
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
-        """Run SQL and read its rows batch by batch; for bulk data that SQL says better than an expression."""
-        return self._connection.sql(sql, params=parameters).to_arrow_reader(rows_per_batch)
-
-    def _sql(self, rows: ir.Table) -> str:
-        return duckdb_sql(self._connection, rows)
-
     def count(self, rows: ir.Table) -> int:
         """How many rows an expression has."""
-        [(count,)] = self.query(f"SELECT count(*) FROM ({self._sql(rows)})")
+        [(count,)] = self.query(f"SELECT count(*) FROM ({self.sql(rows)}) AS counted")
         return count
 
     def count_hours(self, name: str, hours: HourRange) -> int:
@@ -78,35 +93,19 @@ class Session:
         [(count,)] = self.query(sql, [hours.start, hours.end])
         return count
 
-    def column_types(self, name: str) -> dict[str, str]:
-        """The columns of a table as the warehouse has them, with their types as DuckDB writes them."""
-        return {column: sql_type for _, column, sql_type, *_ in self.query(f"FROM pragma_table_info('{name}')")}
-
-    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
-        """Evaluate an expression once, to be used several times in this session; with its number of rows."""
-        name = ibis.util.gen_name("kept")
-        self._connection.execute(f"CREATE TEMP TABLE {name} AS {self._sql(rows)}")
-        kept = ibis.table(rows.schema(), name=name)
-        return kept, self.count(kept)
-
-    def insert(self, name: str, rows: ir.Table) -> int:
-        """Append the rows of an expression that has the table's columns; returns how many."""
+    def insert(self, name: str, rows: ir.Table) -> None:
+        """Append the rows of an expression that has the table's columns."""
         columns = columns_of(name)
-        sql = f"INSERT INTO {name} ({', '.join(columns)}) {self._sql(rows.select(*columns))}"
-        [(inserted,)] = self.query(sql)
-        return inserted
+        self._insert_from(name, f"({self.sql(rows.select(*columns))})")
 
-    def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> int:
-        """Append Arrow rows that have the table's columns by name; returns how many."""
-        self._connection.register("incoming", rows)
-        columns = ", ".join(columns_of(name))
-        [(inserted,)] = self.query(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM incoming")
-        self._connection.unregister("incoming")
-        return inserted
+    def _insert_from(self, name: str, source: str) -> None:
+        """Append rows of SQL in the table's types, where an engine would not by itself make whole numbers of sums."""
+        values = ", ".join(f"CAST({column} AS {sql_type})" for column, sql_type, *_ in describe(name))
+        self.query(f"INSERT INTO {name} ({', '.join(columns_of(name))}) SELECT {values} FROM {source} AS incoming")
 
     def delete_hours(self, name: str, hours: HourRange) -> None:
         """Delete the rows of `[hours.start, hours.end)`."""
-        self._connection.execute(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
+        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
     def replace_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
         """Replace whole hours of an asset's table and note that they are materialised."""
@@ -117,12 +116,17 @@ class Session:
         self.note_materialized(name, hours, {hour for hour in hours if before.get(hour) != after.get(hour)})
 
     def delete_duplicates(
-        self, name: str, hours: HourRange, keys: Sequence[str], order: Sequence[str], source: str = "source_file"
-    ) -> list[tuple[datetime, str]]:
-        """Of rows of these hours with equal `keys` keep the one that is greatest by `order`.
+        self,
+        name: str,
+        hours: HourRange,
+        keys: Sequence[str],
+        order: Sequence[str],
+        returning: Sequence[str] = ("hour", "source_file"),
+    ) -> list[tuple]:
+        """Of rows of these hours with equal `keys` keep the one that is greatest by `order`; of equal ones any.
 
         Returns:
-            (hour, `source`, an expression over the row) of every row that was deleted.
+            The columns `returning` of every row that was deleted.
         """
         span = {"start": hours.start, "end": hours.end}
         inside = f"FROM {name} WHERE hour >= $start AND hour < $end"
@@ -130,10 +134,17 @@ class Session:
         # looking for one costs a tenth of ranking all, and mostly there is none
         if not self.query(f"SELECT 1 {inside} GROUP BY {key} HAVING count(*) > 1 LIMIT 1", span):
             return []
-        greatest_first = ", ".join(f"{column} DESC" for column in order)
-        ranked = f"SELECT rowid, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS rank {inside}"
-        losers = f"SELECT rowid FROM ({ranked}) WHERE rank > 1"
-        return self.query(f"DELETE FROM {name} WHERE rowid IN ({losers}) RETURNING hour, {source}", span)
+        greatest_first = ", ".join(f"{column} DESC" for column in (*order, self.row_id))
+        ranked = (
+            f"SELECT {self.row_id}, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place {inside}"
+        )
+        losers = f"SELECT {self.row_id} FROM ({ranked}) AS ranked WHERE place > 1"
+        deleted = f"DELETE FROM {name} WHERE {self.is_among(losers)} RETURNING {', '.join(returning)}"
+        return self.query(deleted, span)
+
+    def is_among(self, rows: str) -> str:
+        """A condition: the row's place is among those that SQL selects."""
+        return f"{self.row_id} IN ({rows})"
 
     def correct_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> None:
         """Set columns of single rows of an asset's table, and note that their hours have changed.
@@ -148,31 +159,24 @@ class Session:
             return
         values = ", ".join(f"{column} = kept.{column}" for column in kept.columns if column not in keys)
         same = " AND ".join(f"{name}.{key} = kept.{key}" for key in keys)
-        self.query(f"UPDATE {name} SET {values} FROM ({self._sql(kept)}) AS kept WHERE {same}")
+        self.query(f"UPDATE {name} SET {values} FROM ({self.sql(kept)}) AS kept WHERE {same}")
         self.query(
             "UPDATE materialized_hours SET changed_at = ? "
-            f"WHERE asset = ? AND hour IN (SELECT hour FROM ({self._sql(kept)}))",
-            [datetime.now(UTC), name],
+            f"WHERE asset = ? AND hour IN (SELECT hour FROM ({self.sql(kept)}) AS kept)",
+            [self.now(), name],
         )
 
     def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
         """Replace whole hours with rows computed from those same hours."""
         columns = columns_of(name)
-        self._connection.execute(f"CREATE TEMP TABLE rewritten AS {self._sql(rows.select(*columns))}")
+        self.query(f"CREATE TEMP TABLE rewritten AS {self.sql(rows.select(*columns))}")
         self.delete_hours(name, hours)
-        self._connection.execute(f"INSERT INTO {name} ({', '.join(columns)}) FROM rewritten")
-        self._connection.execute("DROP TABLE rewritten")
-
-    def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
-        """A fingerprint of the rows of each hour, the same in any order."""
-        span = [hours.start, hours.end]
-        columns = ", ".join(columns_of(name))
-        sql = f"SELECT hour, sum(hash({columns})) FROM {name} WHERE hour >= ? AND hour < ? GROUP BY hour"
-        return dict(self.query(sql, span))
+        self._insert_from(name, "rewritten")
+        self.query("DROP TABLE rewritten")
 
     def note_materialized(self, asset: str, hours: HourRange, changed: Iterable[datetime]) -> None:
         """Write down that these hours of the asset are materialised, and which of them have other rows than before."""
-        now = datetime.now(UTC)
+        now = self.now()
         span = [hours.start, hours.end]
         counted = self.query(f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour", span)
         condition = "asset = ? AND hour >= ? AND hour < ?"
@@ -219,7 +223,7 @@ class Session:
                 SELECT spine.hour, max(sources.changed_at) AS changed_at
                 FROM materialized_hours AS sources
                 JOIN (SELECT DISTINCT hour FROM materialized_hours WHERE hour >= $start AND hour < $end) AS spine
-                    ON sources.hour <= spine.hour AND sources.hour > spine.hour - INTERVAL {int(reach_hours)} HOUR
+                    ON sources.hour <= spine.hour AND sources.hour > spine.hour - INTERVAL '{int(reach_hours)} hours'
                 WHERE sources.asset IN (SELECT unnest($sources))
                 GROUP BY spine.hour
             )
@@ -237,18 +241,28 @@ class Session:
         return self.query("SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")[0][0]
 
 
-def _start(path: Path, mode: Literal["read", "write"], config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(str(path), read_only=mode == "read", config=config)
+class Place(Protocol):
+    """Where a warehouse is, and how it is opened there."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything has been written yet."""
+
+    def write(self) -> AbstractContextManager[Session]:
+        """See `Warehouse.write`."""
+
+    def read(self) -> AbstractContextManager[Session]:
+        """See `Warehouse.read`."""
 
 
 class Warehouse:
-    """A DuckDB file.
+    """A DuckDB file, or a schema of a PostgreSQL database.
 
     Args:
-        url: path of the file, or `duckdb:///path`.
-        lock_timeout_s: how long to wait while another process holds the file.
+        url: path of the file, `duckdb:///path`, or `postgresql://user@host/database`.
+        lock_timeout_s: how long to wait while another process holds the warehouse.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
-        engine: the DuckDB that its sessions share; without one, each starts its own.
+        engine: what its sessions share; without one, each starts its own.
 
     Raises:
         HealthAssetsError: the URL names an engine that is not supported.
@@ -257,10 +271,15 @@ class Warehouse:
     def __init__(
         self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB", engine: Engine | None = None
     ) -> None:
-        self.path = path_of(url)
-        self._lock_timeout_s = lock_timeout_s
-        self._memory_limit = memory_limit
-        self._engine = engine
+        self._place: Place
+        if is_postgres(url):
+            from health_assets.warehouse.postgres_store import PostgresSchema
+
+            self._place = PostgresSchema(url, lock_timeout_s)
+        else:
+            from health_assets.warehouse.duckdb_store import DuckDBFile
+
+            self._place = DuckDBFile(url, lock_timeout_s, memory_limit, engine)
 
     @classmethod
     def of(cls, settings: Settings, *, lock_timeout_s: float | None = None, engine: Engine | None = None) -> Self:
@@ -269,129 +288,27 @@ class Warehouse:
         return cls(settings.warehouse, lock_timeout_s=timeout_s, memory_limit=settings.memory_limit, engine=engine)
 
     @property
+    def path(self) -> Path | None:
+        """The file, where it is one."""
+        return getattr(self._place, "path", None)
+
+    @property
     def exists(self) -> bool:
         """Whether anything has been written yet."""
-        return self.path.exists()
+        return self._place.exists
 
-    @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self) -> AbstractContextManager[Session]:
         """A transaction that commits when the block ends and leaves no trace when it raises.
 
         Raises:
-            HealthAssetsError: the file stays locked, is no warehouse or a newer one, or the disk is full.
+            HealthAssetsError: the warehouse stays locked, cannot be reached, is none or newer, or the disk is full.
         """
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HealthAssetsError(f"cannot make the folder of the warehouse {self.path}: {error.strerror}") from error
-        with self._session("write") as session:
-            yield session
+        return self._place.write()
 
-    @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self) -> AbstractContextManager[Session]:
         """A view of the last committed state, next to other readers.
 
         Raises:
             HealthAssetsError: as `write`, or there is no warehouse yet.
         """
-        if not self.exists:
-            raise NoWarehouseError(f"there is no warehouse at {self.path} yet; materialise some hours first")
-        with self._session("read") as session:
-            yield session
-
-    @contextmanager
-    def _session(self, mode: Literal["read", "write"]) -> Iterator[Session]:
-        with self._translated_errors():
-            connection = self._connect(mode)
-            try:
-                connection.execute(
-                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
-                )
-                connection.execute("BEGIN")
-                self._check_version(connection, mode)
-                yield Session(connection)
-                connection.execute("COMMIT")
-            finally:
-                connection.close()
-                if self._engine:
-                    self._engine.detach()
-
-    def _connect(self, mode: Literal["read", "write"]) -> duckdb.DuckDBPyConnection:
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, duckdb.IOException) and bool(_LOCKED.search(str(error)))
-            ),
-            wait=tenacity.wait_random_exponential(multiplier=0.02, max=0.5),
-            stop=tenacity.stop_after_delay(self._lock_timeout_s),
-            reraise=True,
-        )
-        return retrying(self._engine.attach if self._engine else _start, self.path, mode, self._config)
-
-    @property
-    def _config(self) -> dict[str, Any]:
-        return {
-            "memory_limit": self._memory_limit,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-
-    def _check_version(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
-        """Refuse what is not ours or newer than we are; make the tables that are not there yet."""
-        tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-        if "warehouse_version" in tables:
-            [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
-            if version > SCHEMA_VERSION:
-                raise HealthAssetsError(
-                    f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} "
-                    "that this program knows; upgrade health-assets"
-                )
-        elif tables:
-            raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
-        elif mode == "read":  # a first write that was cut off leaves an empty file
-            raise NoWarehouseError(f"there is nothing in the warehouse {self.path} yet; materialise some hours first")
-        if mode == "write":
-            for name in ALL_TABLES.keys() - tables:
-                connection.execute(create_statement(name))
-            if "warehouse_version" not in tables:
-                connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
-
-    @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (duckdb.Error, OSError) as error:
-            if locked := _LOCKED.search(" ".join(str(error).split())):
-                raise WarehouseBusyError(self._held_by(locked)) from error
-            sentence = self._sentence(error)
-            if sentence is None:
-                raise
-            raise HealthAssetsError(sentence) from error
-        except RuntimeError as error:
-            if str(error) != "Query interrupted":
-                raise
-            raise KeyboardInterrupt from None  # by Ctrl-C; DuckDB drops what the signal's handler had raised
-
-    def _held_by(self, locked: re.Match[str]) -> str:
-        program = Path(locked["program"]).name or "another program"
-        return (
-            f"the warehouse {self.path} is held by {program} (process {locked['pid']}) "
-            f"and did not come free within {self._lock_timeout_s:g} s; wait for it or stop it"
-        )
-
-    def _sentence(self, error: Exception) -> str | None:
-        text = " ".join(str(error).split())
-        if _FULL.search(text) or (
-            isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        ):
-            return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
-        if isinstance(error, duckdb.ParserException) and "memory" in text.lower():
-            return f"HEALTH_MEMORY_LIMIT: {self._memory_limit!r} is not an amount of memory; write it like 2GB"
-        if "corrupt" in text.lower() or "checksum" in text.lower():
-            return f"the warehouse {self.path} is damaged; move it away and build it again from the raw logs: {text}"
-        if isinstance(error, duckdb.OutOfMemoryException):
-            return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
-        if isinstance(error, duckdb.IOException) and self.exists and not self.path.is_dir():
-            return f"cannot open the warehouse {self.path}: {text}"
-        if isinstance(error, duckdb.IOException):
-            return f"cannot make the warehouse {self.path}: {text}"
-        return None
+        return self._place.read()

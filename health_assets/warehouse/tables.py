@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlmodel import Field, SQLModel
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def _at(description: str, *, key: bool = False, nullable: bool = False) -> Any:
@@ -305,6 +305,40 @@ class SystemHealth(Windowed, table=True):
     formula_version: str = _text("Version of the formula set that made the score.")
 
 
+# -- what a score lost its points to -----------------------------------------------------------------------------------
+
+
+class EvidenceComponent(Hourly, table=True):
+    """The few events of each agent, hour and kind that weigh most against a score; windows take the first of these."""
+
+    __tablename__ = "evidence_components"
+
+    agent_id: str = _text("Agent that ran, or was to be triggered.", key=True)
+    kind: str = _text("`failure`, `slow_run`, `long_run`, `sla_breach` or `trigger_failure`.", key=True)
+    rank: int = _count(
+        "Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True
+    )
+    event_id: str = _text("Id of the execution, or of the trigger.")
+    happened_at: datetime = _at("When the execution ended or the trigger failed.")
+    runtime_s: float | None = _number("Runtime of the execution in seconds; null for a trigger.")
+
+
+class ScoreEvidence(Windowed, table=True):
+    """The few events of the window that weigh most, of agents that lost points to events of that kind."""
+
+    __tablename__ = "score_evidence"
+
+    agent_id: str = _text("Agent that lost points.", key=True)
+    kind: str = _text("`failure`, `slow_run`, `long_run`, `sla_breach` or `trigger_failure`.", key=True)
+    rank: int = _count(
+        "Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True
+    )
+    event_id: str = _text("Id of the execution, or of the trigger.")
+    happened_at: datetime = _at("When the execution ended or the trigger failed.")
+    runtime_s: float | None = _number("Runtime of the execution in seconds; null for a trigger.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
 # -- the Agent Health State (source 3) ---------------------------------------------------------------------------------
 
 
@@ -518,6 +552,34 @@ class AgentReliability(Windowed, table=True):
     formula_version: str = _text("Version of the formula set that made the score.")
 
 
+# -- error budgets -----------------------------------------------------------------------------------------------------
+
+
+class ErrorBudget(Windowed, table=True):
+    """Every known agent's error budget: the share of its allowed failures that it has spent, and how fast it does."""
+
+    __tablename__ = "error_budget"
+
+    agent_id: str = _text("Agent, known from an event of the look-back or from the targets.", key=True)
+    n: int = _count("Executions in the window.")
+    failures: int = _count("Executions that failed.")
+    allowed_failures: float = _number("(1 - expected_success_rate) n: failures that the target allows in the window.")
+    budget_spent: float | None = _number(
+        "failures / allowed_failures, 1 = all of the budget; also the burn rate over the window. Null where nothing "
+        "ran or nothing may fail."
+    )
+    n_1h: int = _count("Executions in the last hour.")
+    failures_1h: int = _count("Executions in the last hour that failed.")
+    burn_rate_1h: float | None = _number(
+        "(failures_1h / n_1h) / (1 - expected_success_rate), 1 = just what lasts for the window; null as budget_spent."
+    )
+    n_6h: int = _count("Executions in the last 6 hours, or in the look-back where that is shorter.")
+    failures_6h: int = _count("Executions among them that failed.")
+    burn_rate_6h: float | None = _number("(failures_6h / n_6h) / (1 - expected_success_rate); null as budget_spent.")
+    expected_success_rate: float = _number("Target used, 0 to 1.")
+    formula_version: str = _text("Version of the formula set that made the score.")
+
+
 # -- the survey (source 3, appendix B) ---------------------------------------------------------------------------------
 
 
@@ -553,6 +615,47 @@ class SurveySummary(Hourly, table=True):
     formula_version: str = _text("Version of the formula set that made the score.")
 
 
+# -- being told --------------------------------------------------------------------------------------------------------
+
+
+class Alert(Hourly, table=True):
+    """Incidents: what somebody was or is to be told, one row from opening to recovery, in the hour that opened it."""
+
+    __tablename__ = "alerts"
+
+    incident_id: str = _text("Id of the incident; follows from rule, subject and hour.", key=True)
+    rule: str = _text("Rule that opened it.")
+    subject_kind: str = _text("`agent`, `model`, `expectation` or `pipeline`.")
+    subject_id: str = _text("The agent, the model, `asset.expectation`, or `hours`.")
+    severity: str = _text("`info`, `warning` or `critical`, as the rule has it.")
+    opened_at: datetime = _at("End of the hour that opened it; of a late hour, when it became late.")
+    closed_at: datetime | None = _at("End of the hour that closed it; null while it is open.", nullable=True)
+    reason: str = _text("What happened, in one sentence.")
+    recovery: str | None = _text("What ended it, in one sentence; null while it is open.")
+    recovers_at: float | None = _number("Score that counts as good again; null where the rule has no score.")
+    good_hours: int = _count("Consecutive good hours so far; the rule says how many close it.")
+    is_personal: bool = _flag("Whether it is about somebody's own agent, of which messages say no more than a status.")
+    evidence: str = Field(
+        description="What the rule saw as JSON; of a score, the points lost by component and the ids that weigh most.",
+        sa_type=sa.JSON,
+    )
+
+
+class AlertDelivery(Hourly, table=True):
+    """The outbox: one row per incident, event and channel, written with the incident and marked once delivered."""
+
+    __tablename__ = "alert_deliveries"
+
+    incident_id: str = _text("Incident.", key=True)
+    event: str = _text("`opened` or `closed`.", key=True)
+    channel: str = _text("Channel that is to deliver it.", key=True)
+    written_at: datetime = _at("When it was written.")
+    attempts: int = _count("Ticks that tried to deliver it.")
+    next_attempt_at: datetime = _at("Not to be tried before.")
+    delivered_at: datetime | None = _at("When the channel took it; null while it waits.", nullable=True)
+    last_error: str | None = _text("Why the last attempt failed, without secrets; null where it did not.")
+
+
 # -- data quality ------------------------------------------------------------------------------------------------------
 
 
@@ -582,6 +685,16 @@ class RawFile(SQLModel, table=True):
     modified_ns: int = _count("Modification time when it was read, nanoseconds since 1970.")
     lines: int = _count("Records in it: lines that were not blank, and where a line holds spans, these.")
     rejected: int = _count("Records among them that were rejected.")
+
+
+class RawFileNote(SQLModel, table=True):
+    """What the readers of foreign formats counted in the raw logs besides the lines that they made of them."""
+
+    __tablename__ = "raw_file_notes"
+
+    source_file: str = _text("Raw log, relative to the raw root.", key=True)
+    note: str = _text("What was counted, above all records of a known kind that no table has a place for.", key=True)
+    records: int = _count("How many.")
 
 
 class RawRoot(SQLModel, table=True):
@@ -615,9 +728,10 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
     for model in (
         RawLog, Span, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord,
-        HealthComponent, AgentHealth, SystemHealth, StateComponent, AgentHealthState, ModelComponent, ModelHealth,
-        TraceRisk, SessionScore, TaskConsistency, AgentReliability, AgentProbe, SurveySummary, ExpectationResult,
-        RawFile, RawRoot, MaterializedHour, WarehouseVersion,
+        HealthComponent, AgentHealth, SystemHealth, EvidenceComponent, ScoreEvidence, StateComponent, AgentHealthState,
+        ModelComponent, ModelHealth, TraceRisk, SessionScore, TaskConsistency, AgentReliability, ErrorBudget,
+        AgentProbe, SurveySummary, Alert, AlertDelivery, ExpectationResult,
+        RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion,
     )
 }  # fmt: skip
 

@@ -5,13 +5,23 @@ table that its metadata shows. What does not: formulas (`scoring`) and anything 
 """
 
 from health_assets.defs.derived import Derived
-from health_assets.defs.systems import agent_health_model, agent_health_state, model_health, reliability, session_scores
+from health_assets.defs.systems import (
+    agent_health_model,
+    agent_health_state,
+    error_budget,
+    explanations,
+    model_health,
+    reliability,
+    session_scores,
+)
 
 SYSTEMS: dict[str, tuple[Derived, ...]] = {
     "agent_health_model": agent_health_model.ASSETS,
+    "explanations": explanations.ASSETS,
     "agent_health_state": agent_health_state.ASSETS,
     "model_health": model_health.ASSETS,
     "session_scores": session_scores.ASSETS,
     "reliability": reliability.ASSETS,
+    "error_budget": error_budget.ASSETS,
 }
 DERIVED: dict[str, Derived] = {asset.name: asset for assets in SYSTEMS.values() for asset in assets}

@@ -51,7 +51,7 @@ def states(source: Source) -> ir.Table:
 
 def hours_of_parts_of_states(source: Source) -> pd.DataFrame:
     """`hours`, with the latencies that the parts hold and the executions that they were made from."""
-    latencies = source.by_hour("SELECT hour, sum(len(latency_buckets))::BIGINT FROM state_components")
+    latencies = source.by_hour("SELECT hour, sum(cardinality(latency_buckets))::BIGINT FROM state_components")
     frame = with_facts(hours(source), ["latencies"], {hour: (count or 0,) for hour, (count,) in latencies.items()})
     return with_facts(frame, ["counted_executions"], source.by_hour("SELECT hour, count(*) FROM executions"))
 

@@ -15,8 +15,6 @@ from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import describe
 
-_DUCKDB_TYPES = {"DOUBLE PRECISION": "DOUBLE"}
-
 
 @dataclass(frozen=True)
 class Source:
@@ -58,11 +56,7 @@ def rows(source: Source) -> ir.Table:
 def hours(source: Source) -> pd.DataFrame:
     """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
     actual = source.session.column_types(source.asset)
-    changed = [
-        name
-        for name, sql_type, _, _ in describe(source.asset)
-        if actual.get(name) != _DUCKDB_TYPES.get(sql_type, sql_type)
-    ]
+    changed = [name for name, sql_type, _, _ in describe(source.asset) if actual.get(name) != sql_type]
     return pd.DataFrame(
         {"hour": list(source.hours), "columns_of_other_type": len(changed), "changed_columns": ", ".join(changed)}
     )

@@ -50,7 +50,9 @@ def hours_of_rejections(source: Source) -> pd.DataFrame:
     """`hours_of_records`, with the share of the hour's lines that were rejected, 0 to 1."""
     rejected = "sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END)"
     share = source.by_hour(
-        f"SELECT hour, {rejected} / greatest(sum(lines), 1) FROM raw_logs", "source_file <> ?", [TRACES]
+        f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum(lines), 1) FROM raw_logs",
+        "source_file <> ?",
+        [TRACES],
     )
     return with_facts(hours_of_records(source), ["rejected_share"], share)
 

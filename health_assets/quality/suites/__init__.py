@@ -7,6 +7,8 @@ asks a person to look (`warn`).
 from health_assets.quality.suites import (
     agent_health_model,
     agent_health_state,
+    error_budget,
+    explanations,
     model_health,
     records,
     reliability,
@@ -19,10 +21,12 @@ SUITES = {
     for suite in (
         *records.SUITES,
         *agent_health_model.SUITES,
+        *explanations.SUITES,
         *agent_health_state.SUITES,
         *model_health.SUITES,
         *session_scores.SUITES,
         *reliability.SUITES,
+        *error_budget.SUITES,
         *survey.SUITES,
     )
 }

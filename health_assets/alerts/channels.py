@@ -1,0 +1,131 @@
+"""Sending one message over one channel. What comes back is nothing, or one of two errors without any secret in it."""
+
+import smtplib
+import ssl
+from collections.abc import Callable
+
+import httpx
+import tenacity
+
+from health_assets.alerts.config import Channel, Email, Slack, Webhook
+from health_assets.alerts.messages import KEY_HEADER, Message, mail_of, slack_body
+from health_assets.errors import HealthAssetsError
+
+ATTEMPTS = 3
+"""How often a message is tried within one tick."""
+RETRY_PAUSE_S = 1.0
+MOST_ERROR = 300
+AGAIN = frozenset({408, 409, 425, 429})
+"""Answers below 500 that may be others later."""
+
+
+class NotDelivered(Exception):
+    """The channel did not take the message; it may later."""
+
+
+class Refused(NotDelivered):
+    """The channel will not take this message, whatever it does with others."""
+
+
+def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) -> None:
+    """Send a message, trying again for a moment where that may help.
+
+    Args:
+        channel: where to.
+        message: what.
+        pause_s: about how long to wait before trying again.
+
+    Raises:
+        Refused: the channel does not want this message.
+        NotDelivered: the channel cannot be reached or does not work, or its secrets are not set.
+    """
+    try:
+        secrets = channel.secrets
+    except HealthAssetsError as error:
+        raise NotDelivered(str(error)) from None
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda error: not isinstance(error, Refused)),
+        wait=tenacity.wait_random_exponential(multiplier=pause_s, max=4 * pause_s),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        reraise=True,
+    )
+    kind: Callable[[Channel, Message, dict[str, str]], None] = _SENDERS[type(channel)]
+    refused, sentence = False, None
+    try:
+        retrying(kind, channel, message, secrets)
+    except NotDelivered as error:
+        refused, sentence = isinstance(error, Refused), str(error)
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        sentence = "its address is not valid"  # which the error repeats in pieces
+    except (httpx.HTTPError, smtplib.SMTPException, OSError) as error:
+        sentence = f"{type(error).__name__}: {error}"
+    if sentence is not None:  # outside of the handlers: what the libraries raise may hold addresses and passwords
+        told = _without(secrets, channel, sentence)
+        raise Refused(told) if refused else NotDelivered(told)
+
+
+def _without(secrets: dict[str, str], channel: Channel, sentence: str) -> str:
+    """The sentence without secrets, on one line."""
+    for name, secret in secrets.items():
+        sentence = sentence.replace(secret, f"${name}")
+    if isinstance(channel, Webhook) and channel.url:
+        sentence = sentence.replace(channel.url, "its address")
+    return " ".join(sentence.split())[:MOST_ERROR]
+
+
+def _post_webhook(channel: Channel, message: Message, secrets: dict[str, str]) -> None:
+    assert isinstance(channel, Webhook)
+    url = channel.url or secrets[channel.url_env or ""]
+    headers = {"Authorization": f"Bearer {secrets[channel.token_env]}"} if channel.token_env else {}
+    _post(url, message.body, {**headers, KEY_HEADER: message.key}, channel.timeout_s)
+
+
+def _post_slack(channel: Channel, message: Message, secrets: dict[str, str]) -> None:
+    assert isinstance(channel, Slack)
+    _post(secrets[channel.url_env], slack_body(message), {KEY_HEADER: message.key}, channel.timeout_s)
+
+
+def _post(url: str, body: dict, headers: dict[str, str], timeout_s: float) -> None:
+    # the answer's body is not read: nobody needs it, and it may never end
+    with (
+        httpx.Client(timeout=timeout_s, follow_redirects=False) as client,
+        client.stream("POST", url, json=body, headers=headers) as answer,
+    ):
+        status = answer.status_code
+    if 200 <= status < 300:
+        return
+    sentence = f"it answered {status}"
+    raise NotDelivered(sentence) if status >= 500 or status in AGAIN else Refused(sentence)
+
+
+def _mail(channel: Channel, message: Message, secrets: dict[str, str]) -> None:
+    assert isinstance(channel, Email)
+    with _server(channel) as server:
+        if channel.security == "starttls":
+            server.starttls(context=ssl.create_default_context())
+        if channel.username and channel.password_env:
+            server.login(channel.username, secrets[channel.password_env])
+        try:
+            server.send_message(mail_of(message, channel.sender, channel.to))
+        except smtplib.SMTPRecipientsRefused as error:
+            codes = {code for code, _ in error.recipients.values()}
+            sentence = f"it refused every recipient ({', '.join(map(str, sorted(codes)))})"
+        except smtplib.SMTPResponseException as error:
+            codes, sentence = {error.smtp_code}, f"it answered {error.smtp_code}"
+        else:
+            return
+    raise Refused(sentence) if min(codes) >= 500 else NotDelivered(sentence)
+
+
+def _server(channel: Email) -> smtplib.SMTP:
+    if channel.security == "tls":
+        context = ssl.create_default_context()
+        return smtplib.SMTP_SSL(channel.host, channel.port, timeout=channel.timeout_s, context=context)
+    return smtplib.SMTP(channel.host, channel.port, timeout=channel.timeout_s)
+
+
+_SENDERS: dict[type[Channel], Callable[[Channel, Message, dict[str, str]], None]] = {
+    Webhook: _post_webhook,
+    Slack: _post_slack,
+    Email: _mail,
+}

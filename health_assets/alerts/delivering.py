@@ -1,0 +1,168 @@
+"""The outbox: what is due is read, sent with the warehouse closed, and marked afterwards.
+
+A process that dies between sending and marking sends again: at least once, with the same key. Each channel has a thread
+of its own and a limit of time, so that one that hangs holds up neither the others nor the tick.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, send
+from health_assets.alerts.config import Alerts, Channel
+from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
+from health_assets.alerts.messages import Message, digest_of, message_of, trial_message
+from health_assets.explanation import counted
+from health_assets.warehouse.store import Warehouse
+
+BUDGET_S = 30.0
+"""Most time that a tick spends on sending."""
+MOST_A_TICK = 1000
+"""Notices of one channel."""
+FIRST_WAIT = timedelta(minutes=1)
+LONGEST_WAIT = timedelta(hours=1)
+
+
+@dataclass
+class Delivery:
+    """What came of a tick.
+
+    Args:
+        delivered: notices that a channel took.
+        failed: notices that it did not take, why, and when to try again.
+    """
+
+    delivered: list[Notice] = field(default_factory=list)
+    failed: list[tuple[Notice, str, datetime]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        told = f"{counted(len(self.delivered), 'message', 'messages')} delivered"
+        errors = {f"{notice.channel}: {error}" for notice, error, _ in self.failed}
+        return told if not errors else f"{told}, {len(self.failed):,} not ({'; '.join(sorted(errors))})"
+
+
+def deliver(
+    reading: Warehouse,
+    writing: Warehouse,
+    alerts: Alerts,
+    now: datetime,
+    *,
+    budget_s: float = BUDGET_S,
+    pause_s: float = RETRY_PAUSE_S,
+) -> Delivery:
+    """Send what is due.
+
+    Args:
+        reading: the warehouse, to look at what is due.
+        writing: the same, to mark what was sent; it may wait longer, since what is not marked is sent again.
+        alerts: the channels.
+        now: the time.
+        budget_s: most time to spend on sending.
+        pause_s: about how long to wait before a channel is tried again.
+
+    Raises:
+        HealthAssetsError: the warehouse cannot be opened.
+    """
+    with reading.read() as session:
+        waiting = {name: due_notices(session, name, now, MOST_A_TICK) for name in alerts.channels}
+    sent = _send_side_by_side(
+        {name: notices for name, notices in waiting.items() if notices}, alerts, now, budget_s, pause_s
+    )
+    if sent.delivered or sent.failed:
+        with writing.write() as session:
+            mark_delivered(session, sent.delivered, datetime.now(UTC))
+            mark_failed(session, sent.failed)
+    return sent
+
+
+def _send_side_by_side(
+    waiting: dict[str, list[Notice]], alerts: Alerts, now: datetime, budget_s: float, pause_s: float
+) -> Delivery:
+    until = time.monotonic() + budget_s
+    posts = {
+        name: _Post(alerts.channels[name], notices, alerts.digest_above, until, pause_s)
+        for name, notices in waiting.items()
+    }
+    for post in posts.values():
+        post.start()
+    together = Delivery()
+    for post in posts.values():
+        post.join(max(0.0, until - time.monotonic()))
+        delivered, failed = post.outcome()
+        together.delivered += delivered
+        together.failed += [(notice, error, next_attempt(now, notice.attempts)) for notice, error in failed]
+    return together
+
+
+def next_attempt(now: datetime, attempts: int) -> datetime:
+    """When to try again after so many earlier attempts: after a minute, then twice as long, an hour at most."""
+    return now + min(FIRST_WAIT * 2 ** min(attempts, 10), LONGEST_WAIT)
+
+
+class _Post(threading.Thread):
+    """Sends the notices of one channel, one after another; it dies with the process."""
+
+    def __init__(
+        self, channel: Channel, notices: Sequence[Notice], digest_above: int, until: float, pause_s: float
+    ) -> None:
+        super().__init__(daemon=True)
+        self._channel = channel
+        self._until = until
+        self._pause_s = pause_s
+        self._lock = threading.Lock()
+        self._delivered: list[Notice] = []
+        self._failed: list[tuple[Notice, str]] = []
+        self._current: Sequence[Notice] = ()
+        digest: list[tuple[Message, Sequence[Notice]]] = (
+            [(digest_of(notices), notices)] if len(notices) > digest_above else []
+        )
+        self._parcels = digest or [(message_of(notice), [notice]) for notice in notices]
+
+    def run(self) -> None:
+        """Send until all is sent, the channel does not work, or the time is over."""
+        refused: set[str] = set()
+        for message, notices in self._parcels:
+            if time.monotonic() >= self._until:
+                return
+            if any(notice.incident.incident_id in refused for notice in notices):
+                continue  # the end of what the channel has not heard of
+            with self._lock:
+                self._current = notices
+            error, is_refused = self._send(message)
+            with self._lock:
+                self._current = ()
+                if error is None:
+                    self._delivered += notices
+                else:
+                    self._failed += [(notice, error) for notice in notices]
+            if is_refused:
+                refused |= {notice.incident.incident_id for notice in notices}
+            elif error is not None:
+                return
+
+    def _send(self, message: Message) -> tuple[str | None, bool]:
+        try:
+            send(self._channel, message, pause_s=self._pause_s)
+        except NotDelivered as error:
+            return str(error), isinstance(error, Refused)
+        return None, False
+
+    def outcome(self) -> tuple[list[Notice], list[tuple[Notice, str]]]:
+        """What was delivered and what was not by now; what is still under way counts as not."""
+        with self._lock:
+            hanging = [(notice, "it did not answer in time") for notice in self._current]
+            return list(self._delivered), [*self._failed, *hanging]
+
+
+def try_channels(alerts: Alerts, now: datetime) -> dict[str, str | None]:
+    """Send a test message to every channel; by channel, why it was not taken, or None."""
+    outcome: dict[str, str | None] = {}
+    for name, channel in alerts.channels.items():
+        try:
+            send(channel, trial_message(name, now))
+            outcome[name] = None
+        except NotDelivered as error:
+            outcome[name] = str(error)
+    return outcome

@@ -1,0 +1,165 @@
+"""What a notice says: one sentence, where the points went, and the events to look at; as JSON, Slack blocks, e-mail.
+
+Every message carries the key of its event, by which a receiver can drop a duplicate: delivery is at least once. Of a
+personal agent a message says that something changed and nothing else; the rest is in the table.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from typing import Any
+
+from health_assets.alerts.keeping import CLOSED, OPENED, Notice
+from health_assets.terminal import printable
+
+KEY_HEADER = "Idempotency-Key"
+LINES_OF_DIGEST = 30
+IDS_SHOWN = 5
+SLACK_TEXT = 2900
+"""A block of Slack's takes 3,000 characters."""
+SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴", CLOSED: "🟢"}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message to one channel.
+
+    Args:
+        key: the same whenever it is sent again.
+        event: `opened`, `closed`, `digest` or `test`.
+        title: one line.
+        lines: further lines.
+        body: all of it, for programs.
+    """
+
+    key: str
+    event: str
+    title: str
+    lines: tuple[str, ...]
+    body: dict[str, Any]
+
+
+def message_of(notice: Notice) -> Message:
+    """The message about one event."""
+    lines = [] if notice.incident.is_personal else _explained(json.loads(notice.incident.evidence))
+    if notice.event == CLOSED:
+        lines = [f"open since {_time(notice.incident.opened_at)}: {_reason(notice)}"]
+    return Message(notice.key, notice.event, f"{_sign(notice)} {_sentence(notice)}", tuple(lines), _body(notice))
+
+
+def digest_of(notices: Sequence[Notice]) -> Message:
+    """One message about many events, so that a bad hour of a large fleet is not a storm."""
+    key = hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
+    opened = sum(notice.event == OPENED for notice in notices)
+    title = f"{opened:,} incidents opened and {len(notices) - opened:,} closed"
+    lines = [f"{_sign(notice)} {_sentence(notice)}" for notice in notices[:LINES_OF_DIGEST]]
+    if len(notices) > LINES_OF_DIGEST:
+        lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; all are in the table alerts")
+    body = {"notices": [_body(notice) for notice in notices]}
+    return Message(
+        f"{key}-digest", "digest", title, tuple(lines), {"idempotency_key": f"{key}-digest", "event": "digest", **body}
+    )
+
+
+def trial_message(channel: str, at: datetime) -> Message:
+    """A message that only says that messages arrive."""
+    key = hashlib.sha256(f"{channel} {at.isoformat()}".encode()).hexdigest()[:20] + "-test"
+    title = f"Health Assets can reach the channel {channel}"
+    return Message(
+        key,
+        "test",
+        title,
+        ("This is a test; nothing has happened.",),
+        {"idempotency_key": key, "event": "test", "reason": title},
+    )
+
+
+def _sign(notice: Notice) -> str:
+    return SIGNS[CLOSED if notice.event == CLOSED else notice.incident.severity]
+
+
+def _sentence(notice: Notice) -> str:
+    incident = notice.incident
+    if incident.is_personal:
+        change = "opened" if notice.event == OPENED else "is over"
+        return printable(f"{incident.subject_id}, a personal agent: an incident {change}")
+    return printable((incident.recovery if notice.event == CLOSED else incident.reason) or incident.reason, 500)
+
+
+def _reason(notice: Notice) -> str:
+    return "a personal agent" if notice.incident.is_personal else printable(notice.incident.reason, 500)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _explained(evidence: dict[str, Any]) -> list[str]:
+    """A line for each component that cost points, with the ids to look at."""
+    lines = []
+    for loss in evidence.get("explanation", ()):
+        ids = ", ".join(printable(name, 80) for name in loss["evidence"][:IDS_SHOWN])
+        lines.append(f"-{loss['lost']:.1f} {loss['component']}: {loss['sentence']}" + (f" ({ids})" if ids else ""))
+    return lines
+
+
+def _body(notice: Notice) -> dict[str, Any]:
+    incident = notice.incident
+    common = {
+        "idempotency_key": notice.key,
+        "event": notice.event,
+        "incident_id": incident.incident_id,
+        "subject": {"kind": incident.subject_kind, "id": incident.subject_id},
+        "hour": incident.hour.isoformat(),
+        "opened_at": incident.opened_at.isoformat(),
+        "closed_at": incident.closed_at.isoformat() if incident.closed_at and notice.event == CLOSED else None,
+    }
+    if incident.is_personal:
+        return {**common, "is_personal": True}
+    return {
+        **common,
+        "is_personal": False,
+        "rule": incident.rule,
+        "severity": incident.severity,
+        "reason": incident.reason,
+        "recovery": incident.recovery if notice.event == CLOSED else None,
+        "evidence": json.loads(incident.evidence),
+    }
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def slack_body(message: Message) -> dict[str, Any]:
+    """Text for notifications, and blocks for the eye."""
+    sections = [f"*{_escaped(message.title)}*"]
+    if message.lines:
+        sections.append("\n".join(_escaped(line) for line in message.lines))
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text)}} for text in sections
+    ]
+    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": message.key}]})
+    return {"text": _cut(_escaped(message.title)), "blocks": blocks}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SLACK_TEXT else text[: SLACK_TEXT - 1] + "…"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def mail_of(message: Message, sender: str, to: Sequence[str]) -> EmailMessage:
+    """A plain e-mail, whose Message-ID follows from the key."""
+    mail = EmailMessage()
+    mail["Subject"] = printable(message.title, 200)
+    mail["From"] = sender
+    mail["To"] = ", ".join(to)
+    mail["Message-ID"] = f"<{message.key}@{sender.partition('@')[2]}>"
+    mail[KEY_HEADER] = message.key
+    mail.set_content("\n".join([message.title, "", *message.lines, "", f"{message.event} {message.key}", ""]))
+    return mail

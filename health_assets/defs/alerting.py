@@ -1,0 +1,43 @@
+"""The sensor that tells: it judges the hours that are new and delivers what waits."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from health_assets.alerts.config import load_alerts
+from health_assets.alerts.ticking import tick
+from health_assets.defs.pipeline import PipelineResource
+from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.settings import Settings
+
+INTERVAL_S = 60
+NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"
+
+
+def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
+    """Judge new hours and deliver what waits, once a minute; it starts no run.
+
+    What is to be told is in the warehouse before anything is sent, so a tick that fails loses nothing.
+    """
+
+    @dg.sensor(
+        name="alerts",
+        description="Opens and closes incidents by the rules of HEALTH_ALERTS, and tells its channels.",
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def _alerts(context: dg.SensorEvaluationContext, pipeline: PipelineResource) -> dg.SkipReason:
+        if settings.alerts is None:
+            return dg.SkipReason(NO_ALERTS)
+        try:
+            done = tick(settings, load_alerts(settings.alerts), pipeline.load_targets(), datetime.now(UTC))
+        except NoWarehouseError:
+            return dg.SkipReason("nothing has been materialised yet, so there is nothing to tell")
+        except WarehouseBusyError as error:
+            return dg.SkipReason(f"{error}; the next tick looks again")
+        except HealthAssetsError as error:
+            raise dg.Failure(str(error), allow_retries=False) from error
+        context.log.info(str(done))
+        return dg.SkipReason(str(done))
+
+    return _alerts

@@ -1,0 +1,224 @@
+"""Inspect AI's eval logs, `.eval` and `.json`, read by its own package. How they become executions: docs/formats.md."""
+
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from health_assets.logs.formats.records import (
+    Damage,
+    Line,
+    Record,
+    Source,
+    UnusableRecordError,
+    as_name,
+    as_object,
+    line_of,
+    present,
+    rejected,
+)
+
+ZIP_MAGIC = b"PK\x03\x04"
+NEEDS_PACKAGE = (
+    "an eval log of Inspect AI is read by its own package: install health-assets[inspect], and touch the file"
+)
+VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's letters: correct, partially correct, incorrect, no answer."""
+NOT_NEEDED = {"messages", "store", "attachments"}
+UNSCORED = "Inspect sample without a score"
+INVALIDATED = "Inspect sample that somebody declared invalid"
+
+
+def is_document(members: Record) -> bool:
+    """Whether an object that has these members is an eval log."""
+    return {"version", "status", "eval"} <= members.keys() and "run_id" in (members["eval"] or {"run_id": None})
+
+
+def read(source: Source) -> Iterator[Line]:
+    """An execution for each sample and epoch that has an outcome, and a model call for each call of the agent.
+
+    The package wants a file that it can seek in, so the log is copied to the disk for as long as it is read.
+    """
+    if find_spec("inspect_ai") is None:
+        yield rejected(1, "", NEEDS_PACKAGE)
+        return
+    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:
+        copy = Path(folder, "log")
+        with copy.open("wb") as out:
+            for block in source.blocks:
+                if isinstance(block, Damage):
+                    yield rejected(1, "", block.reason)
+                    return
+                out.write(block)
+        yield from _lines(copy, source.notes)
+
+
+def _lines(path: Path, notes: Counter[str]) -> Iterator[Line]:
+    with path.open("rb") as file:
+        head = file.read(1000)
+    try:
+        log, samples = _opened(path, is_zip=head.startswith(ZIP_MAGIC))
+        shared = _shared(log)
+    except Exception as error:  # whatever a damaged file makes the package raise
+        yield rejected(1, head.decode(errors="replace"), f"Inspect AI cannot read it: {_sentence(error)}")
+        return
+    for number, (sample_id, epoch, load) in enumerate(samples, start=1):
+        try:
+            sample = load()
+            is_invalid = sample.invalidation is not None
+            records = [] if is_invalid else list(_records(sample, shared, log.eval))
+        except UnusableRecordError as error:
+            yield rejected(number, {"id": sample_id, "epoch": epoch}, str(error))
+            continue
+        except Exception as error:
+            reason = f"Inspect AI cannot read the sample: {_sentence(error)}"
+            yield rejected(number, {"id": sample_id, "epoch": epoch}, reason)
+            continue
+        if not records:
+            notes[INVALIDATED if is_invalid else UNSCORED] += 1
+        for record in records:
+            yield line_of(number, record)
+
+
+def _opened(path: Path, *, is_zip: bool) -> tuple[Any, list[tuple[Any, int, Callable[[], Any]]]]:
+    """The log without its samples, and for each sample its id, its epoch, and what reads it: one by one from a zip."""
+    from inspect_ai.log import read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
+
+    if not is_zip:
+        log = read_eval_log(str(path), format="json")
+        return log, [(sample.id, sample.epoch, partial(_itself, sample)) for sample in log.samples or ()]
+    log = read_eval_log(str(path), header_only=True, format="eval")
+    keys = [(one.id, one.epoch) for one in read_eval_log_sample_summaries(str(path), format="eval")]
+    load = partial(read_eval_log_sample, str(path), format="eval", exclude_fields=NOT_NEEDED)
+    return log, [(sample_id, epoch, partial(load, id=sample_id, epoch=epoch)) for sample_id, epoch in keys]
+
+
+def _itself(sample: Any) -> Any:
+    return sample
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+def _shared(log: Any) -> Record:
+    """What all samples of a log have in common."""
+    named = as_name(as_object(log.eval.metadata).get("agent_id"))
+    solver = log.eval.solver or (log.plan.steps[-1].solver if log.plan.steps else None)
+    return {
+        "agent_id": named or (f"{solver}:{log.eval.model}" if solver else log.eval.model),
+        "session_id": log.eval.run_id,
+    }
+
+
+def _records(sample: Any, shared: Record, spec: Any) -> Iterator[Record]:
+    succeeded = _succeeded(sample)
+    if succeeded is None:
+        return
+    own = _own_events(sample.events)
+    calls = [event for event in own if event.event == "model" and event.cache != "read"]
+    tools = [event for event in own if event.event == "tool"]
+    started_at, ended_at = _times(sample)
+    latencies = [latency for latency in map(_latency_s, calls) if latency is not None]
+    execution_id = sample.uuid or f"{spec.eval_id}:{sample.id}:{sample.epoch}"
+    yield present(
+        {
+            "type": "execution",
+            "execution_id": execution_id,
+            **shared,
+            "model": spec.model,
+            "task_id": f"{spec.task}/{sample.id}",
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "status": "success" if succeeded else "failure",
+            "error": _error(sample, succeeded=succeeded),
+            "cost_usd": _cost(sample),
+            "api_calls": len(calls),
+            "error_count": sum(event.error is not None for event in (*calls, *tools)),
+            "call_latency_s": sum(latencies) / len(latencies) if latencies else None,
+            "actions": [event.function for event in tools],
+        }
+    )
+    for place, event in enumerate(calls):
+        latency = _latency_s(event)
+        yield present(
+            {
+                "type": "model_call",
+                "call_id": event.uuid or f"{execution_id}:{place}",
+                "model": event.model,
+                "agent_id": shared["agent_id"],
+                "execution_id": execution_id,
+                "ended_at": _utc(event.completed or event.timestamp),
+                "status": "success" if event.error is None else "failure",
+                "latency_ms": None if latency is None else latency * 1000,
+                "error": event.error,
+            }
+        )
+
+
+def _succeeded(sample: Any) -> bool | None:
+    """Whether the first scorer found it wholly correct; a sample that broke off failed. None where nobody knows."""
+    if not sample.scores:
+        return False if sample.error is not None else None
+    name, score = next(iter(sample.scores.items()))
+    value = VALUES.get(score.value, score.value) if isinstance(score.value, str) else score.value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        reason = f"the score of {name} must be C, P, I, N or a number, not {str(value)[:100]}"
+        raise UnusableRecordError(reason) from None
+    if math.isnan(number) and sample.error is not None:
+        return False
+    if not 0 <= number <= 1:
+        raise UnusableRecordError(f"the score of {name} must lie between 0 and 1 to tell success, not {number:g}")
+    return number == 1
+
+
+def _error(sample: Any, *, succeeded: bool) -> str | None:
+    if sample.error is not None:
+        return sample.error.message
+    return f"limit reached: {sample.limit.type}" if sample.limit is not None and not succeeded else None
+
+
+def _own_events(events: list[Any]) -> list[Any]:
+    """Events of the agent: not those of scorers, which call models too, and none that has not ended."""
+    of_scorers: set[str] = set()
+    own = []
+    for event in events:
+        if event.event == "span_begin" and (event.type in ("scorers", "scorer") or event.parent_id in of_scorers):
+            of_scorers.add(event.id)
+        if event.span_id not in of_scorers and not event.pending:
+            own.append(event)
+    return own
+
+
+def _times(sample: Any) -> tuple[str, str]:
+    moments = [event.timestamp for event in sample.events]
+    started_at = sample.started_at or (min(moments) if moments else None)
+    ended_at = sample.completed_at or (max(moments) if moments else None)
+    if started_at is None or ended_at is None:
+        raise UnusableRecordError("the sample has neither times nor events, so its end is not known")
+    return _utc(started_at), _utc(ended_at)
+
+
+def _utc(moment: datetime | str) -> str:
+    if isinstance(moment, str):
+        return moment
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
+
+
+def _latency_s(event: Any) -> float | None:
+    if event.working_time is not None:
+        return event.working_time
+    return (event.completed - event.timestamp).total_seconds() if event.completed is not None else None
+
+
+def _cost(sample: Any) -> float | None:
+    costs = [getattr(usage, "total_cost", None) for usage in sample.model_usage.values()]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None

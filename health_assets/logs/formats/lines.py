@@ -1,0 +1,59 @@
+"""The lines of a foreign file that has one JSON object a line."""
+
+import json
+from collections.abc import Iterator
+
+from health_assets.logs.formats.records import RAW_TEXT_BYTES, Blocks, Damage, Line, Record, rejected
+
+MAX_LINE_BYTES = 64 << 20
+
+
+def objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
+    """(line number, object) of every line that is not blank; what cannot be read is a rejected line."""
+    for number, line in _lines(blocks):
+        if isinstance(line, Damage):
+            yield rejected(number, "", line.reason)
+        elif line.strip():
+            yield _object(number, line)
+
+
+def _object(number: int, line: bytes) -> tuple[int, Record] | Line:
+    try:
+        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError as error:
+        reason = f"not valid UTF-8: byte {error.start + 1} of the line"
+    except (ValueError, RecursionError):
+        reason = "not valid JSON"
+    else:
+        if isinstance(value, dict):
+            return number, value
+        reason = "not a JSON object"
+    return rejected(number, line[: RAW_TEXT_BYTES + 1].decode(errors="replace").rstrip("\r\n"), reason)
+
+
+def _lines(blocks: Blocks) -> Iterator[tuple[int, bytes | Damage]]:
+    number, size = 1, 0
+    pieces: list[bytes] = []
+    for block in blocks:
+        if isinstance(block, Damage):
+            if size:
+                yield number, b"".join(pieces)
+                number += 1
+            yield number, block
+            return
+        first, *others = block.split(b"\n")
+        pieces.append(first)
+        size += len(first)
+        for other in others:
+            yield number, _whole(pieces, size)
+            number, pieces, size = number + 1, [other], len(other)
+        if size > MAX_LINE_BYTES:
+            pieces = [b"".join(pieces)[: MAX_LINE_BYTES + 1]]
+    if size:
+        yield number, _whole(pieces, size)
+
+
+def _whole(pieces: list[bytes], size: int) -> bytes | Damage:
+    if size > MAX_LINE_BYTES:
+        return Damage(f"the line is longer than {MAX_LINE_BYTES >> 20} MiB")
+    return b"".join(pieces)

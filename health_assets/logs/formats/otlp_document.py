@@ -1,0 +1,23 @@
+"""OTLP-JSON as one document that somebody made readable: every resource becomes a line as the Collector writes it."""
+
+import json
+from collections.abc import Iterator
+
+from health_assets.logs.formats.documents import Document, DocumentError
+from health_assets.logs.formats.records import Line, Source, rejected
+
+
+def read(source: Source) -> Iterator[Line]:
+    """A line for each resource of `resourceSpans`, `resourceLogs` or `resourceMetrics`."""
+    document, number = Document(source.blocks), 0
+    try:
+        for name in document.members():
+            if document.peek() != "[":
+                document.value()
+                continue
+            for resource in document.elements():
+                number += 1
+                yield Line(number, json.dumps({name: [resource]}))
+        document.finish()
+    except DocumentError as error:
+        yield rejected(number + 1, error.piece, error.reason)

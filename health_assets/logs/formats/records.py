@@ -1,0 +1,131 @@
+"""What a reader of a foreign format hands over: numbered lines of a format that we parse, faults, and counts.
+
+What belongs here: what all readers share, and how values of foreign files are read. What does not: any one format.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from health_assets.logs.stores import RawFile
+
+RAW_TEXT_BYTES = 64 << 10
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Damage:
+    """The place from which on a file cannot be read, in the stream of its bytes."""
+
+    reason: str
+
+
+Blocks = Iterator[bytes | Damage]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the native format or of OTLP-JSON, or a piece of the file that cannot be used.
+
+    Args:
+        number: of the record or line that it was made from, counted from 1.
+        text: the line, or the raw piece.
+        fault: why the piece is rejected; None for a line.
+    """
+
+    number: int
+    text: str
+    fault: str | None = None
+
+
+@dataclass
+class Source:
+    """A file that is being read.
+
+    Args:
+        file: the file.
+        blocks: its plain bytes.
+        notes: what is worth telling besides the lines, with a count: above all how many of its records are known but
+            say nothing that any table holds, by reason. Complete when all lines have been read.
+    """
+
+    file: RawFile
+    blocks: Blocks
+    notes: Counter[str] = field(default_factory=Counter)
+
+
+class UnusableRecordError(Exception):
+    """A foreign record lacks what an execution must have; says what."""
+
+
+def line_of(number: int, record: Record) -> Line:
+    """A line of a record that parses."""
+    return Line(number, json.dumps(record))
+
+
+def rejected(number: int, piece: Any, reason: str) -> Line:
+    """A piece of a file that cannot be used."""
+    text = piece if isinstance(piece, str) else json.dumps(piece)
+    return Line(number, text.encode(errors="replace")[:RAW_TEXT_BYTES].decode(errors="ignore"), reason)
+
+
+def present(record: Record) -> Record:
+    """The record without the fields that have no value."""
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def as_object(value: Any) -> Record:
+    """The value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_name(value: Any) -> str | None:
+    """Text or a number as text; None where it is neither or empty."""
+    if isinstance(value, str):
+        return value or None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def as_number(value: Any) -> float | None:
+    """A number, also one written as text, which is how some exports write decimals; None where it is neither."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def as_time(value: Any, name: str) -> datetime:
+    """ISO 8601 as text, where no zone means UTC.
+
+    Raises:
+        UnusableRecordError: it is not there or something else.
+    """
+    if value is None:
+        raise UnusableRecordError(f"{name} is missing")
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise UnusableRecordError(f"{name} must be ISO 8601, not {json.dumps(value)[:100]}") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def unix_nano(moment: datetime) -> str:
+    """Nanoseconds since 1970 as OTLP-JSON writes them."""
+    return str((moment - EPOCH) // timedelta(microseconds=1) * 1000)
+
+
+def hex_id(digits: int, *parts: object) -> str:
+    """Always the same hexadecimal id for the same parts."""
+    return hashlib.sha256("\0".join(map(str, parts)).encode(errors="replace")).hexdigest()[:digits]

@@ -1,0 +1,141 @@
+"""Results of tau-bench: a JSON list of trials. How they become executions: docs/formats.md."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import Any
+
+from health_assets.logs.formats.documents import Document, DocumentError
+from health_assets.logs.formats.records import (
+    EPOCH,
+    Line,
+    Record,
+    Source,
+    UnusableRecordError,
+    as_list,
+    as_name,
+    as_number,
+    as_object,
+    hex_id,
+    line_of,
+    present,
+    rejected,
+)
+
+LEAST_REWARD_OF_SUCCESS = 1 - 1e-6
+"""As tau-bench itself counts."""
+
+RUN_NAME = re.compile(r"(?P<strategy>tool-calling|act|react|few-shot)-(?P<model>.+)-[\d.]+_range_")
+DOMAIN = re.compile(r"#\s*(\w+) agent policy", re.IGNORECASE)
+RESPOND = "respond"
+"""The action by which a ReAct agent talks to the user; it is no tool."""
+
+NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime 0"
+
+
+def is_result(members: Record) -> bool:
+    """Whether an element of a list that has these members is a trial."""
+    return {"task_id", "reward", "info"} <= members.keys()
+
+
+def read(source: Source) -> Iterator[Line]:
+    """An execution for each trial."""
+    agent = _agent(source.file.source_file)
+    ended_at = (EPOCH + timedelta(milliseconds=source.file.modified_ns // 1_000_000)).isoformat()
+    waiting: list[tuple[int, Record]] = []  # a trial that broke off does not say of which domain it is; another does
+    domain: str | None = None
+    number = 0
+    try:
+        document = Document(source.blocks)
+        for trial in document.elements():
+            number += 1
+            if not isinstance(trial, dict):
+                yield rejected(number, trial, "a trial must be an object")
+                continue
+            domain = domain or _domain(trial)
+            waiting.append((number, trial))
+            if domain:
+                yield from _executions(source, waiting, agent, domain, ended_at)
+                waiting = []
+        document.finish()
+    except DocumentError as error:
+        yield from _executions(source, waiting, agent, domain, ended_at)
+        yield rejected(number + 1, error.piece, error.reason)
+    else:
+        yield from _executions(source, waiting, agent, domain, ended_at)
+
+
+def _agent(source_file: str) -> Record:
+    """The run's name has the strategy and the model; any other name is the agent's."""
+    name = PurePosixPath(source_file).name.removesuffix(".gz").removesuffix(".json")
+    run = RUN_NAME.match(name)
+    if run is None:
+        return {"agent_id": name}
+    return {"agent_id": f"{run['strategy']}:{run['model']}", "model": run["model"]}
+
+
+def _domain(trial: Record) -> str | None:
+    """The environment, as the heading of the policy that the agent was given names it."""
+    for message in as_list(trial.get("traj"))[:1]:
+        found = DOMAIN.search(str(as_object(message).get("content"))[:1000])
+        if found:
+            return found[1].lower()
+    return None
+
+
+def _executions(
+    source: Source, trials: list[tuple[int, Record]], agent: Record, domain: str | None, ended_at: str
+) -> Iterator[Line]:
+    for number, trial in trials:
+        try:
+            yield line_of(number, _execution(trial, agent, domain) | {"started_at": ended_at, "ended_at": ended_at})
+        except UnusableRecordError as error:
+            yield rejected(number, trial, str(error))
+        else:
+            source.notes[NO_TIMES] += 1
+
+
+def _execution(trial: Record, agent: Record, domain: str | None) -> Record:
+    task, reward = as_name(trial.get("task_id")), as_number(trial.get("reward"))
+    if task is None:
+        raise UnusableRecordError("task_id is missing")
+    if reward is None:
+        raise UnusableRecordError("reward must be a number")
+    messages = [as_object(message) for message in as_list(trial.get("traj"))]
+    error = as_object(trial.get("info")).get("error")
+    return present(
+        {
+            "type": "execution",
+            # the same trial has the same id wherever its file lies
+            "execution_id": hex_id(32, json.dumps(agent), json.dumps(trial, sort_keys=True)),
+            **agent,
+            "task_id": f"{domain}/{task}" if domain else task,
+            "status": "success" if reward >= LEAST_REWARD_OF_SUCCESS else "failure",
+            "error": None if error is None else str(error),
+            "actions": _actions(messages) if messages else None,
+            "api_calls": sum(message.get("role") == "assistant" for message in messages) if messages else None,
+        }
+    )
+
+
+def _actions(messages: list[Record]) -> list[str]:
+    own = [message for message in messages if message.get("role") == "assistant"]
+    names = [
+        as_object(as_object(call).get("function")).get("name")
+        for message in own
+        for call in as_list(message.get("tool_calls"))
+    ]
+    if not names:
+        names = [_written_action(message.get("content")) for message in own]
+    return [name for name in names if isinstance(name, str) and name != RESPOND]
+
+
+def _written_action(content: Any) -> str | None:
+    """The name in the JSON that an agent without tool calling writes after `Action:`."""
+    _, mark, text = str(content).rpartition("Action:")
+    try:
+        return as_object(json.JSONDecoder().raw_decode(text.lstrip())[0]).get("name") if mark else None
+    except (ValueError, RecursionError):
+        return None  # tau-bench took such a message for a reply to the user

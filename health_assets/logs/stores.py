@@ -1,0 +1,218 @@
+"""Where raw logs lie: listing and opening them, in a folder of this machine or in an object store.
+
+What belongs here: names, sizes, times and bytes of files. What does not: what is in them (`files`, `formats`).
+
+An object store is anything that fsspec has a name for (`s3://`, `gs://`, `az://`, ...); the packages for the common
+ones are extras. Retries, credentials and endpoints are the store library's business, set by its own environment
+variables or fsspec's configuration.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from health_assets.errors import HealthAssetsError
+
+LOG_NAME = re.compile(r"(\.(jsonl|ndjson)(\.\d+)?(\.gz)?|\.json(\.gz)?|\.eval)$", re.IGNORECASE)
+LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|memory:")
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
+TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+TAG_FIELDS = ("ETag", "etag", "md5Hash", "content_md5")
+READ_AHEAD_BYTES = 8 << 20
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+RawRoot = Path | str
+"""A folder, or the URL of a place in an object store."""
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A raw log as it lies below the raw root.
+
+    Args:
+        source_file: path relative to the raw root, with forward slashes; its name in every table.
+        path: where it is: in a folder, or in the store.
+        size_bytes: size when it was listed.
+        modified_ns: modification time when it was listed, nanoseconds since 1970.
+        store: the object store's file system; None for a folder of this machine.
+    """
+
+    source_file: str
+    path: Path | str
+    size_bytes: int
+    modified_ns: int
+    store: Any = None
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What tells that a file has changed."""
+        return self.size_bytes, self.modified_ns
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The file's bytes, from the start; it can be sought in. An object is fetched as it is read, in ranges.
+
+        Raises:
+            HealthAssetsError: it cannot be opened or read.
+        """
+        if self.store is None:
+            try:
+                with Path(self.path).open("rb", buffering=0) as raw:
+                    yield cast(BinaryIO, raw)
+            except OSError as error:
+                raise HealthAssetsError(f"cannot read the raw log {self.path}: {error.strerror or error}") from error
+        else:
+            name = f"the raw log {self.store.unstrip_protocol(self.path)}"
+            with (
+                _told("read", name),
+                self.store.open(
+                    self.path, "rb", block_size=READ_AHEAD_BYTES, cache_type="readahead", size=self.size_bytes
+                ) as raw,
+            ):
+                yield raw
+
+
+def raw_root(value: RawRoot) -> RawRoot:
+    """A folder's path, or the URL as it is."""
+    if isinstance(value, Path) or not URL.match(value):
+        return Path(value)
+    return Path(value.removeprefix("file://")) if value.startswith("file://") else value.rstrip("/")
+
+
+def local_root(root: RawRoot, what: str) -> Path:
+    """The root as a folder, for whoever writes logs.
+
+    Raises:
+        HealthAssetsError: it is an object store.
+    """
+    if isinstance(root, Path):
+        return root
+    raise HealthAssetsError(f"{what} writes its log below the raw root, which must be a local folder, not {root}")
+
+
+def root_name(root: RawRoot) -> str:
+    """How the root is remembered."""
+    return str(root.resolve()) if isinstance(root, Path) else root
+
+
+def list_files(root: RawRoot) -> list[RawFile]:
+    """Every raw log below `root`, at any depth and through links, sorted by name.
+
+    Raises:
+        HealthAssetsError: the root is not a folder, or a log in it cannot be looked at; the object store cannot be
+            reached, refuses, or needs a package that is not installed.
+    """
+    found = _in_folder(root) if isinstance(root, Path) else _in_store(root)
+    return sorted(found, key=lambda file: file.source_file)
+
+
+def _in_folder(root: Path) -> Iterator[RawFile]:
+    if not root.is_dir():
+        raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
+    visited: set[str] = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_cannot_list):
+        real = os.path.realpath(folder)
+        if real in visited:  # a link that leads back up
+            subfolders.clear()
+            continue
+        visited.add(real)
+        paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
+        yield from [_stat(root, path) for path in paths if _is_file(path)]
+
+
+def _cannot_list(error: OSError) -> None:
+    raise HealthAssetsError(f"cannot list the raw logs in {error.filename}: {error.strerror}") from error
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file, or a link that leads nowhere (which must be told); a pipe or a device is no log."""
+    return path.is_file() or not path.exists()
+
+
+def _stat(root: Path, path: Path) -> RawFile:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise HealthAssetsError(f"cannot read the raw log {path}: {error.strerror}") from error
+    return RawFile(path.relative_to(root).as_posix(), path, status.st_size, status.st_mtime_ns)
+
+
+def _in_store(url: str) -> Iterator[RawFile]:
+    store, prefix = _connected(url)
+    with _told("list", f"the raw logs in {url}"):
+        store.invalidate_cache()  # what was listed before is of no interest
+        found = store.find(prefix, detail=True)
+    if not found and not _is_there(store, prefix, url):
+        raise HealthAssetsError(f"there is nothing at {url}; set HEALTH_RAW or --raw to where the logs are")
+    if prefix in found:
+        raise HealthAssetsError(f"the raw root {url} is a file; name the prefix above it")
+    for path, details in found.items():
+        name = path.removeprefix(prefix).lstrip("/")
+        if details["type"] == "file" and LOG_NAME.search(name):
+            yield RawFile(name, path, details["size"], _modified_ns(path, details), store)
+
+
+def _connected(url: str) -> tuple[Any, str]:
+    protocol = url.partition(":")[0]
+    try:
+        import fsspec  # a raw root in a folder does without
+
+        store, prefix = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        extra = EXTRAS.get(protocol)
+        install = f"install health-assets[{extra}]" if extra else str(error)
+        raise HealthAssetsError(f"the raw root {url} needs a package that is not installed: {install}") from error
+    except ValueError as error:
+        raise HealthAssetsError(f"the raw root {url} is not a URL that can be read: {_sentence(error)}") from error
+    return store, prefix.rstrip("/")
+
+
+def _is_there(store: Any, prefix: str, url: str) -> bool:
+    with _told("list", f"the raw logs in {url}"):
+        return store.exists(prefix)
+
+
+def _modified_ns(path: str, details: dict[str, Any]) -> int:
+    """The store's time of the last change; its tag of the content tells changes within one tick of that time.
+
+    Stores keep whole seconds or milliseconds. What lies below is filled from the tag, so that an object that was
+    replaced by another of equal size within a tick has another stamp.
+    """
+    value = next((details[name] for name in TIME_FIELDS if details.get(name)), None)
+    if value is None:
+        raise HealthAssetsError(f"the store does not tell when {path} was last changed")
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+        microseconds = (aware - EPOCH) // timedelta(microseconds=1)
+    else:
+        microseconds = int(value * 1e6)
+    tag = next((details[name] for name in TAG_FIELDS if details.get(name)), None)
+    below = int.from_bytes(hashlib.sha256(str(tag).encode()).digest()[:8]) % 1_000_000 if tag else 0
+    return microseconds // 1000 * 1_000_000 + (below if tag else microseconds % 1000 * 1000)
+
+
+@contextmanager
+def _told(verb: str, name: str) -> Iterator[None]:
+    """Turn whatever the store's library raises into one sentence; there is no common class of its errors."""
+    try:
+        yield
+    except (HealthAssetsError, GeneratorExit, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise HealthAssetsError(f"cannot {verb} {name}: {_sentence(error)}") from error
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return f"it is not there ({text})"
+    return text if type(error).__name__ in text or isinstance(error, OSError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,98 @@
+"""The block of incidents: what is open, what was lately, and what waits to be delivered."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.alerts.incidents import Incident
+from health_assets.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
+from health_assets.explanation import counted
+from health_assets.hours import HOUR
+from health_assets.report.layout import plain_table
+from health_assets.terminal import printable
+from health_assets.warehouse.store import Session
+
+COLOURS = {"critical": "red", "warning": "yellow", "info": "blue"}
+SEVERITIES = ("critical", "warning", "info")
+INCIDENTS_SHOWN = 20
+IDS_SHOWN = 3
+
+
+def print_alerts(console: Console, session: Session, since: datetime) -> None:
+    """Open incidents, those closed since a time, and what waits for each channel."""
+    if not is_there(session):
+        console.print("no hour has been judged yet; name rules and channels in HEALTH_ALERTS")
+        return
+    judged = last_judged(session)
+    found = recent_incidents(session, since)
+    still_open = [incident for incident in found if incident.closed_at is None]
+    over = [incident for incident in found if incident.closed_at is not None]
+    title = Text("Incidents: ", style="bold")
+    title.append(f"{len(still_open):,} open", style="red" if still_open else "green")
+    title.append(f"  {len(over):,} closed since {since:%Y-%m-%d %H:%M} UTC  ")
+    title.append(f"judged to {judged + HOUR:%Y-%m-%d %H:%M} UTC" if judged else "no hour has been judged yet", "dim")
+    console.print(title)
+    if still_open:
+        console.print(_table(sorted(still_open, key=_urgency), "since"))
+    if over:
+        console.print(Text("closed", style="bold"))
+        console.print(_table(over, "lasted"))
+    for channel, (count, error) in count_waiting(session).items():
+        why = f": {printable(error)}" if error else ""
+        waiting = counted(count, "message waits", "messages wait")
+        console.print(Text(f"{waiting} for the channel {channel}{why}", style="yellow"))
+
+
+def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:
+    """What became of the test messages."""
+    if not outcome:
+        console.print("there is no channel; incidents are kept in the table alerts, and nobody is told")
+    for channel, error in outcome.items():
+        if error is None:
+            console.print(Text(f"✓ {channel} took the test message", style="green"))
+        else:
+            console.print(Text(f"✗ {channel} did not: {printable(error)}", style="red"))
+
+
+def _urgency(incident: Incident) -> tuple:
+    return SEVERITIES.index(incident.severity), -incident.opened_at.timestamp(), incident.subject_id
+
+
+def _table(incidents: list[Incident], heading: str) -> Table:
+    table = plain_table()
+    table.add_column("severity", no_wrap=True)
+    table.add_column("rule", no_wrap=True)
+    table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("what happened")
+    for incident in incidents[:INCIDENTS_SHOWN]:
+        when = (
+            f"{incident.opened_at:%m-%d %H:%M}"
+            if incident.closed_at is None
+            else _length(incident.closed_at - incident.opened_at)
+        )
+        table.add_row(
+            Text(incident.severity, style=COLOURS[incident.severity]), incident.rule, when, _told(incident)
+        )  # fmt: skip
+    if len(incidents) > INCIDENTS_SHOWN:
+        table.caption = f"{INCIDENTS_SHOWN} of {len(incidents):,}; all are in the table alerts"
+    return table
+
+
+def _told(incident: Incident) -> Text:
+    text = Text(printable(incident.reason, 300))
+    if incident.recovery is not None:
+        text.append(f" → {printable(incident.recovery)}", style="green")
+        return text
+    ids = [name for loss in json.loads(incident.evidence).get("explanation", ()) for name in loss["evidence"]]
+    if ids:
+        text.append(f"\n{', '.join(printable(name, 60) for name in dict.fromkeys(ids[:IDS_SHOWN]))}", style="dim")
+    return text
+
+
+def _length(span: timedelta) -> str:
+    hours = span.total_seconds() / 3600
+    return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"

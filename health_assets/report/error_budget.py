@@ -1,0 +1,54 @@
+"""The error budgets' block: how many agents have spent theirs, and those that spend faster than they may."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.hours import HourRange
+from health_assets.report.layout import latest_hour, plain_table
+from health_assets.terminal import printable
+from health_assets.warehouse.store import Session
+
+AGENTS_SHOWN = 10
+SHOWN = ("agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "failures", "allowed_failures")
+IS_BURNING = "burn_rate_1h > 1 AND burn_rate_6h > 1"
+"""It matters, as the longer window says, and goes on, as the shorter one says."""
+
+
+def print_budgets(console: Console, session: Session, hours: HourRange) -> None:
+    """The budgets in the last of these hours, and the agents that burn theirs too fast, most spent first."""
+    latest = latest_hour(session, "error_budget", hours)
+    if latest is None:
+        return
+    [(agents, spent, burning)] = session.query(
+        f"""
+        SELECT count(*), count(CASE WHEN budget_spent >= 1 THEN 1 END), count(CASE WHEN {IS_BURNING} THEN 1 END)
+        FROM error_budget WHERE hour = ?
+        """,
+        [latest],
+    )
+    title = Text(f"Error budgets at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    title.append(f"{agents:,} {'agent' if agents == 1 else 'agents'}: ")
+    title.append(f"{spent:,} spent", style="red" if spent else "green")
+    title.append(f"  {burning:,} burning too fast", style="red" if burning else "green")
+    console.print()
+    console.print(title)
+    if burning:
+        order = "budget_spent DESC, agent_id"
+        sql = f"SELECT {', '.join(SHOWN)} FROM error_budget WHERE hour = ? AND {IS_BURNING} ORDER BY {order} LIMIT ?"
+        console.print(_table(session.query(sql, [latest, AGENTS_SHOWN]), burning))
+
+
+def _table(found: list[tuple], burning: int) -> Table:
+    table = plain_table()
+    table.add_column("agent", no_wrap=True, max_width=24)
+    for heading in ("spent", "rate 1 h", "rate 6 h", "failed", "allowed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for agent_id, spent, rate_1h, rate_6h, failures, allowed in found:
+        table.add_row(
+            Text(printable(agent_id)), Text(f"{spent:,.0%}", style="red" if spent >= 1 else "yellow"),
+            f"{rate_1h:,.1f}", f"{rate_6h:,.1f}", f"{failures:,}", f"{allowed:,.1f}",
+        )  # fmt: skip
+    if burning > len(found):
+        table.caption = f"the {len(found)} of {burning:,} that have spent most; all are in the table error_budget"
+    return table

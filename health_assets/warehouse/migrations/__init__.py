@@ -1,0 +1,86 @@
+"""Migrations of a PostgreSQL warehouse, by Alembic; a DuckDB file brings itself up to date when it is written to.
+
+What belongs here: bringing a schema to this program's version. What does not: the tables (`tables`,
+`postgres_tables`). Revisions are in `versions`; `__main__` writes them.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from health_assets.errors import HealthAssetsError, WarehouseBusyError
+from health_assets.warehouse.location import Database, database_of
+from health_assets.warehouse.tables import SCHEMA_VERSION
+
+SCRIPTS = "health_assets.warehouse:migrations"
+
+
+def migrate(url: str, lock_timeout_s: float) -> None:
+    """Make the tables of a warehouse, or bring them to this program's version, in one transaction.
+
+    Args:
+        url: the database, with a user who may create tables in the schema, or owns those that are there.
+        lock_timeout_s: how long to wait while another process writes.
+
+    Raises:
+        HealthAssetsError: the database cannot be reached, or refuses; the warehouse stays held, or is a newer one.
+    """
+    database = database_of(url)
+    with connected(database) as connection:
+        _lock(connection, database, lock_timeout_s)
+        if sa.inspect(connection).has_table("warehouse_version"):
+            version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version"))
+            if version is not None and version > SCHEMA_VERSION:
+                raise HealthAssetsError(
+                    f"the warehouse {database.name} has version {version}, newer than the {SCHEMA_VERSION} "
+                    "that this program knows; upgrade health-assets"
+                )
+        command.upgrade(config(connection), "head")
+        connection.execute(sa.text("DELETE FROM warehouse_version"))
+        connection.execute(sa.text("INSERT INTO warehouse_version VALUES (:version)"), {"version": SCHEMA_VERSION})
+
+
+def config(connection: sa.Connection) -> Config:
+    """Alembic's configuration, for a connection that is inside a transaction."""
+    made = Config()
+    made.set_main_option("script_location", SCRIPTS)
+    made.attributes["connection"] = connection
+    return made
+
+
+@contextmanager
+def connected(database: Database) -> Iterator[sa.Connection]:
+    """A transaction on a database; what a user can mend is said in one sentence."""
+    try:
+        import psycopg  # noqa: F401  # SQLAlchemy would name a module rather than what to install
+    except ImportError as error:
+        raise HealthAssetsError(
+            "a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'"
+        ) from error
+    engine = sa.create_engine(database.sqlalchemy_url, poolclass=sa.NullPool)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except sa.exc.DBAPIError as error:
+        sentence = database.without_password(str(error.orig))
+    else:
+        return
+    # outside of the handler: the library's error may hold the URL
+    raise HealthAssetsError(f"cannot make or change the tables of the warehouse {database.name}: {sentence}")
+
+
+def _lock(connection: sa.Connection, database: Database, lock_timeout_s: float) -> None:
+    from health_assets.warehouse.postgres_store import LOCK
+
+    connection.execute(sa.text(f"SET LOCAL lock_timeout = '{math.ceil(lock_timeout_s * 1000)}ms'"))
+    try:
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+    except sa.exc.OperationalError as error:
+        raise WarehouseBusyError(
+            f"the warehouse {database.name} is held by another program and did not come free within "
+            f"{lock_timeout_s:g} s; wait for it or stop it"
+        ) from error

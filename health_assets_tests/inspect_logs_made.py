@@ -1,0 +1,57 @@
+"""Runs real evaluations with Inspect AI and its mock model, without a network, and leaves their logs in a folder."""
+
+import sys
+from pathlib import Path
+
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import match
+from inspect_ai.solver import generate, use_tools
+from inspect_ai.tool import Tool, tool
+
+MODEL = "mockllm/model"
+ANSWERS = ("2", "5", "2")
+"""Of three epochs: right, wrong, right."""
+
+
+@tool
+def add() -> Tool:
+    async def execute(x: int, y: int) -> int:
+        """Add two numbers.
+
+        Args:
+            x: The one.
+            y: The other.
+        """
+        return x + y
+
+    return execute
+
+
+def outputs() -> list[ModelOutput]:
+    made = []
+    for answer in ANSWERS:
+        made += [ModelOutput.for_tool_call(MODEL, "add", {"x": 1, "y": 1}), ModelOutput.from_content(MODEL, answer)]
+    made.append(ModelOutput.from_content(MODEL, "no such luck"))  # for the sample of the second evaluation
+    for output in made:
+        output.usage = ModelUsage(input_tokens=10, output_tokens=2, total_tokens=12)  # else it asks a network how many
+    return made
+
+
+def evaluate(folder: Path, log_format: str) -> None:
+    model = get_model(MODEL, custom_outputs=outputs())
+    sums = Task(
+        dataset=[Sample(id="one and one", input="1 + 1?", target="2")],
+        solver=[use_tools(add()), generate()],
+        scorer=match(),
+        name="sums",
+    )
+    eval(sums, model, epochs=len(ANSWERS), log_dir=str(folder), log_format=log_format, display="none", max_samples=1)
+    unscored = Task(dataset=[Sample(id="open", input="Well?", target="?")], solver=generate(), name="unscored")
+    eval(unscored, model, log_dir=str(folder), log_format=log_format, display="none")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:]:
+        evaluate(Path(sys.argv[1]), name)

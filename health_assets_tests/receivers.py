@@ -1,0 +1,167 @@
+"""Receivers of alerts on loopback: an HTTP server and an SMTP server that answer as a test wants them to."""
+
+import base64
+import json
+import socketserver
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from email import message_from_string
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+Answer = int | Callable[[], int]
+"""A status, or what is done before one is given."""
+
+
+@dataclass
+class Receiver:
+    """What an HTTP server was sent."""
+
+    port: int = 0
+    answers: list[Answer] = field(default_factory=list)
+    received: list[tuple[dict[str, str], Any]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook/secret-path"
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of the messages in the order in which they came."""
+        return [headers["Idempotency-Key"] for headers, _ in self.received]
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [body for _, body in self.received]
+
+
+def hanging(seconds: float = 5.0) -> int:
+    """Take longer than anybody waits."""
+    time.sleep(seconds)
+    return 200
+
+
+@contextmanager
+def receiver(*answers: Answer) -> Iterator[Receiver]:
+    """An HTTP server; it gives these answers, and 200 from then on."""
+    kept = Receiver(answers=list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            kept.received.append((dict(self.headers), json.loads(body)))
+            answer = kept.answers.pop(0) if kept.answers else 200
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self.send_response(answer if isinstance(answer, int) else answer())
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    kept.port = server.server_port
+    with _running(server):
+        yield kept
+
+
+@dataclass
+class Mailbox:
+    """What an SMTP server was sent."""
+
+    port: int = 0
+    answers: list[str] = field(default_factory=list)
+    mails: list[Message] = field(default_factory=list)
+    recipients: list[list[str]] = field(default_factory=list)
+    logins: list[str] = field(default_factory=list)
+    was_encrypted: bool = False
+
+
+@contextmanager
+def mailbox(*answers: str, certificate: tuple[Path, Path] | None = None, password: str = "") -> Iterator[Mailbox]:
+    """An SMTP server; it gives these answers to mails, and takes them from then on.
+
+    Args:
+        answers: like `451 try later`.
+        certificate: certificate and key, to offer STARTTLS.
+        password: the one that it lets in.
+    """
+    kept = Mailbox(answers=list(answers))
+    context = None
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def say(self, text: str) -> None:
+            self.wfile.write(text.encode() + b"\r\n")
+            self.wfile.flush()
+
+        def finish(self) -> None:
+            with suppress(OSError, ValueError):
+                super().finish()
+            self.connection.close()
+
+        def handle(self) -> None:
+            self.say("220 localhost")
+            to: list[str] = []
+            while line := self.rfile.readline().decode().strip():
+                verb, _, rest = line.partition(" ")
+                match verb.upper():
+                    case "EHLO":
+                        offers = ["localhost", "AUTH PLAIN", *(["STARTTLS"] if context else [])]
+                        for offer in offers[:-1]:
+                            self.say(f"250-{offer}")
+                        self.say(f"250 {offers[-1]}")
+                    case "STARTTLS":
+                        self.say("220 go on")
+                        assert context
+                        self.connection = context.wrap_socket(self.connection, server_side=True)
+                        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb")
+                        kept.was_encrypted = True
+                    case "AUTH":
+                        given = base64.b64decode(rest.split()[1]).decode().split("\0")
+                        kept.logins.append(given[1])
+                        self.say("235 welcome" if given[2] == password else f"535 not {given[2]}")
+                    case "RCPT":
+                        to.append(rest)
+                        self.say("250 yes")
+                    case "DATA":
+                        self.say("354 go on")
+                        lines = []
+                        while (one := self.rfile.readline().decode()) != ".\r\n":
+                            lines.append(one)
+                        answer = kept.answers.pop(0) if kept.answers else "250 kept"
+                        if answer.startswith("250"):
+                            kept.mails.append(message_from_string("".join(lines)))
+                            kept.recipients.append(to)
+                        self.say(answer)
+                    case "QUIT":
+                        self.say("221 bye")
+                        return
+                    case _:
+                        self.say("250 yes")
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    kept.port = server.server_address[1]
+    with _running(server):
+        yield kept
+
+
+@contextmanager
+def _running(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

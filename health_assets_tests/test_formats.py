@@ -1,0 +1,619 @@
+"""Logs of other tools: told by their content, turned into executions, and nothing in them lost without a word."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from health_assets.hours import HourRange
+from health_assets.logs.files import Notes, line_batches, list_files
+from health_assets.logs.formats import inspect_eval, langfuse, tau2_bench
+from health_assets.logs.formats.documents import Document, DocumentError
+from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
+from health_assets_tests import foreign_logs_made as made
+from health_assets_tests.logs_made import START, execution, line
+from health_assets_tests.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
+
+HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def lines_of(project: Project) -> tuple[list[Row], Counter[str]]:
+    """All lines that the raw logs come to, and what was noted."""
+    notes: Notes = {}
+    batches = line_batches(enumerate(list_files(project.raw)), notes)
+    lines = [row for batch in batches for row in batch.to_pylist()]
+    return lines, sum(notes.values(), Counter())
+
+
+def rows_of(project: Project, table: str, *columns: str) -> list[tuple]:
+    return project.query(f"SELECT {', '.join(columns)} FROM {table} ORDER BY ALL")
+
+
+def ingested(project: Project) -> dict[str, Any]:
+    """Materialise the record tables of the hour; gives the metadata of `raw_logs`."""
+    metadata = project.materialise(HourRange.of(HOUR), only=["ingest"])["raw_logs"]
+    assert_lines_are_conserved(project)
+    return metadata
+
+
+# -- names and content -------------------------------------------------------------------------------------------------
+
+NATIVE = line(execution("e1", "planner", START))
+OTLP = '{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}'
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.jsonl.1", "a.jsonl.gz", "a.jsonl.2.gz", "a.ndjson", "a.ndjson.gz", "a.json", "a.json.gz",
+             "A.JSON", "traces-2026-06-07T13-00-00.000.json"],
+)  # fmt: skip
+@pytest.mark.parametrize("lines", [[NATIVE, NATIVE], [OTLP, OTLP], [OTLP]], ids=["native", "OTLP", "one OTLP line"])
+def test_a_file_of_one_object_a_line_is_read_line_by_line_whatever_its_name(
+    project: Project, name: str, lines: list[str]
+) -> None:
+    project.write_log(name, ["", *lines])
+    found, _ = lines_of(project)
+    assert [(row["line_number"], row["line"].strip(), row["fault"]) for row in found if row["line"].strip()] == [
+        (number, text, None) for number, text in enumerate(lines, start=2)
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"not json\nat all\n", b'{"name": "package", "version": "1.0"}', b"{\n}\n", b"[1, 2]", b"[]", b"17", b"\xff\xfe\n",
+     b"PKG", b'{"a": 1}\n{"a": 2}\n'],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.eval"])
+def test_a_document_that_no_reader_knows_is_one_rejected_record(project: Project, name: str, content: bytes) -> None:
+    project.write_bytes(name, content)
+    [row], _ = lines_of(project)
+    assert row["line_number"] == 1
+    assert row["fault"].startswith("no reader knows what this file holds (known are the native format, ")
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\n"])
+def test_an_empty_document_holds_nothing(project: Project, content: bytes) -> None:
+    project.write_bytes("a.json", content)
+    lines, _ = lines_of(project)
+    assert [row for row in lines if row["line"].strip()] == []
+
+
+def test_an_otlp_document_that_was_made_readable_is_a_line_for_each_resource(project: Project) -> None:
+    document = {"resourceSpans": [{"resource": {"place": place}, "scopeSpans": []} for place in range(2)]}
+    project.write_bytes("traces.json", made.dumped(document, indent=2).encode())
+    lines, _ = lines_of(project)
+    assert [(row["line_number"], json.loads(row["line"])) for row in lines] == [
+        (place + 1, {"resourceSpans": [resource]}) for place, resource in enumerate(document["resourceSpans"])
+    ]
+
+
+def test_a_rotated_file_of_the_collector_becomes_executions(project: Project) -> None:
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}},
+        {"key": "gen_ai.agent.name", "value": {"stringValue": "planner"}},
+    ]
+    started_ns = int(HOUR.timestamp()) * 10**9
+    lines = []
+    for place in range(2):
+        span = {
+            "traceId": f"{place + 1:032x}", "spanId": f"{place + 1:016x}", "name": "invoke_agent planner",
+            "startTimeUnixNano": str(started_ns), "endTimeUnixNano": str(started_ns + 3 * 10**9), "attributes": attributes,
+        }  # fmt: skip
+        scopes = [{"scope": {"name": "planner"}, "spans": [span]}]
+        lines.append(json.dumps({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": scopes}]}))
+    project.write_log("otel/traces-2026-06-07T13-00-00.000.json", lines)
+    ingested(project)
+    assert rows_of(project, "executions", "execution_id", "agent_id", "runtime_s") == [
+        (f"{place + 1:032x}:{place + 1:016x}", "planner", 3.0) for place in range(2)
+    ]
+
+
+# -- JSON documents, piece by piece ------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.lists(JSON, max_size=4), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9), st.integers(0, 200))
+@settings(max_examples=80, deadline=None)
+def test_a_document_gives_every_element_that_is_whole_wherever_it_is_cut(
+    value: list[Any], indent: int | None, is_ascii: bool, step: int, cut: int
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
+    kept = text[:cut]
+    document = Document(iter([kept[start : start + step] for start in range(0, len(kept), step)]))
+    found = []
+    try:
+        for element in document.elements():
+            found += [element]
+        document.finish()
+        assert len(kept) == len(text)
+    except DocumentError:
+        assert len(kept) < len(text)
+    assert found == value[: len(found)]
+    if len(kept) == len(text):
+        assert found == value
+
+
+# -- tau-bench ---------------------------------------------------------------------------------------------------------
+
+
+def test_trials_of_tau_bench_are_executions(project: Project) -> None:
+    modified = HOUR + timedelta(minutes=30)
+    path = f"runs/{made.TAU_BENCH_NAME}"
+    project.write_bytes(path, made.dumped(made.TAU_BENCH, indent=2).encode(), modified=modified)
+    metadata = ingested(project)
+    found = rows_of(
+        project, "executions", "line_number", "agent_id", "task_id", "model", "status", "error", "actions", "api_calls",
+        "ended_at", "runtime_s", "cost_usd",
+    )  # fmt: skip
+    shared = ("tool-calling:gpt-4o", "gpt-4o")
+    assert found == [
+        (1, shared[0], "airline/1", shared[1], "failure", "rate limited", None, None, modified, 0.0, None),
+        (
+            2,
+            shared[0],
+            "airline/0",
+            shared[1],
+            "success",
+            None,
+            ["get_user_details", "book_reservation"],
+            3,
+            modified,
+            0.0,
+            None,
+        ),
+        (
+            3,
+            shared[0],
+            "airline/0",
+            shared[1],
+            "failure",
+            None,
+            ["get_user_details", "transfer_to_human_agents"],
+            3,
+            modified,
+            0.0,
+            None,
+        ),
+    ]
+    assert "| 3 | tau-bench trial without times" in metadata["records of other formats"].value
+
+
+def test_an_agent_of_tau_bench_without_a_run_name_is_called_like_its_file(project: Project) -> None:
+    project.write_bytes("gpt-4o-airline.json.gz", made.dumped(made.TAU_BENCH).encode())
+    lines, _ = lines_of(project)
+    assert {json.loads(row["line"])["agent_id"] for row in lines} == {"gpt-4o-airline"}
+
+
+def test_actions_that_an_agent_writes_as_text_count(project: Project) -> None:
+    trial = made.tau_bench_trial(3, 0, 1.0)
+    trial["traj"] += [
+        {"role": "assistant", "content": 'Thought:\nI look.\nAction:\n{"name": "get_order", "arguments": {}}'},
+        {"role": "assistant", "content": 'Action:\n{"name": "respond", "arguments": {"content": "Hi"}}'},
+        {"role": "assistant", "content": "Action: none"},
+    ]
+    project.write_bytes("react-m-0.0_range_0-1.json", made.dumped([trial]).encode())
+    [row], _ = lines_of(project)
+    assert json.loads(row["line"])["actions"] == ["get_order"]
+    assert json.loads(row["line"])["agent_id"] == "react:m"
+
+
+def test_the_same_trial_in_two_files_is_one_execution_and_a_rebuild_agrees(project: Project) -> None:
+    for folder in ("a", "b"):
+        project.write_bytes(f"{folder}/{made.TAU_BENCH_NAME}", made.dumped(made.TAU_BENCH).encode(), modified=HOUR)
+    ingested(project)
+    assert len(project.rows("executions")) == 3
+    twin = Project(project.folder / "clean")
+    twin.raw = project.raw
+    ingested(twin)
+    assert_same_tables(twin.tables(names=["executions"]), project.tables(names=["executions"]))
+
+
+# -- tau2-bench --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_simulations_of_tau2_bench_are_executions(project: Project, indent: int | None) -> None:
+    project.write_bytes("tau2/results.json", made.dumped(made.TAU2, indent).encode())
+    metadata = ingested(project)
+    found = rows_of(
+        project, "executions", "execution_id", "agent_id", "task_id", "status", "error", "actions", "api_calls",
+        "error_count", "call_latency_s", "cost_usd", "runtime_s", "started_at",
+    )  # fmt: skip
+    agent, actions, started_at = (
+        "llm_agent:claude-3-7-sonnet",
+        ["get_customer", "refuel_data"],
+        HOUR + timedelta(seconds=60.25),
+    )
+    assert found == [
+        ("sim-1", agent, "telecom/12", "success", None, actions, 2, 1, 3.0, 0.125, 240.0, started_at),
+        ("sim-2", agent, "telecom/12", "failure", "max_steps", actions, 2, 1, 3.0, 0.125, 240.0, started_at),
+    ]
+    assert rows_of(project, "model_calls", "call_id", "model", "latency_ms", "execution_id")[:2] == [
+        ("sim-1:2", "claude-3-7-sonnet", 2000.0, "sim-1"),
+        ("sim-1:5", "claude-3-7-sonnet", 4000.0, "sim-1"),
+    ]
+    assert rows_of(project, "rejected_records", "line_number", "reason") == [
+        (4, "reward_info.reward is missing: the simulation was not evaluated")
+    ]
+    assert (
+        "| 1 | tau2-bench simulation that ended by infrastructure_error |" in metadata["records of other formats"].value
+    )
+
+
+def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: Project) -> None:
+    index = [{"id": "sim-1", "task_id": "12", "trial": 0, "reward": 1.0}]
+    project.write_bytes(
+        "results.json", made.dumped(made.TAU2 | {"simulations": [], "simulation_index": index}).encode()
+    )
+    project.write_bytes("simulations/sim-1.json", made.dumped(made.tau2_simulation("sim-1", 0, 1.0)).encode())
+    [row], notes = lines_of(project)
+    assert row["fault"].startswith("a simulation in a file of its own does not name its agent")
+    assert notes == {tau2_bench.ELSEWHERE: 1}
+
+
+# -- Langfuse ----------------------------------------------------------------------------------------------------------
+
+TRACE_SPAN = langfuse.trace_span_id(made.TRACE_ID)
+
+
+def spans_of(row: Row) -> list[Row]:
+    """Spans of an OTLP line, their attributes as a dictionary and their times in seconds after 13:10."""
+    [resource] = json.loads(row["line"])["resourceSpans"]
+    [scope] = resource["scopeSpans"]
+    zero = int((HOUR + timedelta(minutes=10)).timestamp()) * 10**9
+    return [
+        span | {
+            "attributes": {item["key"]: next(iter(item["value"].values())) for item in span["attributes"]},
+            "times": ((int(span["startTimeUnixNano"]) - zero) / 1e9, (int(span["endTimeUnixNano"]) - zero) / 1e9),
+        }
+        for span in scope["spans"]
+    ]  # fmt: skip
+
+
+def told(spans: list[Row]) -> list[tuple]:
+    return [
+        (
+            span["spanId"], span.get("parentSpanId"), span["times"], span.get("status"),
+            span["attributes"].get("gen_ai.operation.name"),
+        )
+        for span in spans
+    ]  # fmt: skip
+
+
+ROOT, CHAT, SEARCH, REFUND = ("00f067aa0ba902b7", "b7ad6b7169203331", "b7ad6b7169203332", "b7ad6b7169203333")
+BELOW_THE_TRACE = [
+    (ROOT, TRACE_SPAN, (0, 9), None, None),
+    (CHAT, ROOT, (1, 3), None, "chat"),
+    (SEARCH, ROOT, (3, 4), None, "execute_tool"),
+    (REFUND, ROOT, (5, 6), {"code": 2, "message": "card expired"}, "execute_tool"),
+]
+
+
+@pytest.mark.parametrize("name", ["export.jsonl", "export.json", "export.jsonl.gz"])
+def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Project, name: str) -> None:
+    project.write_log(name, [made.dumped(made.LANGFUSE_TRACE)])
+    (trace, signals), notes = lines_of(project)
+    spans = spans_of(trace)
+    assert told(spans) == [(TRACE_SPAN, None, (0, 10), None, "invoke_agent"), *BELOW_THE_TRACE]
+    assert {span["traceId"] for span in spans} == {made.TRACE_ID}
+    assert spans[0]["attributes"] == {
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support-agent", "gen_ai.usage.cost": 0.02,
+        "gen_ai.conversation.id": "s-7", "user.id": "u-1",
+    }  # fmt: skip
+    assert spans[2]["attributes"] | {"user.id": "u-1"} == {
+        "gen_ai.operation.name": "chat", "langfuse.observation.type": "GENERATION", "gen_ai.request.model": "gpt-4o",
+        "gen_ai.response.model": "gpt-4o", "gen_ai.usage.input_tokens": "900", "gen_ai.usage.output_tokens": "20",
+        "gen_ai.usage.cost": 0.02, "gen_ai.conversation.id": "s-7", "user.id": "u-1",
+    }  # fmt: skip
+    assert spans[3]["attributes"]["gen_ai.tool.name"] == "search_orders"
+    assert json.loads(signals["line"]) == {
+        "type": "signals", "execution_id": f"{made.TRACE_ID}:{TRACE_SPAN}", "at": "2026-06-07T13:20:00+00:00",
+        "coherence": 0.75,
+    }  # fmt: skip
+    assert notes == {
+        "Langfuse EVENT, which has no duration": 1,
+        "Langfuse SPAN, which is no agent, model call or tool": 1,
+        "Langfuse score that is none of our signals": 1,
+    }
+
+
+@pytest.mark.parametrize("wrap", [lambda records: records, lambda records: {"data": records, "meta": {"page": 1}}])
+def test_a_langfuse_answer_of_the_api_is_read_too(project: Project, wrap: Any) -> None:
+    project.write_bytes("traces.json", made.dumped(wrap([made.LANGFUSE_TRACE, {"id": "?"}]), indent=2).encode())
+    lines, _ = lines_of(project)
+    assert [(row["line_number"], row["fault"]) for row in lines] == [
+        (1, None),
+        (1, None),
+        (2, "neither a trace nor an observation nor a score of Langfuse"),
+    ]
+
+
+def test_the_tables_of_langfuses_blob_storage_export_give_the_same_tree(project: Project) -> None:
+    trace = {
+        name: value for name, value in made.LANGFUSE_TRACE.items() if name not in ("latency", "observations", "scores")
+    }
+    project.write_log("traces/1.jsonl", [made.dumped(made.snake(trace))])
+    enriched = {"trace_name": "support-agent", "session_id": "s-7", "user_id": "u-1"}
+    observations = [made.dumped(made.snake(one) | enriched) for one in made.LANGFUSE_OBSERVATIONS]
+    project.write_log("observations/1.jsonl", observations)
+    project.write_log("scores/1.jsonl", [made.dumped(made.snake(one)) for one in made.LANGFUSE_TRACE["scores"]])
+    lines, notes = lines_of(project)
+    spans = [span for row in lines if "resourceSpans" in row["line"] for span in spans_of(row)]
+    assert told(spans) == [(TRACE_SPAN, None, (0, 9), None, "invoke_agent"), *BELOW_THE_TRACE]
+    assert spans[0]["attributes"]["gen_ai.agent.name"] == "support-agent"
+    assert spans[0]["attributes"]["gen_ai.conversation.id"] == "s-7"
+    assert spans[2]["attributes"]["gen_ai.request.model"] == "gpt-4o"
+    assert [json.loads(row["line"])["coherence"] for row in lines if "signals" in row["line"]] == [0.75]
+    assert notes[langfuse.NO_END] == 1
+
+
+def test_a_langfuse_trace_fails_with_an_observation_directly_below_it(project: Project) -> None:
+    root = made.LANGFUSE_OBSERVATIONS[0] | {"level": "ERROR", "statusMessage": "gave up"}
+    observations = [root, *made.LANGFUSE_OBSERVATIONS[1:]]
+    project.write_log("a.jsonl", [made.dumped(made.LANGFUSE_TRACE | {"observations": observations, "latency": None})])
+    lines, _ = lines_of(project)
+    whole = spans_of(lines[0])[0]
+    assert (whole["times"], whole["status"]) == ((0, 9), {"code": 2, "message": "gave up"})
+
+
+@pytest.mark.parametrize("form", ["one trace", "three tables"])
+def test_a_langfuse_export_becomes_executions_and_model_calls(project: Project, form: str) -> None:
+    if form == "one trace":
+        project.write_log("langfuse/export.jsonl", [made.dumped(made.LANGFUSE_TRACE)])
+    else:
+        enriched = {"trace_name": "support-agent", "session_id": "s-7"}
+        rows = {"observations": [made.snake(one) | enriched for one in made.LANGFUSE_OBSERVATIONS],
+                "scores": [made.snake(one) for one in made.LANGFUSE_TRACE["scores"]]}  # fmt: skip
+        for table, records in rows.items():
+            project.write_log(f"langfuse/{table}/2026.jsonl.gz", [made.dumped(record) for record in records])
+    ingested(project)
+    execution_id, zero = f"{made.TRACE_ID}:{TRACE_SPAN}", HOUR + timedelta(minutes=10)
+    [found] = rows_of(
+        project, "executions", "execution_id", "agent_id", "session_id", "status", "actions", "model", "cost_usd",
+        "started_at", "ended_at",
+    )  # fmt: skip
+    assert found == (
+        execution_id, "support-agent", "s-7", "success", ["search_orders", "refund"], "gpt-4o", 0.02, zero,
+        zero + timedelta(seconds=10 if form == "one trace" else 9),
+    )  # fmt: skip
+    assert rows_of(project, "model_calls", "call_id", "model", "latency_ms", "execution_id", "agent_id", "status") == [
+        (f"{made.TRACE_ID}:{CHAT}", "gpt-4o", 2000.0, execution_id, "support-agent", "success")
+    ]
+    assert rows_of(project, "signals", "execution_id", "signal_coherence") == [(execution_id, 0.75)]
+    assert project.rows("rejected_records") == []
+
+
+REJECTED_BY_LANGFUSE = [
+    (made.LANGFUSE_TRACE | {"latency": None, "observations": []}, "the trace has neither a latency nor observations, so its end is not known"),
+    (made.LANGFUSE_TRACE | {"name": None, "observations": []}, "the trace has no name, so the agent is not known"),
+    (made.LANGFUSE_TRACE | {"timestamp": "yesterday"}, 'timestamp must be ISO 8601, not "yesterday"'),
+    (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": None}, "endTime is missing"),
+    (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": "2026-06-07T13:00:00Z"}, "endTime is before startTime"),
+    (made.LANGFUSE_OBSERVATIONS[1] | {"traceId": None}, "traceId is missing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "reason"), REJECTED_BY_LANGFUSE, ids=[reason for _, reason in REJECTED_BY_LANGFUSE])
+def test_a_langfuse_record_that_cannot_be_used_is_rejected_with_its_reason(
+    project: Project, record: Row, reason: str
+) -> None:
+    project.write_log("a.jsonl", [made.dumped(made.LANGFUSE_OBSERVATIONS[0]), made.dumped(record), "{"])
+    lines, _ = lines_of(project)
+    assert [(row["line_number"], row["fault"]) for row in lines if row["fault"]] == [(2, reason), (3, "not valid JSON")]
+    assert json.loads(lines[1]["line"]) == record
+
+
+def test_ids_of_langfuse_become_ids_of_opentelemetry() -> None:
+    assert langfuse.trace_id(made.TRACE_ID) == made.TRACE_ID
+    assert langfuse.trace_id("0AF76519-16cd-43dd-8448-eb211c80319c") == made.TRACE_ID
+    assert langfuse.observation_span_id("00f067aa0ba902b7") == "00f067aa0ba902b7"
+    for length, made_of in ((32, langfuse.trace_id), (16, langfuse.observation_span_id), (16, langfuse.trace_span_id)):
+        assert made_of("my trace") == made_of("my trace") != made_of("my trace 2")
+        assert len(made_of("my trace")) == length == len(f"{int(made_of('my trace'), 16):0{length}x}")
+
+
+# -- Inspect AI --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def inspect_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs that Inspect AI itself wrote: an evaluation of three epochs and one without a scorer, in both formats."""
+    pytest.importorskip("inspect_ai")
+    folder = tmp_path_factory.mktemp("inspect")
+    command = [sys.executable, "-m", "health_assets_tests.inspect_logs_made", str(folder), "eval", "json"]
+    subprocess.run(command, check=True, timeout=120)
+    return folder
+
+
+def logs_of(folder: Path, task: str, suffix: str) -> bytes:
+    [path] = folder.glob(f"*_{task}_*.{suffix}")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json", "json.gz"])
+def test_samples_of_inspect_are_executions(project: Project, inspect_logs: Path, suffix: str) -> None:
+    from inspect_ai.log import read_eval_log
+
+    for task in ("sums", "unscored"):
+        project.write_bytes(f"inspect/{task}.{suffix}", logs_of(inspect_logs, task, suffix.removesuffix(".gz")))
+    [path] = inspect_logs.glob(f"*_sums_*.{suffix.removesuffix('.gz')}")
+    log = read_eval_log(str(path))
+    samples = log.samples
+    ended = datetime.fromisoformat(samples[0].completed_at)
+    hours = hours_from(ended.replace(minute=0, second=0, microsecond=0), 2)  # the hour may end while it is evaluated
+    metadata = project.materialise(hours, only=["ingest"])["raw_logs"]
+    assert_lines_are_conserved(project)
+    found = rows_of(
+        project, "executions", "line_number", "execution_id", "agent_id", "task_id", "model", "status", "actions",
+        "api_calls", "error_count", "session_id", "confidence", "started_at", "ended_at",
+    )  # fmt: skip
+    assert found == [
+        (
+            number, sample.uuid, "generate:mockllm/model", "sums/one and one", "mockllm/model", status, ["add"], 2, 0,
+            log.eval.run_id, None, datetime.fromisoformat(sample.started_at), datetime.fromisoformat(sample.completed_at),
+        )
+        for number, (sample, status) in enumerate(zip(samples, ("success", "failure", "success"), strict=True), start=1)
+    ]  # fmt: skip
+    calls = rows_of(project, "model_calls", "execution_id", "model", "status", "agent_id")
+    assert calls == sorted(
+        (s.uuid, "mockllm/model", "success", "generate:mockllm/model") for s in samples for _ in "12"
+    )
+    assert metadata["records of other formats"].value.endswith("| 1 | Inspect sample without a score |")
+
+
+def changed(sample: Any, **fields: Any) -> Any:
+    return sample.model_copy(update=fields)
+
+
+VALUES = [("C", True), ("P", False), ("I", False), ("N", False), (1, True), (0.99, False), (0, False), (True, True)]
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+def test_what_a_sample_of_inspect_scored_decides(project: Project, inspect_logs: Path, suffix: str) -> None:
+    from inspect_ai.log import EvalError, EvalSampleLimit, ProvenanceData, read_eval_log, write_eval_log
+    from inspect_ai.scorer import Score
+
+    [path] = inspect_logs.glob("*_sums_*.json")
+    log = read_eval_log(str(path))
+    sample = log.samples[0]
+    samples = [
+        changed(sample, uuid=f"u{place}", scores={"match": Score(value=value)})
+        for place, (value, _) in enumerate(VALUES)
+    ]
+    samples += [
+        changed(sample, uuid="two scorers", scores={"match": Score(value="I"), "other": Score(value="C")}),
+        changed(
+            sample, uuid="broke off", scores=None, error=EvalError(message="no net", traceback="", traceback_ansi="")
+        ),
+        changed(
+            sample, uuid="limited", scores={"match": Score(value="I")}, limit=EvalSampleLimit(type="token", limit=5)
+        ),
+        changed(sample, uuid="too much", scores={"match": Score(value=7)}),
+        changed(sample, uuid="many", scores={"match": Score(value={"a": 1})}),
+        changed(sample, uuid="word", scores={"match": Score(value="good")}),
+        changed(sample, uuid="invalid", invalidation=ProvenanceData(author="me", reason="leak")),
+    ]
+    log.samples = [changed(one, epoch=place + 1) for place, one in enumerate(samples)]
+    log.eval.metadata = {"agent_id": "calculator"}
+    write_eval_log(log, str(project.raw / f"changed.{suffix}"))
+    lines, notes = lines_of(project)
+    executions = [json.loads(row["line"]) for row in lines if '"type": "execution"' in row["line"]]
+    assert [(one["execution_id"], one["status"], one.get("error")) for one in executions] == [
+        *((f"u{place}", "success" if right else "failure", None) for place, (_, right) in enumerate(VALUES)),
+        ("two scorers", "failure", None),
+        ("broke off", "failure", "no net"),
+        ("limited", "failure", "limit reached: token"),
+    ]
+    assert {one["agent_id"] for one in executions} == {"calculator"}
+    place = len(executions)
+    assert [(row["line_number"], row["fault"], json.loads(row["line"])) for row in lines if row["fault"]] == [
+        (place + more, reason, {"id": sample.id, "epoch": place + more})
+        for more, reason in enumerate(
+            [
+                "the score of match must lie between 0 and 1 to tell success, not 7",
+                "the score of match must be C, P, I, N or a number, not {'a': 1}",
+                "the score of match must be C, P, I, N or a number, not good",
+            ],
+            start=1,
+        )
+    ]
+    assert notes == {inspect_eval.INVALIDATED: 1}
+
+
+def test_a_damaged_eval_log_is_rejected_as_a_whole(project: Project, inspect_logs: Path) -> None:
+    for suffix in ("eval", "json"):
+        content = logs_of(inspect_logs, "sums", suffix)
+        project.write_bytes(f"half.{suffix}", content[: len(content) // 2])
+    lines, _ = lines_of(project)
+    assert [row["fault"].partition(": ")[0] for row in lines] == ["Inspect AI cannot read it"] * 2
+
+
+def test_of_an_eval_log_with_a_damaged_sample_the_others_are_kept(project: Project, inspect_logs: Path) -> None:
+    content = logs_of(inspect_logs, "sums", "eval")
+    with zipfile.ZipFile(io.BytesIO(content)) as log:
+        place = log.getinfo("samples/one and one_epoch_2.json").header_offset + 100
+    project.write_bytes("a.eval", content[:place] + bytes(40) + content[place + 40 :])
+    lines, _ = lines_of(project)
+    found = [(row["line_number"], row["fault"].partition(": ")[0]) for row in lines if row["fault"]]
+    assert found == [(2, "Inspect AI cannot read the sample")]
+    assert [row["line_number"] for row in lines if '"type": "execution"' in row["line"]] == [1, 3]
+
+
+def test_without_its_package_an_eval_log_is_rejected_by_a_sentence_that_names_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_eval, "find_spec", lambda name: None)  # as if it were not installed
+    project.write_bytes("a.eval", inspect_eval.ZIP_MAGIC + b"...")
+    [row], _ = lines_of(project)
+    assert row["fault"] == NEEDS_PACKAGE
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+WHOLE = {
+    "tau.json": made.dumped(made.TAU_BENCH[1:], indent=2),
+    "tau2.json": made.dumped(made.TAU2),
+    "langfuse.json": made.dumped([made.LANGFUSE_TRACE] * 3, indent=2),
+    "langfuse.jsonl": "\n".join([made.dumped(made.LANGFUSE_TRACE)] * 3),
+    "otlp.json": made.dumped({"resourceSpans": [{"resource": {}, "scopeSpans": []}] * 3}, indent=2),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.999])
+@pytest.mark.parametrize("packed", ["plain", "gzip"])
+def test_a_half_written_file_gives_all_that_is_whole_and_one_rejected_record(
+    project: Project, name: str, share: float, packed: str
+) -> None:
+    content = WHOLE[name].encode()
+    (project.raw / name).write_bytes(content)
+    whole, _ = lines_of(project)
+    (project.raw / name).unlink()
+    cut = content[: int(len(content) * share)]
+    if packed == "plain":
+        (project.raw / name).write_bytes(cut)
+    else:
+        zipped = gzip.compress(content, compresslevel=0)
+        (project.raw / f"{name}.gz").write_bytes(zipped[: int(len(zipped) * share)])
+    lines, _ = lines_of(project)
+    written_then = {"started_at": "", "ended_at": ""}  # tau-bench's times are its file's
+    good, expected = (
+        [(row["line_number"], json.loads(row["line"]) | written_then) for row in rows if row["fault"] is None]
+        for rows in (lines, whole)
+    )
+    assert good == expected[: len(good)]
+    faults = [row["fault"] for row in lines if row["fault"] is not None]
+    assert faults[-1] in (
+        "the document ends early: it is cut off", "not valid JSON", "the gzip stream ends early: the file is cut off",
+    )  # fmt: skip
+
+
+def test_damage_never_stops_a_run_and_counts_survive_in_the_warehouse(project: Project) -> None:
+    for name, content in WHOLE.items():
+        project.write_bytes(name, content.encode()[:-40], modified=HOUR)
+    metadata = ingested(project)
+    assert (
+        project.materialise(HourRange.of(HOUR), only=["ingest"])["raw_logs"]["records of other formats"]
+        == (metadata["records of other formats"])
+    )
+    assert {name for (name,) in project.query("SELECT source_file FROM rejected_records")} >= set(WHOLE) - {"tau.json"}

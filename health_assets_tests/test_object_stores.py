@@ -1,0 +1,260 @@
+"""Raw logs in an object store are read like those in a folder; S3's protocol is spoken with a local server."""
+
+import gzip
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HourRange
+from health_assets.ingestion import ingest
+from health_assets.judge import judge, unjudged_runs
+from health_assets.logs.reader import contents
+from health_assets.logs.stores import list_files, raw_root
+from health_assets.settings import Settings, load_settings
+from health_assets.targets import load_targets
+from health_assets_tests import foreign_logs_made as made
+from health_assets_tests.logs_made import START, execution, line
+from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, command, materialise_arguments
+
+BUCKET = "fleet"
+HOURS = HourRange(START, START + timedelta(hours=2))
+TABLES = ("executions", "rejected_records", "health_components", "agent_health")
+MANY = [line(execution(f"e{place}", "planner", START + timedelta(seconds=place))) for place in range(2000)]
+LOGS = {
+    "a.jsonl": MANY,
+    "deep/er/b b.jsonl.gz": [line(execution("e", "coder", START + timedelta(hours=1), error="x" * 5000)), "broken"],
+    "tau/tau2.json": [made.dumped(made.TAU2)],
+    "notes.txt": ["not a log"],
+}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.fixture
+def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The file system of an S3 server that is empty but for a bucket; settings come by the usual variables."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": endpoint,
+        "AWS_DEFAULT_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "2",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    fsspec.filesystem("s3").clear_instance_cache()
+    system = fsspec.filesystem("s3")
+    system.mkdir(BUCKET)
+    yield system
+    system.rm(BUCKET, recursive=True)
+    system.clear_instance_cache()
+
+
+def put(store: Any, prefix: str, name: str, lines: list[str]) -> None:
+    content = "".join(f"{text}\n" for text in lines).encode()
+    store.pipe_file(f"{prefix}/{name}", gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "folder", lookback_hours=24)
+    for name, lines in LOGS.items():
+        project.write_log(name, lines)
+    return project
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Project:
+    return Project(tmp_path / "remote", lookback_hours=24)
+
+
+def in_store(project: Project, store: Any, url: str) -> Project:
+    for name, lines in LOGS.items():
+        put(store, url.partition("://")[2], name, lines)
+    project.raw = raw_root(url)  # type: ignore[assignment]
+    return project
+
+
+def test_logs_in_s3_give_the_same_tables_as_in_a_folder(folder: Project, remote: Project, s3: Any) -> None:
+    in_store(remote, s3, f"s3://{BUCKET}/logs")
+    assert [file.source_file for file in list_files(remote.settings.raw)] == [
+        "a.jsonl",
+        "deep/er/b b.jsonl.gz",
+        "tau/tau2.json",
+    ]
+    for project in (folder, remote):
+        project.materialise(HOURS, only=["ingest", "health_components", "agent_health"])
+    assert len(remote.rows("executions")) == 2001
+    tables = folder.tables(names=TABLES)
+    for row in tables["rejected_records"]:
+        if row["source_file"].startswith("tau"):  # without an event in these hours its hour is its file's
+            row["hour"] = None
+    found = remote.tables(names=TABLES)
+    for row in found["rejected_records"]:
+        if row["source_file"].startswith("tau"):
+            row["hour"] = None
+    assert_same_tables(found, tables)
+
+
+def test_a_changed_object_is_noticed_and_a_deleted_one_keeps_its_rows(remote: Project, s3: Any) -> None:
+    in_store(remote, s3, f"s3://{BUCKET}/logs")
+    assert len(remote.materialise(HOURS, only=["ingest"])) > 0
+    put(s3, f"{BUCKET}/logs", "a.jsonl", [text.replace("planner", "changer") for text in MANY])  # of the same size
+    s3.rm(f"{BUCKET}/logs/deep/er/b b.jsonl.gz")
+    metadata = remote.materialise(HOURS, only=["ingest"])["raw_logs"]
+    assert metadata["files_read"] == 1
+    counts = remote.query("SELECT agent_id, count(*) FROM executions GROUP BY agent_id ORDER BY agent_id")
+    assert counts == [("changer", 2000), ("coder", 1)]
+    assert remote.materialise(HOURS, only=["ingest"])["raw_logs"]["files_read"] == 0
+
+
+def test_an_object_is_read_as_a_stream_and_in_ranges(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from health_assets.logs import stores
+
+    monkeypatch.setattr(stores, "READ_AHEAD_BYTES", 64 << 10)
+    put(s3, f"{BUCKET}/logs", "a.jsonl", MANY)
+    [file] = list_files(f"s3://{BUCKET}/logs")
+    with file.opened() as raw:
+        assert raw.read(10) == MANY[0][:10].encode()
+        assert len(raw.cache.cache) <= 128 << 10 < file.size_bytes
+
+
+def test_the_command_reads_from_s3(remote: Project, s3: Any) -> None:
+    in_store(remote, s3, f"s3://{BUCKET}/logs")
+    arguments = [*materialise_arguments(remote, HourRange.of(START)), "--system", "agent_health_model"]
+    done = command(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "2,009 lines of 3 files" in done.stdout, done.stdout
+
+
+# -- what goes wrong is one sentence -----------------------------------------------------------------------------------
+
+
+def sentence_of(url: str) -> str:
+    with pytest.raises(HealthAssetsError) as caught:
+        list_files(raw_root(url))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_bucket_or_prefix_that_is_not_there_is_told() -> None:
+    assert sentence_of("s3://no-such-bucket/logs").startswith("cannot list the raw logs in s3://no-such-bucket/logs: ")
+    assert sentence_of(f"s3://{BUCKET}/nothing") == (
+        f"there is nothing at s3://{BUCKET}/nothing; set HEALTH_RAW or --raw to where the logs are"
+    )
+
+
+def test_a_root_that_is_an_object_is_told(s3: Any) -> None:
+    put(s3, f"{BUCKET}/logs", "a.jsonl", MANY[:1])
+    url = f"s3://{BUCKET}/logs/a.jsonl"
+    assert sentence_of(url) == f"the raw root {url} is a file; name the prefix above it"
+
+
+@pytest.mark.usefixtures("s3")
+def test_an_empty_bucket_holds_no_logs() -> None:
+    assert list_files(f"s3://{BUCKET}") == []
+
+
+def test_a_store_that_cannot_be_reached_is_told(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        s3.clear_instance_cache()
+        assert sentence_of("s3://fleet/logs").startswith("cannot list the raw logs in s3://fleet/logs: ")
+
+
+def test_missing_credentials_are_told(s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    s3.clear_instance_cache()
+    assert "credentials" in sentence_of("s3://fleet/logs")
+
+
+@pytest.mark.parametrize(("url", "extra"), [("gs://fleet/logs", "gcs"), ("az://fleet/logs", "azure")])
+def test_a_missing_extra_is_named(url: str, extra: str) -> None:
+    assert (
+        sentence_of(url) == f"the raw root {url} needs a package that is not installed: install health-assets[{extra}]"
+    )
+
+
+def test_a_url_of_no_known_store_is_told() -> None:
+    assert sentence_of("carrier-pigeon://loft").startswith(
+        "the raw root carrier-pigeon://loft is not a URL that can be read: "
+    )
+
+
+def test_an_object_that_vanishes_before_it_is_read_is_told(remote: Project, s3: Any) -> None:
+    remote.raw = f"s3://{BUCKET}"  # type: ignore[assignment]
+    put(s3, f"{BUCKET}/logs", "a.jsonl", MANY)
+    files = list_files(f"s3://{BUCKET}/logs")
+    s3.rm(f"{BUCKET}/logs/a.jsonl")
+    with pytest.raises(HealthAssetsError, match=r"^cannot read the raw log s3://fleet/logs/a\.jsonl: [^\n]+$"):
+        contents(files)
+    with (
+        pytest.raises(HealthAssetsError, match=r"^cannot read the raw log s3://fleet/logs/a\.jsonl: [^\n]+$"),
+        remote.warehouse.write() as session,
+    ):
+        ingest(session, files, HOURS, list(RECORD_TABLES), load_targets(None), remote.lookback_hours)
+    assert remote.ingest(HOURS).files_seen == 0  # nothing was left behind that stands in the way
+
+
+# -- the root ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_root_is_a_folder_or_a_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for given, taken in {
+        "s3://bucket/logs/": "s3://bucket/logs", "logs": Path("logs"), f"file://{tmp_path}": tmp_path,
+        "memory://logs": "memory://logs",
+    }.items():  # fmt: skip
+        monkeypatch.setenv("HEALTH_RAW", str(given))
+        assert load_settings().raw == taken
+
+
+def test_any_store_of_fsspec_will_do(folder: Project, remote: Project) -> None:
+    store = fsspec.filesystem("memory")
+    try:
+        in_store(remote, store, "memory://logs")
+        remote.materialise(HOURS, only=["ingest"])
+        folder.materialise(HOURS, only=["ingest"])
+        assert_same_tables(remote.tables(names=["executions"]), folder.tables(names=["executions"]))
+    finally:
+        store.rm("/logs", recursive=True)
+
+
+def test_whoever_writes_logs_asks_for_a_local_root(remote: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(raw="s3://fleet/logs", judge_url="http://127.0.0.1:1", judge_model="m")
+    told = "^the safety judge writes its log below the raw root, which must be a local folder, not s3://fleet/logs$"
+    with pytest.raises(HealthAssetsError, match=told):
+        judge([], settings, datetime.now(UTC))
+    remote.materialise(HourRange.of(START), only=["ingest"])
+    with remote.warehouse.read() as session, pytest.raises(HealthAssetsError, match=told):
+        unjudged_runs(session, settings, datetime.now(UTC))
+    monkeypatch.setenv("HEALTH_TRACKER_LOG", "s3://fleet/calls.jsonl")
+    with pytest.raises(
+        HealthAssetsError, match=r"^HEALTH_TRACKER_LOG: the model tracker appends to a file of this machine"
+    ):
+        load_settings()
+
+
+def test_objects_that_changed_within_a_tick_of_the_stores_clock_have_other_stamps(s3: Any) -> None:
+    stamps = set()
+    for text in ("{}", "[]", "17"):
+        s3.pipe_file(f"{BUCKET}/a.jsonl", text.encode())
+        [file] = list_files(f"s3://{BUCKET}")
+        stamps.add(file.stamp)
+        assert abs(file.modified_ns / 1e9 - time.time()) < 60
+    assert len(stamps) == 3
