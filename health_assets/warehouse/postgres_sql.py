@@ -4,8 +4,8 @@ What belongs here: translation, without a connection. What does not: running it 
 
 Where ibis compiles an operation to something that differs from what DuckDB computes, the compiler here says it anew:
 
-- `round` goes half away from zero, as on DuckDB (PostgreSQL's goes to the even neighbour, and ibis's way over numeric
-  drops all digits after the fifteenth);
+- `round` takes halves up, which is DuckDB's way for all numbers from 0 on, and no score rounds others (PostgreSQL's own
+  goes to the even neighbour, and with a detour over numeric all digits after the fifteenth are lost);
 - `greatest`, `max` and sorting put text in the order of its bytes, which columns with the collation "C" see to.
 """
 
@@ -73,11 +73,10 @@ class _Compiler(PostgresCompiler):
     __slots__ = ()
 
     def visit_Round(self, op: ops.Round, *, arg: sge.Expression, digits: sge.Expression | None) -> sge.Expression:
-        """Half away from zero, on doubles without a detour."""
+        """Halves up, on doubles without a detour; the argument stands there once, since some are whole queries."""
         if not op.dtype.is_integer() or not op.arg.dtype.is_floating():
             return super().visit_Round(op, arg=arg, digits=digits)
-        away = sge.paren(arg + self.f.sign(arg) * sge.convert(0.5))
-        return self.cast(self.f.trunc(away), op.dtype)
+        return self.cast(self.f.floor(sge.paren(arg + sge.convert(0.5))), op.dtype)
 
     def visit_Cast(self, op: ops.Cast, *, arg: sge.Expression, to: dt.DataType) -> sge.Expression:
         """Truth as a number of any width."""
