@@ -94,8 +94,11 @@ class _Compiler(PostgresCompiler):
         if self.__sql_name__(op) != "json_extract_string":
             return super().visit_ScalarUDF(op, **kw)
         document, path = kw.values()
-        member = path.name.removeprefix("$[*].")
-        elements = f"SELECT element ->> '{member}' FROM json_array_elements({document.sql('postgres')}) AS element"
+        name = path.name.removeprefix("$[*].")
+        # of a member that stands there twice DuckDB takes the first, and `->>` the last
+        members = "json_each_text(element) WITH ORDINALITY AS member(name, value, place)"
+        value = f"SELECT value FROM {members} WHERE name = '{name}' ORDER BY place LIMIT 1"
+        elements = f"SELECT ({value}) FROM json_array_elements({document.sql('postgres')}) AS element"
         return self.f.array(sg.parse_one(elements, dialect="postgres"))
 
     def visit_AggUDF(self, op: ops.AggUDF, *, where: sge.Expression | None, **kw: sge.Expression) -> sge.Expression:
@@ -191,8 +194,9 @@ _LOADED_TYPES = {
     "JSON": pa.string(),
 }
 _IS_JSON = {b"holds": b"json"}
-_ESCAPES = re.compile(r"(\\\\)|\\u0000")
-"""In JSON a backslash, which is escaped by another, and NUL."""
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)')
+_JSON_ESCAPES = re.compile(r"(\\\\)|\\u0000")
+"""In JSON's text a backslash, which is escaped by another, and NUL."""
 
 
 def _loadable(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -202,7 +206,7 @@ def _loadable(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.type != kind:
         column = column.cast(kind)
     if field.metadata == _IS_JSON:
-        return _without_escaped_nul(column)
+        return _strict_json(column)
     if pa.types.is_string(kind):
         return _without_nul(column)
     if pa.types.is_list(kind) and pa.types.is_string(kind.value_type) and _has_nul(column.values):
@@ -219,13 +223,17 @@ def _without_nul(text: pa.Array) -> pa.Array:
     return pc.replace_substring(text, "\0", NO_NUL) if _has_nul(text) else text
 
 
-def _without_escaped_nul(documents: pa.Array) -> pa.Array:
-    if not pc.any(pc.match_substring(documents, "\\u0000")).as_py():
+def _strict_json(documents: pa.Array) -> pa.Array:
+    """JSON as PostgreSQL takes it: DuckDB's parser also takes NaN, and text may hold an escaped NUL."""
+    if not pc.any(pc.match_substring_regex(documents, r"\\u0000|NaN|Infinity")).as_py():
         return documents
-    texts = documents.to_pylist()
-    return pa.array(
-        [text and _ESCAPES.sub(lambda escape: escape[1] or "\\ufffd", text) for text in texts], documents.type
-    )
+    return pa.array([text and _JSON_TOKENS.sub(_strict, text) for text in documents.to_pylist()], documents.type)
+
+
+def _strict(token: re.Match[str]) -> str:
+    if not token[0].startswith('"'):
+        return "null"
+    return _JSON_ESCAPES.sub(lambda escape: escape[1] or "\\ufffd", token[0])
 
 
 def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
