@@ -211,7 +211,7 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
             project.write_log(name, lines, modified=START + turn * HOUR)
         if turn % 4 == 3:
             project.materialise(hours_from(START + random.randrange(-3, 24) * HOUR, random.randrange(1, 12)))
-        if turn > (40 if engine == "duckdb" else 12):
+        if turn > (40 if engine == "duckdb" else 8):
             break
     project.materialise(hours)
     assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())
