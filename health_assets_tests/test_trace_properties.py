@@ -79,9 +79,11 @@ class Traces(RuleBasedStateMachine):
     def hours_are_ingested(self, hours: HourRange) -> None:
         self.project.ingest(hours)
 
-    @rule(hours=RANGES)
-    def hours_are_materialised(self, hours: HourRange) -> None:
-        self.project.materialise(hours, only=["ingest", "health_components"])
+    @precondition(lambda self: self.contents)
+    @rule()
+    def all_hours_are_ingested_and_right(self) -> None:
+        self.project.ingest(ALL_HOURS)
+        assert_equal_to_the_reference(self.project)
 
     @rule(hours=RANGES, table=st.sampled_from(["executions", "model_calls", "spans"]))
     def somebody_deletes_rows_by_hand(self, hours: HourRange, table: str) -> None:
@@ -128,8 +130,21 @@ def assert_same_rows(found: list[Row], expected: list[Row]) -> None:
 
 
 def test_any_history_of_spans_ends_like_a_clean_rebuild_and_like_the_reference() -> None:
-    examples = 6 if settings.get_current_profile_name() == "steady" else 60
+    examples = 3 if settings.get_current_profile_name() == "steady" else 60
     run_state_machine_as_test(Traces, settings=settings(max_examples=examples, stateful_step_count=9))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_every_delivery_the_tables_are_those_of_the_reference(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    project = Project(tmp_path / "project", None, 1, LOOKBACK_HOURS)
+    spans = random_spans(random, traces=8, hours=HOURS)
+    for turn in range(5):
+        some = random.sample(spans, 3 if turn else len(spans) // 2)  # few, which touch hours besides their own
+        name = f"{turn}.jsonl" if turn < 3 else f"{random.randrange(3)}.jsonl"  # new files, then others in their place
+        project.write_log(name, in_lines(random, some) + native_lines(random), modified=START + turn * HOUR)
+        project.ingest(ALL_HOURS)
+        assert_equal_to_the_reference(project)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
