@@ -110,9 +110,20 @@ def test_whatever_is_wrong_is_said_in_one_sentence_that_names_the_key(
     assert "\n" not in message
 
 
-def test_a_password_in_the_file_is_not_repeated_by_the_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "channels",
+    [
+        "{c: {type: slack, url_env: A, password: sesame}}",
+        "{c: {type: slack, url_env: 'https://hooks.example.org/sesame'}}",
+        "{c: {type: webhook, url: 'hooks.example.org/sesame'}}",
+        "{c: {type: webhook, url: 'https://x', token_env: sesame-token}}",
+        "{c: 'https://hooks.example.org/sesame'}",
+        "'https://hooks.example.org/sesame'",
+    ],
+)
+def test_a_secret_that_stands_in_the_file_is_not_repeated_by_the_error(tmp_path: Path, channels: str) -> None:
     with pytest.raises(HealthAssetsError) as caught:
-        load_alerts(write(tmp_path, "channels: {c: {type: slack, url_env: A, password: sesame}}"))
+        load_alerts(write(tmp_path, f"channels: {channels}"))
     assert "sesame" not in str(caught.value)
 
 

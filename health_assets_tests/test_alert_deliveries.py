@@ -1,6 +1,7 @@
 """Deliveries: at least once, to real servers that work, are down, slow, or have a bad day; and nothing leaks."""
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -339,14 +340,21 @@ def test_a_mail_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not(w
 # -- what must not be told ---------------------------------------------------------------------------------------------
 
 
-def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_in_no_table_no_error_no_log_and_no_message(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     with receiver(500, 500, 500) as hook:
         monkeypatch.setenv("HOOK_URL", hook.url)
-        monkeypatch.setenv("HOOK_TOKEN", "sesame-token")
+        monkeypatch.setenv("HOOK_TOKEN", "sesame-token\n")
+        monkeypatch.setenv("BAD_TOKEN", "sesame-token\nand another line")
+        monkeypatch.setenv("ODD_TOKEN", "sesame-tökén")
         monkeypatch.setenv("BAD_URL", "http://host:secret-path/")
         alerts = alerts_to(
             hook=Webhook(type="webhook", url_env="HOOK_URL", token_env="HOOK_TOKEN"),
             bad=Slack(type="slack", url_env="BAD_URL"),
+            lines=Webhook(type="webhook", url_env="HOOK_URL", token_env="BAD_TOKEN"),
+            odd=Webhook(type="webhook", url_env="HOOK_URL", token_env="ODD_TOKEN"),
             unset=Slack(type="slack", url_env="NOBODY_SET_ME"),
         )
         write(warehouse, alerts, Judged(opened=(opened(),)))
@@ -354,8 +362,11 @@ def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, m
         assert hook.received[0][0]["Authorization"] == "Bearer sesame-token"
     assert "the environment variable NOBODY_SET_ME is not set" in told
     assert "bad: its address is not valid" in told
+    assert "lines: the environment variable BAD_TOKEN has characters that cannot be sent" in told
+    assert "odd: the environment variable ODD_TOKEN has" in told
+    told += caplog.text
     kept = warehouse.path.read_bytes() + told.encode() + json.dumps(hook.bodies).encode() + repr(alerts).encode()
-    for secret in (b"secret-path", b"sesame-token"):
+    for secret in (b"secret-path", b"sesame-t"):
         assert secret not in kept
 
 
