@@ -93,8 +93,7 @@ class Ledger:
     def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
         """What the ledger says of records that were put together from spans."""
         rows = self._session.query(
-            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
-            "WHERE source_file = $source AND hour >= $start AND hour < $end",
+            f"SELECT {_ENTRY} FROM raw_logs WHERE source_file = $source AND hour >= $start AND hour < $end",
             {"source": TRACES, "start": hours.start, "end": hours.end},
         )
         entries = [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
@@ -116,6 +115,14 @@ class Ledger:
         """Parts that their hours' tables do not have as they are now."""
         rows = self._session.query("SELECT source_file, record_type, hour FROM raw_logs WHERE NOT is_loaded")
         return [Part(*row) for row in rows]
+
+    def event_hours(self, source_files: set[str]) -> list[datetime]:
+        """Hours for which these files hold anything that was not rejected."""
+        rows = self._session.query(
+            "SELECT source_file, hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0 "
+            "GROUP BY source_file, hour"
+        )
+        return [hour for source_file, hour in rows if source_file in source_files]
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
@@ -273,6 +280,7 @@ class Ledger:
             )
 
 
+_ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false)"
 _CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
 _MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
 
