@@ -632,7 +632,7 @@ class Alert(Hourly, table=True):
     closed_at: datetime | None = _at("End of the hour that closed it; null while it is open.", nullable=True)
     reason: str = _text("What happened, in one sentence.")
     recovery: str | None = _text("What ended it, in one sentence; null while it is open.")
-    recovers_at: float | None = _number("Score that counts as good again; null where the rule has no score.")
+    recovers_at: float | None = _number("Score or burn rate that counts as good again; null where a rule has neither.")
     good_hours: int = _count("Consecutive good hours so far; the rule says how many close it.")
     is_personal: bool = _flag("Whether it is about somebody's own agent, of which messages say no more than a status.")
     evidence: str = Field(
