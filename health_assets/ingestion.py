@@ -75,7 +75,8 @@ def ingest(
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
     The windows of the first hours asked for reach back before them; building what is missing or late there in the same
-    reading makes the result for an hour independent of where a range starts.
+    reading makes the result for an hour independent of where a range starts. Hours that retention dropped come back as
+    far as components of the look-back look back themselves, so that these are what they were.
 
     Args:
         session: a write session; everything happens in its transaction.
@@ -92,13 +93,19 @@ def ingest(
     report = IngestReport(hours, files_seen=len(files))
     ledger = Ledger(session)
     span = hours.extended_back(lookback_hours - 1)
+    # components of the look-back look back themselves; what was dropped there comes back whole or not at all
+    reach = hours.extended_back(2 * (lookback_hours - 1))
     built = {table: session.materialized_hours(table, span) for table in tables}
+    dropped = {table: session.dropped_hours(table, reach) for table in tables}
 
     present = _names(files)
 
     def is_asked(part: Part) -> bool:
-        is_in_reach = part.hour in hours or (part.hour in span and part.source_file in present)
-        return is_in_reach and TABLE_OF_RECORD[part.record_type] in tables
+        table = TABLE_OF_RECORD[part.record_type]
+        if table not in tables:
+            return False
+        is_before = part.hour in span or part.hour in dropped[table]
+        return part.hour in hours or (is_before and part.source_file in present)
 
     new, changed = ledger.unread(files)
     fresh = [*new, *changed]
@@ -106,8 +113,12 @@ def ingest(
     ledger.unload_damaged(hours, tables)
     not_loaded = set(ledger.not_loaded())
     ledger.unload(part for part in before if is_asked(part))
-    waiting = {part: lines for part, lines in ledger.waiting(span, tables, present).items() if is_asked(part)}
-    _require(waiting, present)
+    known = ledger.waiting(reach if any(dropped.values()) else span, tables, present)
+    waiting = {part: lines for part, lines in known.items() if is_asked(part)}
+    was_dropped = {
+        part: lines for part, lines in known.items() if part.hour in dropped[TABLE_OF_RECORD[part.record_type]]
+    }
+    _require(waiting | was_dropped, present)
     ledger.delete_rows(waiting)
     found = _read(session, files, _names(fresh), waiting, is_asked, targets)
     report.add_read([file for file in files if file.source_file in _files_of(found)], found)
@@ -126,15 +137,17 @@ def ingest(
     never_built = {
         hour for hour in span if (hour >= first or hour in hours) and any(hour not in done for done in built.values())
     }
-    report.changed_hours = touched["raw_logs"] | never_built
+    changed_hours = touched["raw_logs"] | never_built
+    report.changed_hours = changed_hours.union(*dropped.values())
     report.hours = HourRange(min(report.changed_hours | {hours.start}), hours.end)
     _keep_winners(session, ledger, report.hours, tables)
     if "executions" in tables and with_new_targets and _resolve_slas_again(session, hours, targets):
         touched["executions"] |= set(hours)
+        changed_hours |= set(hours)
         report.changed_hours |= set(hours)
-    for table, changed_hours in touched.items():
-        for changed_range in contiguous(report.changed_hours):
-            session.note_materialized(table, changed_range, changed_hours & set(changed_range))
+    for table, own_hours in touched.items():
+        for changed_range in contiguous(changed_hours | dropped.get(table, set())):
+            session.note_materialized(table, changed_range, own_hours & set(changed_range))
     return report
 
 
@@ -224,7 +237,8 @@ def _entries(
         if is_asked(part):
             entries += [Entry(part, lines, is_loaded=True)] if lines.count else []
         else:
-            entries.append(Entry(part, lines, old.is_loaded and lines == old.lines, old.superseded))
+            is_same = lines == old.lines
+            entries.append(Entry(part, lines, old.is_loaded and is_same, old.superseded, old.is_dropped and is_same))
     return entries
 
 

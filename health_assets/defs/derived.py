@@ -16,6 +16,7 @@ from health_assets.defs.partitions import log_earlier_hours, run_hours
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, asset_spec
 from health_assets.defs.summaries import summary
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange, contiguous
 from health_assets.planning import hours_covered
 from health_assets.settings import Settings
@@ -105,6 +106,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
                 only_stale = ONLY_STALE_TAG in context.run.tags
                 ranges = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
             for hours in ranges:
+                require_sources(session, derived, hours, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
                 session.replace_hours(derived.name, hours, derived.rows(inputs))
                 derived.after(inputs)
@@ -113,6 +115,21 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
         return dg.MaterializeResult(metadata=metadata)
 
     return _derived
+
+
+def require_sources(session: Session, derived: Derived, hours: HourRange, settings: Settings) -> None:
+    """Refuse to make rows from hours that retention dropped: they would say less than those that are there.
+
+    Raises:
+        HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
+    """
+    span = hours.extended_back(derived.back_hours(settings) - 1)
+    for source in derived.deps:
+        if dropped := session.dropped_hours(source, span):
+            raise HealthAssetsError(
+                f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
+                f"of them {min(dropped):%Y-%m-%dT%H}; materialise all assets of these hours together"
+            )
 
 
 def hours_to_build(

@@ -51,6 +51,7 @@ class Entry:
     lines: Lines
     is_loaded: bool
     superseded: int = 0
+    is_dropped: bool = False
 
 
 class Ledger:
@@ -70,16 +71,43 @@ class Ledger:
     def entries(self, files: Sequence[RawFile]) -> list[Entry]:
         """What the ledger says of these files."""
         rows = self._session.query(
-            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
+            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false) "
+            "FROM raw_logs "
             "WHERE source_file IN (SELECT unnest(?))",
             [[file.source_file for file in files]],
         )
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
 
     def not_loaded(self) -> list[Part]:
-        """Parts that their hours' tables do not have as they are now."""
-        rows = self._session.query("SELECT source_file, record_type, hour FROM raw_logs WHERE NOT is_loaded")
+        """Parts that their hours' tables do not have as they are now, but for those that were dropped on purpose."""
+        rows = self._session.query(
+            "SELECT source_file, record_type, hour FROM raw_logs "
+            "WHERE NOT is_loaded AND NOT coalesce(is_dropped, false)"
+        )
         return [Part(*row) for row in rows]
+
+    def drop(self, tables: Sequence[str], hours: HourRange) -> None:
+        """Note that the rows of what is loaded were dropped on purpose."""
+        self._session.query(
+            "UPDATE raw_logs SET is_loaded = false, is_dropped = true, superseded = 0 "
+            "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
+            [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
+        )
+
+    def late_before(self, end: datetime) -> list[tuple[datetime, int]]:
+        """Hours from the first dropped one to `end` with lines that no table ever had, and how many these are.
+
+        Lines that are no longer there count as none; their hour is told all the same.
+        """
+        return self._session.query(
+            """
+            SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
+            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND hour < ?
+                AND hour >= (SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL)
+            GROUP BY hour ORDER BY hour
+            """,
+            [end],
+        )
 
     def require_root(self, root: Path, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
@@ -136,6 +164,7 @@ class Ledger:
             "digest": [entry.lines.digest for entry in entries],
             "is_loaded": [entry.is_loaded for entry in entries],
             "superseded": [entry.superseded for entry in entries],
+            "is_dropped": [entry.is_dropped for entry in entries],
         }
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))
@@ -190,7 +219,9 @@ class Ledger:
         """Note that the tables have these parts; a part without lines need not be remembered any more."""
         for values in _by_record(parts):
             self._session.query(
-                f"UPDATE raw_logs SET is_loaded = true, superseded = 0 FROM {_CHOSEN} WHERE {_MATCHES}", values
+                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, superseded = 0 "
+                f"FROM {_CHOSEN} WHERE {_MATCHES}",
+                values,
             )
         self._session.query("DELETE FROM raw_logs WHERE is_loaded AND lines = 0")
 
