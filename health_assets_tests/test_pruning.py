@@ -195,7 +195,9 @@ def test_lines_that_come_late_for_dropped_hours_wait_and_are_told_until_their_ho
     assert "besides 1 hours that retention dropped" in skip_reason(steady)
     assert_lines_are_conserved(steady)
 
-    steady.materialise(hours_from(hit, REACH_HOURS), only=STEPS)
+    steady.materialise(HourRange.of(hit), only=STEPS)
+    # the sensor follows: components that look back on the hour, and the scores that look back on these
+    assert late_logs_tick(steady) == [hours_from(hit, REACH_HOURS + LOOKBACK_HOURS - 1)]
     assert late_logs_tick(steady) == []
     clean = clean_rebuild(steady)
     mended = {name: clean[name] for name in ("agent_health", "session_scores")}

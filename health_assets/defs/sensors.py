@@ -60,9 +60,11 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
                 if last is None:
                     return dg.SkipReason("nothing has been materialised yet, so nothing is late")
                 found = unread(session, files)
-                # what retention dropped comes back only when somebody asks for it
-                start = min(max(settings.first_hour, session.dropped_until() or settings.first_hour), last + HOUR)
-                stale_components, stale_scores = stale_hours(session, HourRange(start, last + HOUR), settings)
+                stale_components, stale_scores = stale_hours(
+                    session, HourRange(settings.first_hour, last + HOUR), settings
+                )
+                # for late lines alone, nothing that retention dropped comes back
+                start = max(settings.first_hour, session.dropped_until() or settings.first_hour)
                 left_out = Ledger(session).late_before(start) if start > settings.first_hour else []
         except NoWarehouseError:
             return dg.SkipReason("nothing has been materialised yet, so nothing is late")

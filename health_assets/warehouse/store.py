@@ -10,6 +10,7 @@ in one transaction and closes it; who finds it locked waits and tries again.
 import errno
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,13 +109,23 @@ class Session:
         """Delete the rows of `[hours.start, hours.end)`."""
         self._connection.execute(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
-    def replace_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
-        """Replace whole hours of an asset's table and note that they are materialised."""
+    def replace_hours(
+        self, name: str, hours: HourRange, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
+    ) -> None:
+        """Replace whole hours of an asset's table and note that they are materialised.
+
+        Args:
+            name: the asset's table.
+            hours: the hours.
+            rows: their rows.
+            unchanged: hours whose rows count as what they were, whatever they are.
+        """
         before = self._fingerprints(name, hours) | self._dropped_fingerprints(name, hours)
         self.delete_hours(name, hours)
         self.insert(name, rows)
         after = self._fingerprints(name, hours)
-        self.note_materialized(name, hours, {hour for hour in hours if before.get(hour, "") != after.get(hour, "")})
+        changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")}
+        self.note_materialized(name, hours, changed - unchanged)
 
     def drop_hours(self, name: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.
