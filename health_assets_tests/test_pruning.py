@@ -13,6 +13,7 @@ import pytest
 from logs_made import AGENTS, START, Record, execution, line, random_lines
 from projects import (
     RECORD_TABLES,
+    REPOSITORY,
     RESULT_TABLES,
     Project,
     Row,
@@ -333,3 +334,16 @@ def test_the_job_drops_what_the_setting_says_and_is_there_only_with_the_setting(
         definitions = build_definitions(settings, HOURS)
         names = {one.name for one in [*(definitions.jobs or []), *(definitions.schedules or [])]}
         assert ({JOB, f"{JOB}_daily"} <= names) == is_there
+
+
+def test_the_copy_that_the_documentation_shows_is_the_same_warehouse(
+    steady: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (REPOSITORY / "docs" / "retention.md").read_text(encoding="utf-8")
+    left = steady.tables()
+    (steady.folder / "data").mkdir()
+    steady.warehouse_path.rename(steady.folder / "data" / "health.duckdb")
+    monkeypatch.chdir(steady.folder)
+    exec(page.split("```python")[1].split("```")[0], {})
+    (steady.folder / "data" / "smaller.duckdb").rename(steady.warehouse_path)
+    assert steady.tables() == left
