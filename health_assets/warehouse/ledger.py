@@ -17,7 +17,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.stores import RawRoot, root_name
 from health_assets.warehouse.store import Session
@@ -65,6 +65,7 @@ class Entry:
     lines: Lines
     is_loaded: bool
     superseded: int = 0
+    is_dropped: bool = False
 
 
 class Ledger:
@@ -84,8 +85,7 @@ class Ledger:
     def entries(self, files: Sequence[RawFile]) -> list[Entry]:
         """What the ledger says of these files."""
         rows = self._session.query(
-            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
-            "WHERE source_file IN (SELECT unnest(?))",
+            f"SELECT {_ENTRY} FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
             [[file.source_file for file in files]],
         )
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
@@ -93,8 +93,7 @@ class Ledger:
     def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
         """What the ledger says of records that were put together from spans."""
         rows = self._session.query(
-            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
-            "WHERE source_file = $source AND hour >= $start AND hour < $end",
+            f"SELECT {_ENTRY} FROM raw_logs WHERE source_file = $source AND hour >= $start AND hour < $end",
             {"source": TRACES, "start": hours.start, "end": hours.end},
         )
         entries = [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
@@ -113,9 +112,37 @@ class Ledger:
         return beaten
 
     def not_loaded(self) -> list[Part]:
-        """Parts that their hours' tables do not have as they are now."""
-        rows = self._session.query("SELECT source_file, record_type, hour FROM raw_logs WHERE NOT is_loaded")
+        """Parts that their hours' tables do not have as they are now, but for those that were dropped on purpose."""
+        rows = self._session.query(
+            "SELECT source_file, record_type, hour FROM raw_logs "
+            "WHERE NOT is_loaded AND NOT coalesce(is_dropped, false)"
+        )
         return [Part(*row) for row in rows]
+
+    def drop(self, tables: Sequence[str], hours: HourRange) -> None:
+        """Note that the rows of what is loaded were dropped on purpose."""
+        self._session.query(
+            "UPDATE raw_logs SET is_loaded = false, is_dropped = true, superseded = 0 "
+            "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
+            [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
+        )
+
+    def late_before(self, end: datetime) -> list[tuple[datetime, int]]:
+        """Hours from the first dropped one to `end` with lines that no table ever had, and how many these are.
+
+        Lines that are no longer there count as none; their hour is told all the same.
+        """
+        return self._session.query(
+            """
+            SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
+            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND hour < ?
+                AND hour >= (
+                    SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL AND asset <> 'spans'
+                )
+            GROUP BY hour ORDER BY hour
+            """,
+            [end],
+        )
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
@@ -188,6 +215,7 @@ class Ledger:
             "digest": [entry.lines.digest for entry in entries],
             "is_loaded": [entry.is_loaded for entry in entries],
             "superseded": [entry.superseded for entry in entries],
+            "is_dropped": [entry.is_dropped for entry in entries],
         }
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))
@@ -197,6 +225,18 @@ class Ledger:
         for values in _by_record(entry.part for entry in entries):
             self._session.query(f"DELETE FROM raw_logs USING {_CHOSEN} WHERE {_MATCHES}", values)
         self._write_entries(entries)
+
+    def put_off(self, hours: Iterable[datetime]) -> None:
+        """Note that other records than before may follow from the spans of these hours, where any did or not."""
+        parts = [Part(TRACES, RECORD_OF_TABLE[table], hour) for table in FROM_SPANS for hour in hours]
+        if not parts:
+            return
+        for values in _by_record(parts):
+            self._session.query(
+                f"UPDATE raw_logs SET is_loaded = false, is_dropped = false FROM {_CHOSEN} WHERE {_MATCHES}", values
+            )
+        known = self.of_traces(HourRange(min(part.hour for part in parts), max(part.hour for part in parts) + HOUR))
+        self._write_entries([Entry(part, NO_LINES, is_loaded=False) for part in parts if part not in known])
 
     def unload(self, parts: Iterable[Part]) -> None:
         """Mark parts as not loaded."""
@@ -224,17 +264,20 @@ class Ledger:
                 {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
             )
 
-    def waiting(self, hours: HourRange, tables: Sequence[str], present: set[str]) -> dict[Part, int]:
+    def waiting(
+        self, hours: HourRange, tables: Sequence[str], present: set[str], *, with_dropped: bool = True
+    ) -> dict[Part, int]:
         """Parts of these hours that must be loaded, with their lines.
 
         Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too, as
         far as their files are still `present`.
         """
+        of_interest = "" if with_dropped else "AND NOT coalesce(is_dropped, false)"
         rows = self._session.query(
-            """
+            f"""
             WITH asked AS (
                 SELECT * FROM raw_logs
-                WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records))
+                WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records)) {of_interest}
             ), touched AS (SELECT DISTINCT hour, record_type FROM asked WHERE NOT is_loaded)
             SELECT asked.source_file, asked.record_type, asked.hour, asked.lines, asked.is_loaded
             FROM asked JOIN touched ON touched.hour = asked.hour AND touched.record_type = asked.record_type
@@ -248,7 +291,9 @@ class Ledger:
         """Note that the tables have these parts; a part without lines need not be remembered any more."""
         for values in _by_record(parts):
             self._session.query(
-                f"UPDATE raw_logs SET is_loaded = true, superseded = 0 FROM {_CHOSEN} WHERE {_MATCHES}", values
+                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, superseded = 0 "
+                f"FROM {_CHOSEN} WHERE {_MATCHES}",
+                values,
             )
         self._session.query("DELETE FROM raw_logs WHERE is_loaded AND lines = 0")
 
@@ -273,6 +318,7 @@ class Ledger:
             )
 
 
+_ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false)"
 _CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
 _MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
 

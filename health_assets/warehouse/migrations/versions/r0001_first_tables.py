@@ -20,6 +20,32 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(collation="C"), nullable=True),
         sa.Column("is_loaded", sa.Boolean(), nullable=True),
         sa.Column("superseded", sa.BigInteger(), nullable=True),
+        sa.Column("is_dropped", sa.Boolean(), nullable=True),
+    )
+    op.create_table(
+        "spans",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("position", sa.String(collation="C"), nullable=True),
+        sa.Column("trace_id", sa.String(collation="C"), nullable=True),
+        sa.Column("span_id", sa.String(collation="C"), nullable=True),
+        sa.Column("parent_span_id", sa.String(collation="C"), nullable=True),
+        sa.Column("kind", sa.String(collation="C"), nullable=True),
+        sa.Column("name", sa.String(collation="C"), nullable=True),
+        sa.Column("convention", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("service_name", sa.String(collation="C"), nullable=True),
+        sa.Column("session_id", sa.String(collation="C"), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("tool_name", sa.String(collation="C"), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("failed", sa.Boolean(), nullable=True),
+        sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cost_usd", sa.Double(), nullable=True),
     )
     op.create_table(
         "executions",
@@ -55,6 +81,7 @@ def upgrade() -> None:
         sa.Column("signal_tool_correctness", sa.Double(), nullable=True),
         sa.Column("signal_coherence", sa.Double(), nullable=True),
         sa.Column("violations", sa.JSON(), nullable=True),
+        sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_table(
         "trigger_events",
@@ -80,6 +107,7 @@ def upgrade() -> None:
         sa.Column("execution_id", sa.String(collation="C"), nullable=True),
         sa.Column("latency_ms", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_table(
         "signals",
@@ -192,6 +220,30 @@ def upgrade() -> None:
         sa.Column("degraded", sa.BigInteger(), nullable=True),
         sa.Column("unhealthy", sa.BigInteger(), nullable=True),
         sa.Column("inactive", sa.BigInteger(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_table(
+        "evidence_components",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("kind", sa.String(collation="C"), nullable=True),
+        sa.Column("rank", sa.BigInteger(), nullable=True),
+        sa.Column("event_id", sa.String(collation="C"), nullable=True),
+        sa.Column("happened_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("runtime_s", sa.Double(), nullable=True),
+    )
+    op.create_table(
+        "score_evidence",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("hours_covered", sa.BigInteger(), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("kind", sa.String(collation="C"), nullable=True),
+        sa.Column("rank", sa.BigInteger(), nullable=True),
+        sa.Column("event_id", sa.String(collation="C"), nullable=True),
+        sa.Column("happened_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("runtime_s", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
     op.create_table(
@@ -369,6 +421,26 @@ def upgrade() -> None:
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
     op.create_table(
+        "error_budget",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("hours_covered", sa.BigInteger(), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("n", sa.BigInteger(), nullable=True),
+        sa.Column("failures", sa.BigInteger(), nullable=True),
+        sa.Column("allowed_failures", sa.Double(), nullable=True),
+        sa.Column("budget_spent", sa.Double(), nullable=True),
+        sa.Column("n_1h", sa.BigInteger(), nullable=True),
+        sa.Column("failures_1h", sa.BigInteger(), nullable=True),
+        sa.Column("burn_rate_1h", sa.Double(), nullable=True),
+        sa.Column("n_6h", sa.BigInteger(), nullable=True),
+        sa.Column("failures_6h", sa.BigInteger(), nullable=True),
+        sa.Column("burn_rate_6h", sa.Double(), nullable=True),
+        sa.Column("expected_success_rate", sa.Double(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_table(
         "agent_probes",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("url", sa.String(collation="C"), nullable=True),
@@ -392,6 +464,35 @@ def upgrade() -> None:
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
     op.create_table(
+        "alerts",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("incident_id", sa.String(collation="C"), nullable=True),
+        sa.Column("rule", sa.String(collation="C"), nullable=True),
+        sa.Column("subject_kind", sa.String(collation="C"), nullable=True),
+        sa.Column("subject_id", sa.String(collation="C"), nullable=True),
+        sa.Column("severity", sa.String(collation="C"), nullable=True),
+        sa.Column("opened_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("closed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("reason", sa.String(collation="C"), nullable=True),
+        sa.Column("recovery", sa.String(collation="C"), nullable=True),
+        sa.Column("recovers_at", sa.Double(), nullable=True),
+        sa.Column("good_hours", sa.BigInteger(), nullable=True),
+        sa.Column("is_personal", sa.Boolean(), nullable=True),
+        sa.Column("evidence", sa.JSON(), nullable=True),
+    )
+    op.create_table(
+        "alert_deliveries",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("incident_id", sa.String(collation="C"), nullable=True),
+        sa.Column("event", sa.String(collation="C"), nullable=True),
+        sa.Column("channel", sa.String(collation="C"), nullable=True),
+        sa.Column("written_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("attempts", sa.BigInteger(), nullable=True),
+        sa.Column("next_attempt_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("delivered_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_error", sa.String(collation="C"), nullable=True),
+    )
+    op.create_table(
         "expectation_results",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("asset", sa.String(collation="C"), nullable=True),
@@ -409,6 +510,12 @@ def upgrade() -> None:
         sa.Column("lines", sa.BigInteger(), nullable=True),
         sa.Column("rejected", sa.BigInteger(), nullable=True),
     )
+    op.create_table(
+        "raw_file_notes",
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("note", sa.String(collation="C"), nullable=True),
+        sa.Column("records", sa.BigInteger(), nullable=True),
+    )
     op.create_table("raw_roots", sa.Column("root", sa.String(collation="C"), nullable=True))
     op.create_table(
         "materialized_hours",
@@ -417,9 +524,11 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger(), nullable=True),
         sa.Column("materialized_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("dropped_digest", sa.String(collation="C"), nullable=True),
     )
     op.create_table("warehouse_version", sa.Column("version", sa.BigInteger(), nullable=True))
     op.create_index("raw_logs_by_hour", "raw_logs", ["hour"], unique=False)
+    op.create_index("spans_by_hour", "spans", ["hour"], unique=False)
     op.create_index("executions_by_hour", "executions", ["hour"], unique=False)
     op.create_index("trigger_events_by_hour", "trigger_events", ["hour"], unique=False)
     op.create_index("model_calls_by_hour", "model_calls", ["hour"], unique=False)
@@ -430,6 +539,8 @@ def upgrade() -> None:
     op.create_index("health_components_by_hour", "health_components", ["hour"], unique=False)
     op.create_index("agent_health_by_hour", "agent_health", ["hour"], unique=False)
     op.create_index("system_health_by_hour", "system_health", ["hour"], unique=False)
+    op.create_index("evidence_components_by_hour", "evidence_components", ["hour"], unique=False)
+    op.create_index("score_evidence_by_hour", "score_evidence", ["hour"], unique=False)
     op.create_index("state_components_by_hour", "state_components", ["hour"], unique=False)
     op.create_index("agent_health_state_by_hour", "agent_health_state", ["hour"], unique=False)
     op.create_index("model_components_by_hour", "model_components", ["hour"], unique=False)
@@ -438,7 +549,10 @@ def upgrade() -> None:
     op.create_index("session_scores_by_hour", "session_scores", ["hour"], unique=False)
     op.create_index("task_consistency_by_hour", "task_consistency", ["hour"], unique=False)
     op.create_index("agent_reliability_by_hour", "agent_reliability", ["hour"], unique=False)
+    op.create_index("error_budget_by_hour", "error_budget", ["hour"], unique=False)
     op.create_index("agent_probes_by_hour", "agent_probes", ["hour"], unique=False)
     op.create_index("survey_summary_by_hour", "survey_summary", ["hour"], unique=False)
+    op.create_index("alerts_by_hour", "alerts", ["hour"], unique=False)
+    op.create_index("alert_deliveries_by_hour", "alert_deliveries", ["hour"], unique=False)
     op.create_index("expectation_results_by_hour", "expectation_results", ["hour"], unique=False)
     op.create_index("materialized_hours_by_hour", "materialized_hours", ["hour"], unique=False)
