@@ -155,9 +155,11 @@ def ingest(
     changed_spans = [part for part in late if part.record_type == "span"]
     traces = pa.concat_tables([traces_before, traces_of(session, changed_spans)])
     put_together |= {part.hour for part in not_loaded if part.source_file == TRACES and is_asked(part)}
-    put_together |= touched_hours(session, traces, trace_hours)
+    put_off = {part.hour for part in not_loaded if part.source_file == TRACES and part.record_type == "span"}
+    put_together |= touched_hours(session, traces, trace_hours) | put_off
     incomplete = away.seen_from(put_together)
-    ledger.put_off(incomplete)
+    if incomplete != put_off:
+        ledger.put_off(incomplete)
     assembly.bring_up_to_date(put_together - incomplete)
     _read_again(session, files, ledger.beaten_beside(assembly.loaded, present), targets)
     late |= assembly.changed | (not_loaded & assembly.loaded)

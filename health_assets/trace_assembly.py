@@ -9,7 +9,7 @@ in which their traces have agent or chat spans are put together anew, and compar
 an hour that is asked for gets the rows, any other is marked as not loaded and waits.
 
 An hour that sees one whose spans retention dropped is not put together, since it would get too little. `ingestion` has
-the spans back that an hour asked for sees; any other is marked, and put together anew when it is asked for.
+the spans back that an hour asked for sees; any other is noted, and put together anew once its spans are there.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator

@@ -23,6 +23,7 @@ from projects import (
 )
 from pydantic import ValidationError
 from test_ingestion_properties import late_logs_tick
+from traces_made import agent, in_lines, otlp_line, random_spans, tool
 from typer.testing import CliRunner
 
 from health_assets.cli import app
@@ -44,14 +45,16 @@ WINDOW_HOURS, LOOKBACK_HOURS = 2, 3
 REACH_HOURS = 4
 """Twice the window is more than the look-back."""
 
-STEPS = ["ingest", "health_components", "agent_health", "trace_risks", "session_scores"]
+STEPS = ["ingest", "health_components", "agent_health", "system_health", "trace_risks", "session_scores"]
 """Assets that stand for all where the test is not about one of the others."""
+NEXT_HOUR = HourRange.of(HOURS.end - HOUR)
 
 Tables = dict[str, list[Row]]
 
 
-def small_project(folder: Path, name: str = "project") -> Project:
-    return Project(folder / name, {"agents": {name: {} for name in AGENTS}}, WINDOW_HOURS, LOOKBACK_HOURS)
+def small_project(folder: Path, name: str = "project", engine: str = "duckdb") -> Project:
+    targets = {"agents": {name: {} for name in AGENTS}}
+    return Project(folder / name, targets, WINDOW_HOURS, LOOKBACK_HOURS, engine=engine)
 
 
 def steady_records(hour: datetime) -> list[Record]:
@@ -64,13 +67,24 @@ def steady_records(hour: datetime) -> list[Record]:
     ] + [{"type": "signals", "execution_id": f"a {hour:%H}", "at": given_at.isoformat(), "coherence": 0.5}]
 
 
+def steady_lines(hour: datetime) -> list[str]:
+    """Those, and spans: the root of the trace of the hour, and tools of the traces two hours before and after."""
+    at, number = hour + HOUR / 3, trace_of(hour)
+    spans = [agent(number, 1, at), tool(number - 2, 2, at, 1), tool(number + 2, 3, at, 1)]
+    return [*map(line, steady_records(hour)), otlp_line(*spans)]
+
+
+def trace_of(hour: datetime) -> int:
+    return (hour - START) // HOUR + 100
+
+
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A log an hour, all of it materialised."""
     project = Project(tmp_path_factory.mktemp("made") / "project", None, WINDOW_HOURS, LOOKBACK_HOURS)
     for hour in HOURS:
-        project.write_log(f"{hour:%H}.jsonl", map(line, steady_records(hour)))
-    project.materialise(HOURS)
+        project.write_log(f"{hour:%H}.jsonl", steady_lines(hour))
+    project.materialise(HOURS, only=STEPS)
     return project
 
 
@@ -116,36 +130,52 @@ def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> Non
     assert set(HISTORY) >= {"agent_health", "system_health", "session_scores", "agent_reliability", "error_budget"}
 
 
-def test_pruned_hours_come_back_as_a_clean_rebuild_makes_them_and_history_never_changes(tmp_path: Path) -> None:
-    random = Random(5)
-    project = small_project(tmp_path)
+def random_project(folder: Path, random: Random, engine: str) -> Project:
+    """Native lines and traces that reach over hours, in the same few files."""
+    project = small_project(folder, engine=engine)
+    spans = in_lines(random, random_spans(random, 20, len(HOURS)))
     for number in range(3):
-        project.write_log(f"{number}.jsonl", random_lines(random, 120, len(HOURS)), modified=START + 5 * HOUR)
-    project.materialise(HOURS)
+        lines = [*random_lines(random, 100, len(HOURS)), *spans[number::3]]
+        project.write_log(f"{number}.jsonl", lines, modified=START + 5 * HOUR)
+    return project
+
+
+@pytest.mark.parametrize(("engine", "only"), [("duckdb", None), ("postgres", STEPS)])
+def test_pruned_hours_come_back_as_a_clean_rebuild_makes_them_and_history_never_changes(
+    tmp_path: Path, engine: str, only: list[str] | None
+) -> None:
+    random = Random(5)
+    project = random_project(tmp_path, random, engine)
+    project.materialise(HOURS, only=only)
     made = project.tables()
     history = {name: made[name] for name in HISTORY}
-    before = START + random.randrange(6, 22) * HOUR
+    assert {row["span_id"] is None for row in made["executions"]} == {True, False}
+    before = START + random.randrange(8, 22) * HOUR
+    left = of_hours(made, HourRange(before, HOURS.end))
+    left["spans"] = of_hours(made, HourRange(before - LOOKBACK_HOURS * HOUR, HOURS.end))["spans"]
     pruned = pruned_at(project, before)
-    assert pruned.rows == {name: len(of_hours(made, HourRange(START, before))[name]) for name in DROPPED}
+    assert pruned.rows == {name: len(made[name]) - len(left[name]) for name in DROPPED}
     assert pruned.late == []
-    assert_same_tables(project.tables(None, DROPPED), of_hours({name: made[name] for name in DROPPED}, HourRange(before, HOURS.end)))  # fmt: skip
-    assert_history_is(project, history)
+    assert_same_tables(project.tables(), {name: left[name] for name in DROPPED} | history)
     assert_lines_are_conserved(project)
-    assert late_logs_tick(project) == []
+    assert late_logs_tick(project, only) == []
 
     some = hours_from(START + random.randrange(3, 8) * HOUR, random.choice([1, 4]))
-    project.materialise(some)
-    assert_same_tables(of_hours(project.tables(), some), of_hours(made, some))
+    project.materialise(some, only=STEPS)
+    assert_same_tables(of_hours(project.tables(), some), of_hours(of_steps(made), some))
     assert_history_is(project, history)
     assert_lines_are_conserved(project)
-    assert late_logs_tick(project) == []
-    assert pruned_at(project, before).rows.keys() == pruned.rows.keys()
-    assert project.query("SELECT count(*) FROM executions WHERE hour < ?", [before]) == [(0,)]
+    assert late_logs_tick(project, only) == []
 
-    pruned_at(project, before + 2 * HOUR)
-    project.materialise(HOURS)
+    assert pruned_at(project, before + 2 * HOUR).late == []
+    assert project.query("SELECT count(*) FROM executions WHERE hour < ?", [before + 2 * HOUR]) == [(0,)]
+    project.materialise(HOURS, only=only)
     assert_same_tables(project.tables(), made)  # which were made from nothing, in one go
-    assert late_logs_tick(project) == []
+    assert late_logs_tick(project, only) == []
+
+
+def of_steps(tables: Tables) -> Tables:
+    return {name: tables[name] for name in (*RECORD_TABLES, *STEPS[1:])}
 
 
 def test_pruning_again_drops_nothing_and_a_later_cutoff_only_what_is_new(steady: Project) -> None:
@@ -171,28 +201,44 @@ def test_sensor_and_schedule_leave_dropped_hours_alone(steady: Project) -> None:
 
 def test_a_file_that_grew_brings_back_only_the_hours_that_its_new_lines_need(steady: Project) -> None:
     late = CUT + 2 * HOUR
-    lines = [line(record) for hour in (START, late) for record in steady_records(hour)]
-    steady.write_log("00.jsonl", [*lines[:3], line(execution("late", "c", late))])
-    assert late_logs_tick(steady) == [hours_from(late, REACH_HOURS)]
-    assert late_logs_tick(steady) == []
+    steady.write_log("00.jsonl", [*steady_lines(START), line(execution("late", "c", late))])
+    assert late_logs_tick(steady, STEPS) == [hours_from(late, REACH_HOURS)]
+    assert late_logs_tick(steady, STEPS) == []
     clean = clean_rebuild(steady)
     assert_same_tables(of_hours(steady.tables(), KEPT), of_hours(clean, KEPT))
     assert_history_is(steady, {name: clean[name] for name in ("agent_health", "session_scores")})
-    back = {row["hour"] for row in steady.rows("executions") if row["hour"] in OLD}
-    assert back == set(HourRange(late - 2 * (REACH_HOURS - 1) * HOUR, CUT))
+    back = late - 2 * (REACH_HOURS - 1) * HOUR
+    assert first_hours(steady) == (back, back - LOOKBACK_HOURS * HOUR)
     pruned_at(steady, CUT)
-    assert not {row["hour"] for row in steady.rows("executions")} & set(OLD)
+    assert first_hours(steady) == (CUT, CUT - LOOKBACK_HOURS * HOUR)
     assert late_logs_tick(steady) == []
 
 
-def test_lines_that_come_late_for_dropped_hours_wait_and_are_told_until_their_hour_is_asked_for(
-    steady: Project,
+def first_hours(project: Project) -> tuple[datetime, datetime]:
+    """The first hours with executions and with spans."""
+    return project.query("SELECT min(hour) FROM executions")[0][0], project.query("SELECT min(hour) FROM spans")[0][0]
+
+
+HIT = START + 5 * HOUR
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        [line(execution(f"late {n}", "c", HIT)) for n in range(3)],
+        [otlp_line(*(agent(n, 1, HIT, gen_ai__agent__name="c") for n in range(1, 4)))],
+    ],
+    ids=["lines", "spans"],
+)
+def test_what_comes_late_for_dropped_hours_waits_and_is_told_until_its_hour_is_asked_for(
+    steady: Project, late: list[str]
 ) -> None:
     history = steady.tables(None, HISTORY)
-    hit = START + 5 * HOUR
-    steady.write_log("late.jsonl", [line(execution(f"late {n}", "c", hit)) for n in range(3)])
+    hit = HIT
+    steady.write_log("late.jsonl", late)
     assert late_logs_tick(steady) == []
-    steady.materialise(HourRange.of(HOURS.end - HOUR), only=STEPS)  # the next hour's run reads the file
+    steady.materialise(NEXT_HOUR, only=STEPS)  # the next hour's run reads the file
+    assert first_hours(steady) == (CUT, CUT - LOOKBACK_HOURS * HOUR)
     assert_history_is(steady, history)
     assert pruned_at(steady, CUT).late == [(hit, 3)]
     assert "besides 1 hours that retention dropped" in skip_reason(steady)
@@ -200,8 +246,8 @@ def test_lines_that_come_late_for_dropped_hours_wait_and_are_told_until_their_ho
 
     steady.materialise(HourRange.of(hit), only=STEPS)
     # the sensor follows: components that look back on the hour, and the scores that look back on these
-    assert late_logs_tick(steady) == [hours_from(hit, REACH_HOURS + LOOKBACK_HOURS - 1)]
-    assert late_logs_tick(steady) == []
+    assert late_logs_tick(steady, STEPS) == [hours_from(hit + HOUR, REACH_HOURS + LOOKBACK_HOURS - 2)]
+    assert late_logs_tick(steady, STEPS) == []
     clean = clean_rebuild(steady)
     mended = {name: clean[name] for name in ("agent_health", "session_scores")}
     assert mended["agent_health"] != history["agent_health"]
@@ -220,7 +266,52 @@ def skip_reason(project: Project) -> str:
     return str(skipped.skip_message)
 
 
+def test_a_late_span_of_a_trace_that_reaches_over_the_cutoff_is_counted_in_the_hours_that_are_kept(
+    steady: Project,
+) -> None:
+    earliest = CUT - LOOKBACK_HOURS * HOUR
+    steady.write_log("late.jsonl", [otlp_line(tool(trace_of(CUT), 9, earliest, 1))])
+    steady.materialise(NEXT_HOUR, only=STEPS)
+    assert late_logs_tick(steady, STEPS) == [hours_from(CUT, REACH_HOURS)]
+    assert late_logs_tick(steady, STEPS) == []
+    clean = clean_rebuild(steady)
+    assert_same_tables(of_hours(steady.tables(), KEPT), of_hours(clean, KEPT))
+    assert [row["action_count"] for row in steady.rows("executions", HourRange.of(CUT)) if row["span_id"]] == [3]
+    assert pruned_at(steady, CUT).late == []
+    assert first_hours(steady) == (CUT, earliest)
+    assert late_logs_tick(steady, STEPS) == []
+    assert_same_tables(of_hours(steady.tables(), KEPT), of_hours(clean, KEPT))
+
+
+def test_a_late_span_that_is_kept_for_the_traces_of_kept_hours_is_told_where_it_may_change_dropped_ones(
+    steady: Project,
+) -> None:
+    at, root = CUT - 2 * HOUR, CUT - 5 * HOUR
+    steady.write_log("late.jsonl", [otlp_line(tool(trace_of(root), 9, at, 1))])
+    steady.materialise(NEXT_HOUR, only=STEPS)
+    assert late_logs_tick(steady, STEPS) == []
+    [(told, _)] = pruned_at(steady, CUT).late
+    assert told == at
+    steady.materialise(HourRange.of(told), only=STEPS)
+    assert late_logs_tick(steady, STEPS)
+    assert late_logs_tick(steady, STEPS) == []
+    assert pruned_at(steady, root).late == []
+    assert [row["action_count"] for row in steady.rows("executions", HourRange.of(root)) if row["span_id"]] == [3]
+
+
 # -- what cannot be made again is left as it is ------------------------------------------------------------------------
+
+
+def test_an_hour_whose_traces_have_spans_in_a_dropped_hour_after_it_is_refused_if_the_log_of_that_is_gone(
+    steady: Project,
+) -> None:
+    (steady.raw / "09.jsonl").unlink()
+    left = steady.tables()
+    with pytest.raises((HealthAssetsError, dg.Failure), match=r"09\.jsonl is gone.*2026-06-07T09 cannot be built"):
+        steady.materialise(HourRange.of(START + 7 * HOUR))
+    assert steady.tables() == left
+    steady.materialise(HourRange.of(START + 5 * HOUR), only=STEPS)  # sees less far
+    assert steady.tables(None, HISTORY) == {name: left[name] for name in HISTORY}
 
 
 def test_a_dropped_hour_whose_log_is_gone_is_refused_also_where_a_later_hour_looks_back_on_it(steady: Project) -> None:
@@ -230,7 +321,7 @@ def test_a_dropped_hour_whose_log_is_gone_is_refused_also_where_a_later_hour_loo
         with pytest.raises((HealthAssetsError, dg.Failure), match=r"12\.jsonl is gone.*2026-06-07T12 cannot be built"):
             steady.materialise(HourRange.of(hour))
     assert steady.tables() == left
-    steady.materialise(HourRange.of(HOURS.end - HOUR), only=STEPS)  # looks back less far
+    steady.materialise(NEXT_HOUR, only=STEPS)  # looks back less far
     assert_history_is(steady, {name: left[name] for name in HISTORY})
 
 
@@ -311,7 +402,7 @@ def test_the_command_drops_old_rows_and_says_what_it_dropped_and_what_waits(tmp_
     code, text = invoke("prune", "--older-than-days", "15", *where)
     assert code == 0, text
     assert "nothing to drop" in text
-    assert "1 dropped hours have other lines since (1 wait)" in text
+    assert "1 dropped hours have other lines or traces since (1 lines wait)" in text
     assert f"--from {old:%Y-%m-%dT%H} --to {old + HOUR:%Y-%m-%dT%H}" in text
 
 

@@ -22,7 +22,7 @@ def print_pruned(console: Console, pruned: Pruned) -> None:
     if pruned.late:
         lines = sum(count for _, count in pruned.late)
         console.print(
-            f"[yellow]{len(pruned.late):,} dropped hours have other lines since ({lines:,} wait); "
+            f"[yellow]{len(pruned.late):,} dropped hours have other lines or traces since ({lines:,} lines wait); "
             "materialise them to have these counted:[/]"
         )
         ranges = contiguous(hour for hour, _ in pruned.late)

@@ -7,7 +7,8 @@ the record tables (`ingestion`).
 one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.
 
 What was put together from spans of any files is a part too, under the name `TRACES` in place of a file's. Its rows are
-told by their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone.
+told by their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone. A
+part of that name for the spans themselves has no lines: it says that the hour could not be put together anew yet.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange
+from health_assets.hours import HourRange
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.stores import RawRoot, root_name
 from health_assets.warehouse.store import Session
@@ -227,16 +228,9 @@ class Ledger:
         self._write_entries(entries)
 
     def put_off(self, hours: Iterable[datetime]) -> None:
-        """Note that other records than before may follow from the spans of these hours, where any did or not."""
-        parts = [Part(TRACES, RECORD_OF_TABLE[table], hour) for table in FROM_SPANS for hour in hours]
-        if not parts:
-            return
-        for values in _by_record(parts):
-            self._session.query(
-                f"UPDATE raw_logs SET is_loaded = false, is_dropped = false FROM {_CHOSEN} WHERE {_MATCHES}", values
-            )
-        known = self.of_traces(HourRange(min(part.hour for part in parts), max(part.hour for part in parts) + HOUR))
-        self._write_entries([Entry(part, NO_LINES, is_loaded=False) for part in parts if part not in known])
+        """Note of exactly these hours that other records than before may follow from their spans."""
+        self._session.query("DELETE FROM raw_logs WHERE source_file = ? AND record_type = 'span'", [TRACES])
+        self._write_entries([Entry(Part(TRACES, "span", hour), NO_LINES, is_loaded=False) for hour in sorted(hours)])
 
     def unload(self, parts: Iterable[Part]) -> None:
         """Mark parts as not loaded."""
