@@ -10,11 +10,13 @@ from pathlib import Path
 
 from bench.fleet import BACKFILL, BACKFILL_AGENTS, DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
 from bench.measure import Sample, Timing, by_turns, progress, run
+from bench.otlp import SPANS_PER_LINE, SPANS_PER_TRACE
 from health_assets.hours import HOUR
 
 SHORT_HOURS = 72
 QUICK_HOURS = 72
 EVALUATION = (100, 200, 8, 30)  # agents, tasks, runs of each task, actions of each run
+TRACES = 50_000
 MOST_DIFFERENCE = 1e-9
 MOST_GIB = 6
 POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
@@ -219,6 +221,30 @@ class Benchmark:
             raise RuntimeError(f"the product and the loops do not agree: {found}")
         what = f"reliability of {agents:,} agents × {tasks} tasks × {runs} runs × {actions} actions"
         self.findings.comparisons.append(Comparison(what, loops, timed, 20, is_least=True))
+
+    def otlp(self) -> None:
+        """A collector's file of spans into the tables, against a plain Python loop over it."""
+        traces = max(1, round(TRACES * self._scale))
+        data = _data("traces", count=traces)
+        raw, hour = str(data / "raw"), f"{HEADLINE_HOUR:%Y-%m-%dT%H}"
+        with _scratch() as folder:
+            warehouse = folder / "traces.duckdb"
+            timed, loops = by_turns(
+                self._repeats,
+                {
+                    "spans into the tables": lambda: run("otlp_ingest", raw=raw, warehouse=_new(warehouse), hour=hour),
+                    "the same file as a Python loop": lambda: run("otlp_loop", raw=raw),
+                },
+            )
+        if timed.median.details != loops.median.details:
+            raise RuntimeError(f"the product and the loop differ: {timed.median.details}, {loops.median.details}")
+        spans = traces * SPANS_PER_TRACE
+        what = f"{spans:,} spans of a collector's file"
+        self.findings.comparisons.append(Comparison(what, loops, timed, 5, is_least=True))
+        self.findings.notes.append(
+            f"Spans: {spans / timed.wall_s:,.0f} a second from file to committed tables, "
+            f"{spans / SPANS_PER_LINE / timed.wall_s:,.0f} lines; the loop {spans / loops.wall_s:,.0f} spans a second."
+        )
 
     def postgres(self) -> None:
         """The headline hour into PostgreSQL, and a load of its executions against a bare COPY of the same rows."""

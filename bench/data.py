@@ -27,6 +27,7 @@ from bench.fleet import (
     SIGNALS,
     TARGETS,
 )
+from bench.otlp import write_traces
 from health_assets.defs.derived import Inputs
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
@@ -52,6 +53,16 @@ def evaluation(agents: int, tasks: int, runs: int, actions: int) -> Path:
     """Folder with a warehouse that holds one hour of evaluation runs: of each agent, so many runs of each task."""
     name = f"evaluation-{agents}x{tasks}x{runs}x{actions}"
     return _made(name, lambda folder: _make_evaluation(folder, agents, tasks, runs, actions))
+
+
+def traces(count: int) -> Path:
+    """Folder with `raw/`, one file of OTLP-JSON with so many traces of the headline hour."""
+    return _made(f"traces-{count}", lambda folder: _make_traces(folder, count))
+
+
+def _make_traces(folder: Path, count: int) -> None:
+    (folder / "raw").mkdir(parents=True, exist_ok=True)
+    write_traces(folder / "raw" / "traces.jsonl", count)
 
 
 def _made(name: str, make: Callable[[Path], None]) -> Path:

@@ -70,6 +70,48 @@ def product(raw: str, targets: str, warehouse: str, start: str, end: str, system
     return work
 
 
+def otlp_ingest(raw: str, warehouse: str, hour: str) -> Work:
+    """From a file of spans to committed tables; tells what the tables hold."""
+    from pathlib import Path
+
+    from health_assets.hours import HourRange, parse_hour
+    from health_assets.ingestion import ingest
+    from health_assets.logs.files import list_files
+    from health_assets.settings import Settings
+    from health_assets.targets import Targets
+    from health_assets.warehouse.store import Warehouse
+    from health_assets.warehouse.tables import RECORD_OF_TABLE
+
+    settings, hours = Settings(), HourRange.of(parse_hour(hour))
+
+    def work() -> dict[str, Any]:
+        with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
+            report = ingest(
+                session, list_files(Path(raw)), hours, list(RECORD_OF_TABLE), Targets(), settings.lookback_hours
+            )
+        if report.rejected:
+            raise RuntimeError(f"{report.rejected} spans were rejected")
+        with Warehouse(warehouse).read() as session:
+            [(executions, failures, actions, runtime_us)] = session.query(
+                "SELECT count(*), sum(CASE WHEN succeeded THEN 0 ELSE 1 END), sum(action_count), "
+                "sum(CAST(round(runtime_s * 1e6) AS BIGINT)) FROM executions"
+            )
+            [(calls,)] = session.query("SELECT count(*) FROM model_calls")
+        found = {"executions": executions, "failures": failures, "calls": calls, "actions": actions}
+        return {name: int(value) for name, value in {**found, "runtime_us": runtime_us}.items()}
+
+    return work
+
+
+def otlp_loop(raw: str) -> Work:
+    """The same file in a plain Python loop; tells what it found."""
+    from pathlib import Path
+
+    from bench.otlp import loop
+
+    return lambda: loop(Path(raw, "traces.jsonl"))
+
+
 def window_stage(warehouse: str, hour: str) -> Work:
     """Merge the windows that end with an hour, score them, and replace the hour, as the asset does."""
     import ibis

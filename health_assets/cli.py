@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from health_assets import __version__
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
 from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
@@ -42,8 +42,12 @@ def _main(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command()
 def materialize(
-    start: Annotated[str, typer.Option("--from", help="First hour, like 2026-06-07T00, in UTC.")],
-    end: Annotated[str, typer.Option("--to", help="Hour to stop before, like 2026-06-08T00.")],
+    start: Annotated[
+        str | None, typer.Option("--from", help="First hour, like 2026-06-07T00, in UTC; by default the logs' first.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Hour to stop before, like 2026-06-08T00; by default after the last.")
+    ] = None,
     raw: RawOption = None,
     targets: TargetsOption = None,
     warehouse: WarehouseOption = None,
@@ -54,10 +58,7 @@ def materialize(
     """Materialise all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
-        first, last = parse_hour(start), parse_hour(end)
-        if last <= first:
-            raise HealthAssetsError(f"--to ({end}) must be after --from ({start})")
-        _materialize(settings, HourRange(first, last), system or ())
+        _materialize(settings, _hours(settings, start, end), system or ())
 
 
 @app.command()
@@ -212,6 +213,42 @@ def serve(
 def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
     given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+MOST_HOURS_UNASKED = 24 * 92
+"""A log with one line of long ago must not start a run over all the years between."""
+
+
+def _hours(settings: Settings, start: str | None, end: str | None) -> HourRange:
+    """The hours named, from and to those that the logs hold where one is not."""
+    first, last = start and parse_hour(start), end and parse_hour(end)
+    if not (first and last):
+        held = _hours_of_logs(settings)
+        first, last = first or held.start, last or held.end
+        hours = HourRange(first, max(first, last))
+        console.print(f"the logs in {settings.raw} hold events of {held}", soft_wrap=True)
+        if len(hours) > MOST_HOURS_UNASKED:
+            raise HealthAssetsError(f"{hours} are many; name the hours that you want with --from and --to")
+    if last <= first:
+        raise HealthAssetsError(f"--to ({end or 'the end of the logs'}) must be after --from ({start or first})")
+    return HourRange(first, last)
+
+
+def _hours_of_logs(settings: Settings) -> HourRange:
+    with console.status("looking at the logs"):
+        from health_assets.ingestion import hours_with_events
+        from health_assets.logs.files import list_files
+        from health_assets.warehouse.store import Warehouse
+
+        files, warehouse = list_files(settings.raw), Warehouse.of(settings)
+        try:
+            with warehouse.read() as session:
+                held = hours_with_events(session, files)
+        except NoWarehouseError:
+            held = hours_with_events(None, files)
+    if held is None:
+        raise HealthAssetsError(f"there is no event in the {len(files)} raw logs below {settings.raw}")
+    return held
 
 
 def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] = ()) -> None:

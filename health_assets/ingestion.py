@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import EVER, HourRange, contiguous, floor_hour
+from health_assets.hours import EVER, HOUR, HourRange, contiguous, floor_hour
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.reader import Content, contents, reading
 from health_assets.logs.routing import STREAMED_TABLE, Router
@@ -251,6 +251,22 @@ def late_parts(found: Unread, most_bytes: int | None = None) -> dict[Part, Lines
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in _names(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
     return dict.fromkeys(found.not_loaded, NO_LINES) | late
+
+
+def hours_with_events(session: Session | None, files: Sequence[RawFile]) -> HourRange | None:
+    """From the first to the last hour of which the logs hold an event; None where they hold none.
+
+    Reads files that the warehouse does not know yet.
+
+    Args:
+        session: a session on the warehouse; None before there is one.
+        files: all raw logs that there are now.
+    """
+    found = unread(session, files) if session else Unread(files, [], [])
+    known = [part.hour for part in late_parts(found) if part.record_type != "rejected"]
+    if session:
+        known += Ledger(session).event_hours(_names(files) - _names(found.files))
+    return HourRange(min(known), max(known) + HOUR) if known else None
 
 
 def _names(files: Sequence[RawFile]) -> set[str]:

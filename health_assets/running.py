@@ -39,8 +39,9 @@ class Outcome:
         hours: the hours asked for.
         elapsed_s: how long it took, without interpreter start and imports.
         files_read: raw logs read.
-        lines_read: lines read that are not blank.
-        lines_rejected: lines among them that were rejected.
+        lines_read: lines read that are not blank, but for those that hold spans.
+        spans_read: spans read.
+        lines_rejected: lines and spans that were rejected.
         failed_checks: (asset, check, severity, rows that break it) of every failed check.
         error: one sentence when the run failed, else None.
     """
@@ -49,6 +50,7 @@ class Outcome:
     elapsed_s: float
     files_read: int
     lines_read: int
+    spans_read: int
     lines_rejected: int
     failed_checks: list[tuple[str, str, str, int]]
     error: str | None
@@ -152,7 +154,7 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: flo
 
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, int]:
-    names = ("files_read", "lines_read", "lines_rejected")
+    names = ("files_read", "lines_read", "spans_read", "lines_rejected")
     for event in result.get_asset_materialization_events():
         metadata = event.step_materialization_data.materialization.metadata
         if "lines_read" in metadata:

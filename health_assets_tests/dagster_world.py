@@ -24,7 +24,7 @@ from health_assets.running import EVENT_STORAGE
 from health_assets.settings import Settings
 
 ASSETS = (
-    "raw_logs", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
+    "raw_logs", "spans", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
     "rejected_records", "health_components", "agent_health", "system_health", "evidence_components", "score_evidence",
     "state_components", "agent_health_state",
     "model_components", "model_health", "trace_risks", "session_scores", "task_consistency", "agent_reliability",

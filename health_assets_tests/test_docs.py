@@ -5,6 +5,7 @@ from pathlib import Path
 
 from health_assets.cli import app
 from health_assets.defs.build import build_definitions
+from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
 from health_assets.logs.native import RECORD_TYPES, RULES
 from health_assets.settings import Settings
 from health_assets.targets import AgentTargets
@@ -59,3 +60,10 @@ def test_every_command_is_in_the_readme() -> None:
 
 def test_nothing_left_to_fill_in() -> None:
     assert "@@" not in README
+
+
+def test_every_attribute_that_is_read_is_in_the_page_on_opentelemetry() -> None:
+    page = (ROOT / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
+    told = (*KIND_OF_OPERATION, *KIND_IN_OPENINFERENCE, *(name for names in ATTRIBUTES.values() for name in names))
+    for name in told:
+        assert re.search(rf"\b{re.escape(name)}\b", page), name

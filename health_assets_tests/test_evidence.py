@@ -119,9 +119,9 @@ def test_the_evidence_of_random_logs_equals_the_reference(tmp_path: Path, seed: 
     targets = random_targets(random)
     targets["defaults"] |= {"expected_runtime_s": 100, "sla_s": 500}
     project = Project(tmp_path / "project", targets, window_hours, 30)
-    for name, lines in cut_into_files(random, random_lines(random, 700, 14)).items():
+    for name, lines in cut_into_files(random, random_lines(random, 500, 10)).items():
         project.write_log(name, lines, modified=START)
-    hours = hours_from(START, 16)
+    hours = hours_from(START, 11)
     project.materialise(hours, only=STEPS)
     events = events_of_hour(reference.deduplicate(reference.read_lines(project.raw)[0]), targets)
     components = [row for hour in hours for row in hourly(events, hour)]
@@ -132,7 +132,7 @@ def test_the_evidence_of_random_logs_equals_the_reference(tmp_path: Path, seed: 
     assert len(expected) > 100
     assert_equal_rows(project.rows("score_evidence"), expected, KEYS)
     many = project.rows("score_evidence")
-    for hour in (hours.start + 9 * HOUR, hours.end - HOUR):  # one hour at a time gives the same
+    for hour in (hours.start + 6 * HOUR, hours.end - HOUR):  # one hour at a time gives the same
         project.materialise(HourRange.of(hour), only=["score_evidence"])
     assert project.rows("score_evidence") == many
 
@@ -158,7 +158,6 @@ def test_late_events_and_another_order_give_the_evidence_of_a_clean_rebuild(proj
     project.write_log("b.jsonl", lines[:30])
     project.materialise(hours, only=STEPS)
     project.write_log("a.jsonl", lines[30:])
-    project.materialise(HourRange.of(START + HOUR), only=STEPS, only_stale=True)
     project.materialise(hours, only=STEPS, only_stale=True)
     clean = Project(project.folder / "clean", project.targets)
     clean.raw.rmdir()
@@ -172,7 +171,7 @@ def test_late_events_and_another_order_give_the_evidence_of_a_clean_rebuild(proj
 # -- explanations ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.lists(sums_and_targets(), min_size=1, max_size=40), st.sampled_from([1, 24]))
 def test_the_points_lost_add_up_to_what_the_score_lacks(cases: list[tuple[Row, Row]], window_hours: int) -> None:
     targets = {f"{place:03}": own for place, (_, own) in enumerate(cases)}

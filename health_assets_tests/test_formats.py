@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from health_assets.hours import HourRange
 from health_assets.logs.files import Notes, line_batches, list_files
-from health_assets.logs.formats import inspect_eval, langfuse
+from health_assets.logs.formats import inspect_eval, langfuse, tau2_bench
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets_tests import foreign_logs_made as made
@@ -99,6 +99,27 @@ def test_an_otlp_document_that_was_made_readable_is_a_line_for_each_resource(pro
     lines, _ = lines_of(project)
     assert [(row["line_number"], json.loads(row["line"])) for row in lines] == [
         (place + 1, {"resourceSpans": [resource]}) for place, resource in enumerate(document["resourceSpans"])
+    ]
+
+
+def test_a_rotated_file_of_the_collector_becomes_executions(project: Project) -> None:
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}},
+        {"key": "gen_ai.agent.name", "value": {"stringValue": "planner"}},
+    ]
+    started_ns = int(HOUR.timestamp()) * 10**9
+    lines = []
+    for place in range(2):
+        span = {
+            "traceId": f"{place + 1:032x}", "spanId": f"{place + 1:016x}", "name": "invoke_agent planner",
+            "startTimeUnixNano": str(started_ns), "endTimeUnixNano": str(started_ns + 3 * 10**9), "attributes": attributes,
+        }  # fmt: skip
+        scopes = [{"scope": {"name": "planner"}, "spans": [span]}]
+        lines.append(json.dumps({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": scopes}]}))
+    project.write_log("otel/traces-2026-06-07T13-00-00.000.json", lines)
+    ingested(project)
+    assert rows_of(project, "executions", "execution_id", "agent_id", "runtime_s") == [
+        (f"{place + 1:032x}:{place + 1:016x}", "planner", 3.0) for place in range(2)
     ]
 
 
@@ -240,9 +261,14 @@ def test_simulations_of_tau2_bench_are_executions(project: Project, indent: int 
 
 
 def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: Project) -> None:
+    index = [{"id": "sim-1", "task_id": "12", "trial": 0, "reward": 1.0}]
+    project.write_bytes(
+        "results.json", made.dumped(made.TAU2 | {"simulations": [], "simulation_index": index}).encode()
+    )
     project.write_bytes("simulations/sim-1.json", made.dumped(made.tau2_simulation("sim-1", 0, 1.0)).encode())
-    [row], _ = lines_of(project)
+    [row], notes = lines_of(project)
     assert row["fault"].startswith("a simulation in a file of its own does not name its agent")
+    assert notes == {tau2_bench.ELSEWHERE: 1}
 
 
 # -- Langfuse ----------------------------------------------------------------------------------------------------------

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from logs_made import START, execution, line
-from projects import Project, Row, assert_lines_are_conserved, assert_same_tables, hours_from
+from projects import Project, Row, assert_lines_are_conserved, assert_same_tables, command, hours_from
 from test_ingestion_properties import assert_like_a_clean_rebuild_in_the_hours_built, late_logs_tick
 from test_trace_properties import assert_equal_to_the_reference
 from traces_made import Span, agent, attributes, chat, nanoseconds, otlp_line, span, span_id, tool, trace_id
+from typer.testing import CliRunner
 
+from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.ingestion import late_parts, unread
+from health_assets.ingestion import hours_with_events, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.logs.traces import circles
 
@@ -469,6 +471,9 @@ def test_the_whole_way_to_health(project: Project) -> None:
     assert (health["agent_id"], health["n"], health["failures"], health["asr"]) == ("planner", 20, 1, 0.95)
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]
     assert metadata["spans"]["spans_read"] == 40
+    became = metadata["spans"]["what became of the spans"].value
+    assert "| agent | 20 | 20 | executions | 0 | 0 |" in became
+    assert "| chat | 20 | 20 | model calls | 0 | 0 |" in became
     assert_same_tables(project.tables(), project.clean_rebuild(FIRST).tables())
 
 
@@ -478,3 +483,37 @@ def test_attribute_helpers_write_what_the_collector_writes() -> None:
         {"key": "d", "value": {"intValue": "1"}},
         {"key": "e", "value": {"arrayValue": {"values": [{"boolValue": True}]}}},
     ]
+
+
+def test_one_command_takes_a_newcomer_from_a_collectors_file_to_a_health_table(project: Project) -> None:
+    """All hours that the logs hold; a bad line of another time does not count."""
+    spans = [agent(number, 1, AT + number * HOUR) for number in range(3)]
+    project.write_log("traces.jsonl", ["bad", *map(otlp_line, spans[1:])], modified=AT - 100 * HOUR)
+    done = command("materialize", "--raw", str(project.raw), folder=project.folder)
+    assert done.returncode == 0, done.stderr
+    assert "hold events of 2026-06-07T01 to 2026-06-07T03 (2 h)" in " ".join(done.stdout.split())
+    assert "read 1 lines and 2 spans of 1 file, kept 2, rejected 1" in done.stdout
+    assert "planner" in done.stdout
+
+
+def test_the_hours_of_logs_are_those_of_known_and_of_new_ones(project: Project) -> None:
+    files = [("a", line(execution("e", "a", AT))), ("b", otlp_line(span(1, 1, AT + 5 * HOUR))), ("c", "bad")]
+    for name, text in files:
+        project.write_log(f"{name}.jsonl", [text], modified=AT - 50 * HOUR)
+        with project.warehouse.write() as session:
+            held = hours_with_events(session, list_files(project.raw))
+        project.ingest(FIRST)
+        with project.warehouse.read() as session:
+            assert hours_with_events(session, list_files(project.raw)) == held
+    assert held == hours_from(START, 6)
+    assert hours_with_events(None, list_files(project.raw)) == held
+
+
+def test_logs_without_an_event_or_with_too_many_hours_want_to_be_told_the_hours(project: Project) -> None:
+    project.write_log("a.jsonl", ["bad"])
+    arguments = ["materialize", "--raw", str(project.raw), "--warehouse", str(project.warehouse_path)]
+    found = CliRunner().invoke(app, arguments)
+    assert (found.exit_code, project.warehouse_path.exists()) == (1, False)
+    project.write_log("a.jsonl", [line(execution("e", "a", AT)), line(execution("old", "a", AT - 2000 * HOUR * 2))])
+    found = CliRunner().invoke(app, arguments)
+    assert (found.exit_code, project.warehouse_path.exists()) == (1, False)

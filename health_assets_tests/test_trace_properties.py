@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 import reference_traces
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 from logs_made import START, execution, line
-from projects import Project, Row, assert_lines_are_conserved, assert_same_tables, hours_from
+from projects import ENGINES, Project, Row, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import in_lines, random_spans, span_id, trace_id
 
 from health_assets.defs.pruning import COMPONENTS
@@ -144,3 +145,21 @@ def assert_same_rows(found: list[Row], expected: list[Row]) -> None:
 def test_any_history_of_spans_ends_like_a_clean_rebuild_and_like_the_reference() -> None:
     examples = 6 if settings.get_current_profile_name() == "steady" else 60
     run_state_machine_as_test(Traces, settings=settings(max_examples=examples, stateful_step_count=9))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_spans_that_come_late_and_twice_end_like_the_reference_on_both_engines(tmp_path: Path, engine: str) -> None:
+    random = Random(17)
+    targets = {"agents": {"planner": {"sla_s": 40}}}
+    project = Project(tmp_path / "project", targets, 1, LOOKBACK_HOURS, engine=engine)
+    spans = random_spans(random, traces=8, hours=HOURS)
+    for turn in range(6):
+        name = random.choice(["a.jsonl", "b.jsonl.gz", "deep/c.jsonl"])
+        lines = in_lines(random, [one for one in spans if random.random() < 0.4]) + native_lines(random)
+        project.write_log(name, lines, modified=START + turn * HOUR)
+        project.ingest(hours_from(START + random.randrange(HOURS) * HOUR, 3))
+        if turn == 3:
+            project.change("DELETE FROM spans WHERE hour = ?", [START + 2 * HOUR])
+            project.change("DELETE FROM executions WHERE hour < ?", [START + 3 * HOUR])
+    project.ingest(ALL_HOURS)
+    assert_equal_to_the_reference(project)

@@ -36,7 +36,39 @@ def summary(
 def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, dg.MetadataValue]:
     """The summary of `raw_logs` or a record table."""
     heading, top = _TABLES[asset]
-    return summary(session, asset, hours, heading, top, "a line of this kind")
+    metadata = summary(session, asset, hours, heading, top, "a line of this kind")
+    return metadata | _what_spans_became(session, hours) if asset == "spans" else metadata
+
+
+def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.MetadataValue]:
+    """How many spans of each kind are used, and what keeps the others from it."""
+    span = [hours.start, hours.end]
+    kinds = session.query(
+        "SELECT kind, count(*), count(*) - count(DISTINCT trace_id || span_id), "
+        "sum(CASE WHEN kind = 'chat' AND model IS NULL THEN 1 ELSE 0 END) "
+        "FROM spans WHERE hour >= ? AND hour < ? GROUP BY kind ORDER BY kind",
+        span,
+    )
+    [(executions, actions)] = session.query(
+        "SELECT count(span_id), coalesce(sum(CASE WHEN span_id IS NULL THEN 0 ELSE action_count END), 0) "
+        "FROM executions WHERE hour >= ? AND hour < ?",
+        span,
+    )
+    [(calls,)] = session.query("SELECT count(span_id) FROM model_calls WHERE hour >= ? AND hour < ?", span)
+    used = {
+        "agent": (int(executions), "executions", "inside another agent's span"),
+        "chat": (int(calls), "model calls", "with a chat span below"),
+        "tool": (int(actions), "actions of the hours' executions", "outside any agent's span, or of other hours"),
+        "other": (0, "not used", "without attributes of an agent, chat or tool"),
+    }
+    lines = [
+        "| kind | spans | used | as | came twice | names no model | the rest is |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind, count, twice, unnamed in kinds:
+        uses, what, rest = used[kind]
+        lines.append(f"| {kind} | {count} | {uses} | {what} | {twice} | {int(unnamed)} | {rest} |")
+    return {"what became of the spans": dg.MetadataValue.md("\n".join(lines))} if kinds else {}
 
 
 def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:

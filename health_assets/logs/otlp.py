@@ -20,6 +20,9 @@ from health_assets.logs.native import HAS_TRAILING_COMMA
 START = r'^\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:'
 """How a line of OTLP-JSON begins."""
 
+USUAL_START = '{"type"'
+"""How most native lines begin; to look for this costs a third."""
+
 UNSERVED = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
 
 _ANY_VALUE = '{"stringValue": "VARCHAR", "intValue": "VARCHAR", "doubleValue": "VARCHAR", "boolValue": "VARCHAR"}'
@@ -65,6 +68,9 @@ class SetAside:
     def others(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Set the lines of OTLP-JSON among these aside, and give all others."""
         for batch in batches:
+            if pc.all(pc.starts_with(batch["line"], USUAL_START)).as_py():
+                yield batch
+                continue
             is_otlp = pc.match_substring_regex(batch["line"], START)
             count = is_otlp.true_count
             if not count:

@@ -69,7 +69,11 @@ def _nodes(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) ->
     with in_process() as connection:
         connection.register("spans", spans)
         connection.register("hours", pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
-        connection.execute(_SEEN, {"lookback": lookback_hours})
+        is_long = connection.execute(_LONG, {"lookback": lookback_hours}).fetchall()
+        if is_long:
+            connection.execute(_SEEN, {"lookback": lookback_hours})
+        else:
+            connection.execute("CREATE TEMP VIEW seen AS SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans")
         is_twice = connection.execute(
             "SELECT 1 FROM seen GROUP BY trace_id, seen_from, span_id HAVING count(*) > 1 LIMIT 1"
         ).fetchall()
@@ -77,6 +81,8 @@ def _nodes(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) ->
         connection.execute(f"CREATE TEMP TABLE nodes AS SELECT row_number() OVER () AS id, * FROM ({each_once})")
         yield connection
 
+
+_LONG = "SELECT 1 FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback) LIMIT 1"
 
 _SEEN = """
 CREATE TEMP TABLE seen AS

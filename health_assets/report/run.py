@@ -53,9 +53,12 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
     files = "file" if outcome.files_read == 1 else "files"
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
+    read = outcome.lines_read + outcome.spans_read
+    spans = f"{outcome.spans_read:,} spans" if outcome.spans_read else ""
+    lines = f"{outcome.lines_read:,} lines" if outcome.lines_read or not spans else ""
     console.print(
-        f"  read {outcome.lines_read:,} lines of {outcome.files_read:,} {files}, "
-        f"kept {outcome.lines_read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
+        f"  read {' and '.join(filter(None, [lines, spans]))} of {outcome.files_read:,} {files}, "
+        f"kept {read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
     console.print(
         f"  these hours hold {executions:,} executions, {rejected:,} rejected lines, "

@@ -2,7 +2,7 @@
 
 The part of an hour is the last calls of each model in it, as many as the rolling window holds; the last calls of any
 number of hours are among the last calls of each, so parts merge by taking the last again. Calls are ordered by
-(ended_at, source_file, line_number).
+(ended_at, source_file, line_number, call_id), since one line may hold several.
 """
 
 import ibis
@@ -12,7 +12,7 @@ from health_assets.hours import HourRange
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.relations import spine
 
-IN_ORDER = ("ended_at", "source_file", "line_number")
+IN_ORDER = ("ended_at", "source_file", "line_number", "call_id")
 
 
 def model_components(model_calls: ir.Table, window_calls: int) -> ir.Table:

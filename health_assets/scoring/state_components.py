@@ -55,7 +55,7 @@ def _of_executions(executions: ir.Table) -> ir.Table:
 def _models_in_order(executions: ir.Table) -> ir.Table:
     """First and last model of each hour and agent, and when the latest execution ended that had another one."""
     named = executions.filter(executions.model.notnull())
-    order = ibis.window(group_by=KEYS, order_by=["ended_at", "source_file", "line_number"])
+    order = ibis.window(group_by=KEYS, order_by=["ended_at", "source_file", "line_number", "execution_id"])
     steps = named.select(
         *KEYS, "model", "ended_at", before=named.model.lag().over(order), after=named.model.lead().over(order)
     )

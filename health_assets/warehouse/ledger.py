@@ -145,6 +145,14 @@ class Ledger:
             [end],
         )
 
+    def event_hours(self, source_files: set[str]) -> list[datetime]:
+        """Hours for which these files hold anything that was not rejected."""
+        rows = self._session.query(
+            "SELECT source_file, hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0 "
+            "GROUP BY source_file, hour"
+        )
+        return [hour for source_file, hour in rows if source_file in source_files]
+
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
 

@@ -4,8 +4,8 @@ What belongs here: translation, without a connection. What does not: running it 
 
 Where ibis compiles an operation to something that differs from what DuckDB computes, the compiler here says it anew:
 
-- `round` goes half away from zero, as on DuckDB (PostgreSQL's goes to the even neighbour, and ibis's way over numeric
-  drops all digits after the fifteenth);
+- `round` takes halves up, which is DuckDB's way for all numbers from 0 on, and no score rounds others (PostgreSQL's own
+  goes to the even neighbour, and with a detour over numeric all digits after the fifteenth are lost);
 - `greatest`, `max` and sorting put text in the order of its bytes, which columns with the collation "C" see to.
 """
 
@@ -73,11 +73,10 @@ class _Compiler(PostgresCompiler):
     __slots__ = ()
 
     def visit_Round(self, op: ops.Round, *, arg: sge.Expression, digits: sge.Expression | None) -> sge.Expression:
-        """Half away from zero, on doubles without a detour."""
+        """Halves up, on doubles without a detour; the argument stands there once, since some are whole queries."""
         if not op.dtype.is_integer() or not op.arg.dtype.is_floating():
             return super().visit_Round(op, arg=arg, digits=digits)
-        away = sge.paren(arg + self.f.sign(arg) * sge.convert(0.5))
-        return self.cast(self.f.trunc(away), op.dtype)
+        return self.cast(self.f.floor(sge.paren(arg + sge.convert(0.5))), op.dtype)
 
     def visit_Cast(self, op: ops.Cast, *, arg: sge.Expression, to: dt.DataType) -> sge.Expression:
         """Truth as a number of any width."""
@@ -95,8 +94,11 @@ class _Compiler(PostgresCompiler):
         if self.__sql_name__(op) != "json_extract_string":
             return super().visit_ScalarUDF(op, **kw)
         document, path = kw.values()
-        member = path.name.removeprefix("$[*].")
-        elements = f"SELECT element ->> '{member}' FROM json_array_elements({document.sql('postgres')}) AS element"
+        name = path.name.removeprefix("$[*].")
+        # of a member that stands there twice DuckDB takes the first, and `->>` the last
+        members = "json_each_text(element) WITH ORDINALITY AS member(name, value, place)"
+        value = f"SELECT value FROM {members} WHERE name = '{name}' ORDER BY place LIMIT 1"
+        elements = f"SELECT ({value}) FROM json_array_elements({document.sql('postgres')}) AS element"
         return self.f.array(sg.parse_one(elements, dialect="postgres"))
 
     def visit_AggUDF(self, op: ops.AggUDF, *, where: sge.Expression | None, **kw: sge.Expression) -> sge.Expression:
@@ -192,8 +194,9 @@ _LOADED_TYPES = {
     "JSON": pa.string(),
 }
 _IS_JSON = {b"holds": b"json"}
-_ESCAPES = re.compile(r"(\\\\)|\\u0000")
-"""In JSON a backslash, which is escaped by another, and NUL."""
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)')
+_JSON_ESCAPES = re.compile(r"(\\\\)|\\u0000")
+"""In JSON's text a backslash, which is escaped by another, and NUL."""
 
 
 def _loadable(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -203,7 +206,7 @@ def _loadable(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.type != kind:
         column = column.cast(kind)
     if field.metadata == _IS_JSON:
-        return _without_escaped_nul(column)
+        return _strict_json(column)
     if pa.types.is_string(kind):
         return _without_nul(column)
     if pa.types.is_list(kind) and pa.types.is_string(kind.value_type) and _has_nul(column.values):
@@ -220,13 +223,17 @@ def _without_nul(text: pa.Array) -> pa.Array:
     return pc.replace_substring(text, "\0", NO_NUL) if _has_nul(text) else text
 
 
-def _without_escaped_nul(documents: pa.Array) -> pa.Array:
-    if not pc.any(pc.match_substring(documents, "\\u0000")).as_py():
+def _strict_json(documents: pa.Array) -> pa.Array:
+    """JSON as PostgreSQL takes it: DuckDB's parser also takes NaN, and text may hold an escaped NUL."""
+    if not pc.any(pc.match_substring_regex(documents, r"\\u0000|NaN|Infinity")).as_py():
         return documents
-    texts = documents.to_pylist()
-    return pa.array(
-        [text and _ESCAPES.sub(lambda escape: escape[1] or "\\ufffd", text) for text in texts], documents.type
-    )
+    return pa.array([text and _JSON_TOKENS.sub(_strict, text) for text in documents.to_pylist()], documents.type)
+
+
+def _strict(token: re.Match[str]) -> str:
+    if not token[0].startswith('"'):
+        return "null"
+    return _JSON_ESCAPES.sub(lambda escape: escape[1] or "\\ufffd", token[0])
 
 
 def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -41,8 +41,16 @@ except ImportError as error:
         "a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'"
     ) from error
 
-WORK_MEMORY = "64MB"
-"""Memory of one sort or hash table; PostgreSQL's own default of 4 MB would have windows of an hour sorted on disk."""
+SETTINGS = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "work_mem": "64MB",  # of 4 MB, its default, windows would be sorted on disk
+    "jit": "off",  # costs more than it saves here
+    # Of an hour that was just loaded, the statistics know nothing, so it counts as one row; joined to others by a loop
+    # that takes hours where a hash table takes a second.
+    "enable_nestloop": "off",
+}
+"""What every session sets, for itself alone."""
 CONNECT_TIMEOUT_S = 10
 UNREACHABLE_FOR_S = 5.0
 """For how long a server that refuses connections is asked again: a restart takes seconds."""
@@ -204,7 +212,7 @@ class PostgresSchema:
                 connection.close()
 
     def _set(self, connection: adbc.Connection, **more: str) -> None:
-        settings = {"TimeZone": "UTC", "DateStyle": "ISO", "jit": "off", "work_mem": WORK_MEMORY, **more}
+        settings = {**SETTINGS, **more}
         calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
         rows_of(connection, f"SELECT {calls}")
 

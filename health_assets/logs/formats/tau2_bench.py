@@ -24,6 +24,7 @@ ORDERLY_ENDS = ("user_stop", "agent_stop")
 NOT_THE_AGENT = "infrastructure_error"
 """Simulations that tau2-bench leaves out of its own metrics."""
 
+ELSEWHERE = "tau2-bench simulation that lies in a file of its own, where it does not name its agent"
 LONE = "a simulation in a file of its own does not name its agent; put tau2-bench's results in one file (format json)"
 
 
@@ -43,6 +44,10 @@ def read(source: Source) -> Iterator[Line]:
                 for simulation in document.elements():
                     number += 1
                     yield from _lines(source, number, simulation, as_object(info))
+            elif name == "simulation_index":
+                elsewhere = len(as_list(document.value())) - number
+                if elsewhere > 0:
+                    source.notes[ELSEWHERE] += elsewhere
             elif name == "termination_reason" and info is None:
                 yield rejected(1, {name: document.value()}, LONE)
                 return
