@@ -238,6 +238,7 @@ def _hours_of_logs(settings: Settings) -> HourRange:
     with console.status("looking at the logs"):
         from health_assets.ingestion import hours_with_events
         from health_assets.logs.files import list_files
+        from health_assets.logs.stores import NAMES_THAT_COUNT
         from health_assets.warehouse.store import Warehouse
 
         files, warehouse = list_files(settings.raw), Warehouse.of(settings)
@@ -246,6 +247,8 @@ def _hours_of_logs(settings: Settings) -> HourRange:
                 held = hours_with_events(session, files)
         except NoWarehouseError:
             held = hours_with_events(None, files)
+    if not files:
+        raise HealthAssetsError(f"no raw log lies below {settings.raw}; {NAMES_THAT_COUNT}")
     if held is None:
         raise HealthAssetsError(f"there is no event in the {len(files)} raw logs below {settings.raw}")
     return held
