@@ -434,7 +434,7 @@ def test_a_host_that_is_not_ours_is_one_sentence(host: str) -> None:
     [
         (["--tls-key", "x"], {}, "--tls-key needs --tls-cert"),
         (["--tls-cert", "/nowhere"], {}, "cannot use the TLS certificate /nowhere"),
-        (["--warehouse", "postgresql://x"], {}, "not supported yet"),
+        (["--warehouse", "mysql://x"], {}, "not supported"),
         ([], {"HEALTH_SERVE_REFRESH_S": "5"}, "HEALTH_SERVE_REFRESH_S"),
         ([], {"HEALTH_SERVE_RATE_LIMIT": "0"}, "HEALTH_SERVE_RATE_LIMIT"),
     ],
