@@ -214,7 +214,7 @@ def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
         assert len(hook.keys) == len(set(hook.keys)) == len(done.sent.delivered)
         with project.warehouse.read() as session:
             kept = recent_incidents(session, START)
-            print_alerts(Console(file=StringIO()), session, START)
+            print_alerts(Console(file=StringIO()), session, START, Targets())
         of_hours = [one for one in kept if one.rule != "hour_late"]  # which is about now
         found.append(sorted(of_hours, key=lambda one: one.incident_id))
     assert found[0] == found[1]
