@@ -319,10 +319,12 @@ def _tell_now(settings: Settings, path: Path | None) -> None:
 def _show_alerts(settings: Settings, days: int) -> None:
     with console.status("loading"):
         from health_assets.report.alerts import print_alerts
+        from health_assets.targets import load_targets
         from health_assets.warehouse.store import Warehouse
 
+        targets = load_targets(settings.targets)
     with Warehouse.of(settings).read() as session:
-        print_alerts(console, session, datetime.now(UTC) - timedelta(days=days))
+        print_alerts(console, session, datetime.now(UTC) - timedelta(days=days), targets)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.pipeline import Pipeline
 from health_assets.errors import HealthAssetsError
 from health_assets.settings import Settings
-from health_assets.targets import AgentTargets, Targets
+from health_assets.targets import Targets
 from health_assets.warehouse.store import Warehouse
 
 PAGE = (Path(__file__).parent.parent / "docs" / "alerts.md").read_text(encoding="utf-8")
@@ -193,8 +193,10 @@ def test_the_command_tells_no_more_of_a_personal_agent_than_a_message(tmp_path: 
     warehouse = tmp_path / "health.duckdb"
     events = [{"agent_id": "mine", "kind": "failure", "rank": 1, "event_id": "e-17"}]
     fill_hour(warehouse, at(0), [scored("mine", 10.0)], score_evidence=events)
-    look(warehouse, [Floor()], targets=Targets(agents={"mine": AgentTargets(personal=True)}))
-    shown = CliRunner().invoke(app, ["alerts", "--warehouse", str(warehouse)])
+    look(warehouse, [Floor()])
+    targets = tmp_path / "targets.yaml"
+    targets.write_text("agents: {mine: {personal: true}}", encoding="utf-8")
+    shown = CliRunner().invoke(app, ["alerts", "--warehouse", str(warehouse), "--targets", str(targets)])
     assert "mine, a personal agent" in shown.output
     assert not any(detail in shown.output for detail in ("e-17", "10.0", "floor", "critical"))
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, send
 from health_assets.alerts.config import Alerts, Channel
+from health_assets.alerts.incidents import personal_by_now
 from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
 from health_assets.alerts.messages import Message, digest_of, message_of, trial_message
 from health_assets.explanation import counted
@@ -70,7 +71,11 @@ def deliver(
     """
     with reading.read() as session:
         due = {name: due_notices(session, name, now, MOST_A_TICK) for name in alerts.channels}
-    waiting = {name: [_discreet(notice, targets or Targets()) for notice in notices] for name, notices in due.items()}
+    known = targets or Targets()
+    waiting = {
+        name: [replace(notice, incident=personal_by_now(notice.incident, known)) for notice in notices]
+        for name, notices in due.items()
+    }
     sent = _send_side_by_side(
         {name: notices for name, notices in waiting.items() if notices}, alerts, now, budget_s, pause_s
     )
@@ -79,12 +84,6 @@ def deliver(
             mark_delivered(session, sent.delivered, datetime.now(UTC))
             mark_failed(session, sent.failed)
     return sent
-
-
-def _discreet(notice: Notice, targets: Targets) -> Notice:
-    incident = notice.incident
-    is_personal = incident.subject_kind == "agent" and targets.of(incident.subject_id).personal
-    return replace(notice, incident=replace(incident, is_personal=True)) if is_personal else notice
 
 
 def _send_side_by_side(

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from health_assets.alerts.rules import Rule
 from health_assets.alerts.seen import SUBJECT_KINDS, Seen
+from health_assets.targets import Targets
 
 Subject = tuple[str, str, str]
 """Rule, kind of subject and id of subject: what there is one open incident of."""
@@ -101,6 +102,12 @@ def judge(
                 elif after != incident:
                     counted.append(after)
     return Judged(tuple(opened), tuple(closed), tuple(dropped), tuple(counted))
+
+
+def personal_by_now(incident: Incident, targets: Targets) -> Incident:
+    """The incident, as a personal agent's where the targets call it one by now, whatever was so when it opened."""
+    is_personal = incident.subject_kind == "agent" and targets.of(incident.subject_id).personal
+    return replace(incident, is_personal=True) if is_personal else incident
 
 
 def subject_of(rule: Rule, seen: Seen) -> Subject:

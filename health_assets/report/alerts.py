@@ -8,11 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from health_assets.alerts.incidents import Incident
+from health_assets.alerts.incidents import Incident, personal_by_now
 from health_assets.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
 from health_assets.explanation import counted
 from health_assets.hours import HOUR
 from health_assets.report.layout import plain_table
+from health_assets.targets import Targets
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
@@ -22,13 +23,13 @@ INCIDENTS_SHOWN = 20
 IDS_SHOWN = 3
 
 
-def print_alerts(console: Console, session: Session, since: datetime) -> None:
+def print_alerts(console: Console, session: Session, since: datetime, targets: Targets) -> None:
     """Open incidents, those closed since a time, and what waits for each channel."""
     if not is_there(session):
         console.print("no hour has been judged yet; name rules and channels in HEALTH_ALERTS")
         return
     judged = last_judged(session)
-    found = recent_incidents(session, since)
+    found = [personal_by_now(incident, targets) for incident in recent_incidents(session, since)]
     still_open = [incident for incident in found if incident.closed_at is None]
     over = [incident for incident in found if incident.closed_at is not None]
     title = Text("Incidents: ", style="bold")
