@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import postgres_server
 import psycopg
 import pytest
-from logs_made import START, cut_into_files, random_lines
+from logs_made import START, cut_into_files, execution, line, random_lines
 from projects import (
     RESULT_TABLES,
     Project,
@@ -26,9 +27,10 @@ from projects import (
     hours_from,
     materialise_arguments,
 )
-from traces_made import in_lines, random_spans
+from traces_made import agent, in_lines, otlp_line, random_spans
 
 from health_assets.hours import HOUR, HourRange
+from health_assets.retention import prune
 
 FILLED = hours_from(START, 6)
 ALL_HOURS = hours_from(START, 30)
@@ -157,12 +159,19 @@ def _materialise(project: dict[str, Any], hours: HourRange, only_stale: bool) ->
 def start_in_a_process(
     project: Project, hours: HourRange = ALL_HOURS, *, only_stale: bool = False
 ) -> multiprocessing.Process:
+    return in_a_process(_materialise, project, hours, only_stale)
+
+
+def in_a_process(work: Callable[..., None], project: Project, *arguments: object) -> multiprocessing.Process:
     context = multiprocessing.get_context("forkserver")  # has the imports done already
     context.set_forkserver_preload(["projects"])
-    given = {field.name: getattr(project, field.name) for field in fields(project) if field.init}
-    process = context.Process(target=_materialise, args=(given, hours, only_stale))
+    process = context.Process(target=work, args=(given(project), *arguments))
     process.start()
     return process
+
+
+def given(project: Project) -> dict[str, Any]:
+    return {field.name: getattr(project, field.name) for field in fields(project) if field.init}
 
 
 def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_running_again(
@@ -192,6 +201,49 @@ def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_runni
         project.materialise(ALL_HOURS)
         killed.assert_mended(project)
     assert codes.count(-signal.SIGKILL) >= COPIES, f"the processes were done before they were killed: {codes}"
+
+
+# -- dropping old hours ------------------------------------------------------------------------------------------------
+
+DAYS = 5
+PRUNED = hours_from(START, 24 * DAYS)
+
+
+def _prune(project: dict[str, Any]) -> None:
+    prune(Project(**project).warehouse, ["health_components"], PRUNED.end, 3)
+
+
+def test_a_pruning_killed_at_any_moment_leaves_whole_days_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"agents": {"a": {}}}, 2, 3)
+    hours = [hour for hour in PRUNED if hour.hour % 4 == 0]
+    project.write_log("a.jsonl", (line(execution(f"{hour}", "a", hour)) for hour in hours))
+    project.write_log("b.jsonl", (otlp_line(agent(place, 1, hour)) for place, hour in enumerate(hours, 1)))
+    project.materialise(PRUNED, only=["ingest", "health_components"])
+    days = []
+    for writes in (2, 4, 3):
+        process, state = in_a_process(_prune, project), warehouse_state(project)
+        while writes and process.is_alive():
+            now = warehouse_state(project)
+            writes -= now != state
+            state = now
+            time.sleep(0.002)
+        process.kill()
+        process.join()
+        first = {table: min(row["hour"] for row in project.rows(table)) for table in PRUNED_TABLES}
+        assert first["executions"] == first["health_components"] >= first["spans"]
+        assert {row["hour"] for row in project.rows("executions")} == {
+            hour for hour in hours if hour >= first["executions"]
+        }
+        assert_lines_are_conserved(project)
+        days.append((first["executions"] - START) / (24 * HOUR))
+    assert days == sorted(days)
+    assert all(day.is_integer() for day in days)
+    assert 0 < days[-1] < DAYS, f"the process was killed before or after its work: {days}"
+    _prune(given(project))
+    assert [len(project.rows(table)) for table in PRUNED_TABLES] == [0, 0, 0]
+
+
+PRUNED_TABLES = ("executions", "spans", "health_components")
 
 
 # -- on PostgreSQL -----------------------------------------------------------------------------------------------------
