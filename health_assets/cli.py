@@ -62,6 +62,23 @@ def materialize(
 
 
 @app.command()
+def prune(
+    older_than_days: Annotated[int | None, typer.Option(help="Days of rows to keep (HEALTH_KEEP_DAYS).", min=1)] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Drop record and component rows of old hours; scores stay, and any hour can be made again from the raw logs."""
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with console.status("loading"):
+            from health_assets.defs.pipeline import Pipeline
+            from health_assets.defs.pruning import prune_now
+            from health_assets.report.pruning import print_pruned
+        with console.status("dropping"):
+            pruned = prune_now(Pipeline(settings), older_than_days)
+        print_pruned(console, pruned)
+
+
+@app.command()
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
 ) -> None:

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from alerts_made import at, fill_hour, later, scored
+from alerts_made import at, fill_hour, later, look, scored
 from receivers import receiver
 from typer.testing import CliRunner
 
 from health_assets.alerts.config import Alerts, Webhook, load_alerts
-from health_assets.alerts.rules import RULES, HourLate
+from health_assets.alerts.rules import RULES, Floor, HourLate
 from health_assets.alerts.ticking import tick
 from health_assets.cli import app
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.pipeline import Pipeline
 from health_assets.errors import HealthAssetsError
 from health_assets.settings import Settings
-from health_assets.targets import Targets
+from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
 
 PAGE = (Path(__file__).parent.parent / "docs" / "alerts.md").read_text(encoding="utf-8")
@@ -110,9 +110,20 @@ def test_whatever_is_wrong_is_said_in_one_sentence_that_names_the_key(
     assert "\n" not in message
 
 
-def test_a_password_in_the_file_is_not_repeated_by_the_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "channels",
+    [
+        "{c: {type: slack, url_env: A, password: sesame}}",
+        "{c: {type: slack, url_env: 'https://hooks.example.org/sesame'}}",
+        "{c: {type: webhook, url: 'hooks.example.org/sesame'}}",
+        "{c: {type: webhook, url: 'https://x', token_env: sesame-token}}",
+        "{c: 'https://hooks.example.org/sesame'}",
+        "'https://hooks.example.org/sesame'",
+    ],
+)
+def test_a_secret_that_stands_in_the_file_is_not_repeated_by_the_error(tmp_path: Path, channels: str) -> None:
     with pytest.raises(HealthAssetsError) as caught:
-        load_alerts(write(tmp_path, "channels: {c: {type: slack, url_env: A, password: sesame}}"))
+        load_alerts(write(tmp_path, f"channels: {channels}"))
     assert "sesame" not in str(caught.value)
 
 
@@ -176,6 +187,16 @@ def test_the_command_shows_what_is_open_what_is_over_and_what_waits(tmp_path: Pa
     assert "so-so is back at 80.0" in " ".join(shown.output.split())
     assert "\x1b[2J" not in shown.output
     assert "3 messages wait for the channel c: the environment variable NOBODY_SET is not set" in shown.output
+
+
+def test_the_command_tells_no_more_of_a_personal_agent_than_a_message(tmp_path: Path) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    events = [{"agent_id": "mine", "kind": "failure", "rank": 1, "event_id": "e-17"}]
+    fill_hour(warehouse, at(0), [scored("mine", 10.0)], score_evidence=events)
+    look(warehouse, [Floor()], targets=Targets(agents={"mine": AgentTargets(personal=True)}))
+    shown = CliRunner().invoke(app, ["alerts", "--warehouse", str(warehouse)])
+    assert "mine, a personal agent" in shown.output
+    assert not any(detail in shown.output for detail in ("e-17", "10.0", "floor", "critical"))
 
 
 def test_the_command_tries_channels_and_fails_where_one_does(tmp_path: Path) -> None:

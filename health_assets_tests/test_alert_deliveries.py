@@ -1,6 +1,7 @@
 """Deliveries: at least once, to real servers that work, are down, slow, or have a bad day; and nothing leaks."""
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -24,9 +25,11 @@ from health_assets.alerts.config import Alerts, Channel, Email, Slack, Webhook
 from health_assets.alerts.delivering import Delivery, next_attempt, try_channels
 from health_assets.alerts.incidents import Incident, Judged, judge
 from health_assets.alerts.keeping import count_waiting, keep
+from health_assets.alerts.messages import SIGNS
 from health_assets.alerts.rules import RULES, Floor
 from health_assets.alerts.seen import AgentSeen
 from health_assets.hours import HOUR
+from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
 
 NOW = datetime(2026, 6, 9, tzinfo=UTC)
@@ -281,6 +284,18 @@ def test_a_bad_hour_of_a_fleet_is_one_message(warehouse: Warehouse) -> None:
     assert len(keys) == 300
 
 
+def test_a_digest_that_is_refused_is_sent_one_by_one_until_what_is_not_taken_is_set_aside(warehouse: Warehouse) -> None:
+    with receiver(413, 400, 200) as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url)).model_copy(update={"digest_above": 2})
+        write(warehouse, alerts, Judged(opened=tuple(opened(f"a{number}") for number in range(6))))
+        done = deliver(warehouse, alerts)
+        assert [error for _, error, _ in done.failed] == ["it answered 400"]
+        assert len(done.delivered) == 1
+        done = deliver(warehouse, alerts, NOW + timedelta(seconds=30))
+    assert len(done.delivered) == 4
+    assert [body["event"] for body in hook.bodies] == ["digest", "opened", "opened", "digest"]
+
+
 # -- e-mail ------------------------------------------------------------------------------------------------------------
 
 
@@ -339,14 +354,21 @@ def test_a_mail_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not(w
 # -- what must not be told ---------------------------------------------------------------------------------------------
 
 
-def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_in_no_table_no_error_no_log_and_no_message(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     with receiver(500, 500, 500) as hook:
         monkeypatch.setenv("HOOK_URL", hook.url)
-        monkeypatch.setenv("HOOK_TOKEN", "sesame-token")
+        monkeypatch.setenv("HOOK_TOKEN", "sesame-token\n")
+        monkeypatch.setenv("BAD_TOKEN", "sesame-token\nand another line")
+        monkeypatch.setenv("ODD_TOKEN", "sesame-tökén")
         monkeypatch.setenv("BAD_URL", "http://host:secret-path/")
         alerts = alerts_to(
             hook=Webhook(type="webhook", url_env="HOOK_URL", token_env="HOOK_TOKEN"),
             bad=Slack(type="slack", url_env="BAD_URL"),
+            lines=Webhook(type="webhook", url_env="HOOK_URL", token_env="BAD_TOKEN"),
+            odd=Webhook(type="webhook", url_env="HOOK_URL", token_env="ODD_TOKEN"),
             unset=Slack(type="slack", url_env="NOBODY_SET_ME"),
         )
         write(warehouse, alerts, Judged(opened=(opened(),)))
@@ -354,8 +376,11 @@ def test_secrets_are_in_no_table_no_error_and_no_message(warehouse: Warehouse, m
         assert hook.received[0][0]["Authorization"] == "Bearer sesame-token"
     assert "the environment variable NOBODY_SET_ME is not set" in told
     assert "bad: its address is not valid" in told
+    assert "lines: the environment variable BAD_TOKEN has characters that cannot be sent" in told
+    assert "odd: the environment variable ODD_TOKEN has" in told
+    told += caplog.text
     kept = warehouse.path.read_bytes() + told.encode() + json.dumps(hook.bodies).encode() + repr(alerts).encode()
-    for secret in (b"secret-path", b"sesame-token"):
+    for secret in (b"secret-path", b"sesame-t"):
         assert secret not in kept
 
 
@@ -374,12 +399,22 @@ def test_of_a_personal_agent_a_message_says_that_something_changed_and_nothing_e
         deliver(warehouse, alerts)
         write(warehouse, alerts, Judged(closed=(closed(incident),)))
         deliver(warehouse, alerts)
-    told = json.dumps([hook.bodies, slack.bodies]) + "".join(one.as_string() for one in mail.mails)
-    for detail in ("e-1", "40.0", "succeeded", "floor", "is back"):
+    told = json.dumps([hook.bodies, slack.bodies], ensure_ascii=False) + "".join(one.as_string() for one in mail.mails)
+    for detail in ("e-1", "40.0", "succeeded", "floor", "is back", "critical", SIGNS["critical"]):
         assert detail not in told
     assert hook.bodies[0]["subject"]["id"] == "mine"
     with warehouse.read() as session:
         assert "e-1" in session.query("SELECT CAST(evidence AS VARCHAR) FROM alerts")[0][0]
+
+
+def test_an_agent_that_became_personal_since_is_told_of_as_one(warehouse: Warehouse) -> None:
+    mine = Targets(agents={"mine": AgentTargets(personal=True)})
+    with receiver() as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened("mine"),)))
+        delivering.deliver(warehouse, warehouse, alerts, NOW, targets=mine)
+    assert hook.bodies[0]["is_personal"] is True
+    assert "evidence" not in hook.bodies[0]
 
 
 def test_a_channel_can_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:

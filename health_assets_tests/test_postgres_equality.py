@@ -2,23 +2,42 @@
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
+from alerts_made import later
 from logs_made import START, Record, cut_into_files, execution, line, random_lines, random_targets
 from projects import ENGINES, RESULT_TABLES, Project, assert_tables_equal_to_9_digits, hours_from
+from receivers import receiver
+from rich.console import Console
 from serving_made import served
 from surveys_made import made_probe
 from test_suites import red, results_of
 
+from health_assets.alerts.config import Alerts, Webhook
+from health_assets.alerts.keeping import recent_incidents
+from health_assets.alerts.rules import (
+    BudgetBurn,
+    Drop,
+    ExpectationFailed,
+    Floor,
+    HourLate,
+    ModelDegraded,
+    NoData,
+    StateWorsened,
+)
+from health_assets.alerts.ticking import tick
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, HourRange
 from health_assets.quality.suites import SUITES
+from health_assets.report.alerts import print_alerts
 from health_assets.samples import write_samples
 from health_assets.survey.keeping import keep_probes, summarise
+from health_assets.targets import Targets
 
 REAL_LOGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 HOURS = hours_from(START, 14)
@@ -57,7 +76,6 @@ def random_pair(folder: Path, seed: int) -> Pair:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     made = random_pair(tmp_path_factory.mktemp("pair"), 31)
     made.materialise(HOURS)
-    made.materialise(HourRange.of(START + 14 * HOUR))
     return made
 
 
@@ -172,6 +190,34 @@ def test_the_endpoint_answers_the_same_from_both_engines(pair: Pair) -> None:
             answers.append({path: server.ask(path).json for path in (*paths, *own)})
     assert len(answers[0]) > 8
     assert answers[0] == answers[1]
+
+
+def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
+    rules = (
+        StateWorsened(least_executions=1, good_hours=1), Floor(below=95, least_executions=1, good_hours=1, margin=0),
+        Drop(points=1, least_executions=1, good_hours=1), BudgetBurn(rate=1, least_executions=1, good_hours=1),
+        ModelDegraded(least_calls=1, good_hours=1), ExpectationFailed(severities=("error", "warn")), HourLate(), NoData(),
+    )  # fmt: skip
+    found = []
+    for project in pair:
+        with project.warehouse.write() as session:  # from the fourth hour on
+            session.note_materialized("alerts", HourRange.of(START + 2 * HOUR), [])
+        with receiver() as hook:
+            alerts = Alerts(rules=rules, channels={"c": Webhook(type="webhook", url=hook.url)}, digest_above=1000)
+            now = later()
+            done = tick(project.settings, alerts, Targets(), now)
+            again = tick(project.settings, alerts, Targets(), now)
+        assert str(again) == "0 hours judged, 0 incidents opened, 0 closed; 0 messages delivered"
+        assert len(done.watched.hours) == 12
+        assert len(hook.keys) == len(set(hook.keys)) == len(done.sent.delivered)
+        with project.warehouse.read() as session:
+            kept = recent_incidents(session, START)
+            print_alerts(Console(file=StringIO()), session, START)
+        of_hours = [one for one in kept if one.rule != "hour_late"]  # which is about now
+        found.append(sorted(of_hours, key=lambda one: one.incident_id))
+    assert found[0] == found[1]
+    assert {one.rule for one in found[0]} >= {"floor", "drop", "budget_burn", "model_degraded"}
+    assert any(one.closed_at for one in found[0])
 
 
 def test_a_survey_is_kept_and_summed_up_on_postgresql(tmp_path: Path) -> None:

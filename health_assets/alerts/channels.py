@@ -1,8 +1,11 @@
 """Sending one message over one channel. What comes back is nothing, or one of two errors without any secret in it."""
 
+import logging
 import smtplib
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import httpx
 import tenacity
@@ -55,7 +58,7 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) 
         retrying(kind, channel, message, secrets)
     except NotDelivered as error:
         refused, sentence = isinstance(error, Refused), str(error)
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
         sentence = "its address is not valid"  # which the error repeats in pieces
     except (httpx.HTTPError, smtplib.SMTPException, OSError) as error:
         sentence = f"{type(error).__name__}: {error}"
@@ -85,9 +88,24 @@ def _post_slack(channel: Channel, message: Message, secrets: dict[str, str]) -> 
     _post(secrets[channel.url_env], slack_body(message), {KEY_HEADER: message.key}, channel.timeout_s)
 
 
+_is_discreet: ContextVar[bool] = ContextVar("is_discreet", default=False)
+logging.getLogger("httpx").addFilter(lambda _: not _is_discreet.get())
+
+
+@contextmanager
+def _discreetly() -> Iterator[None]:
+    """Keep the requests made meanwhile out of the client's own log, which names whole addresses."""
+    token = _is_discreet.set(True)
+    try:
+        yield
+    finally:
+        _is_discreet.reset(token)
+
+
 def _post(url: str, body: dict, headers: dict[str, str], timeout_s: float) -> None:
     # the answer's body is not read: nobody needs it, and it may never end
     with (
+        _discreetly(),
         httpx.Client(timeout=timeout_s, follow_redirects=False) as client,
         client.stream("POST", url, json=body, headers=headers) as answer,
     ):

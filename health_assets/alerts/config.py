@@ -39,12 +39,16 @@ class Channel(BaseModel):
         """Its secrets by variable.
 
         Raises:
-            HealthAssetsError: a variable is not set.
+            HealthAssetsError: a variable is not set, or has characters that no address or header may have.
         """
-        missing = [name for name in self.variables if not os.getenv(name)]
-        if missing:
-            raise HealthAssetsError(f"the environment variable {missing[0]} is not set")
-        return {name: os.environ[name] for name in self.variables}
+        # a secret that comes from a file often ends with a line's end
+        found = {name: os.getenv(name, "").strip() for name in self.variables}
+        for name, secret in found.items():
+            if not secret:
+                raise HealthAssetsError(f"the environment variable {name} is not set")
+            if not (secret.isascii() and secret.isprintable()):
+                raise HealthAssetsError(f"the environment variable {name} has characters that cannot be sent")
+        return found
 
 
 class Webhook(Channel):
@@ -165,8 +169,8 @@ def load_alerts(path: Path | None) -> Alerts:
     if unknown := sorted(set(document) - {"rules", "channels", "digest_above"}):
         raise HealthAssetsError(f"{path}: unknown section {unknown[0]!r}; use 'rules', 'channels' and 'digest_above'")
     channels = {
-        name: _channel(path, name, _mapping(path, f"channel {name}", values))
-        for name, values in _mapping(path, "channels", document.get("channels")).items()
+        name: _channel(path, name, _mapping(path, f"channel {name}", values, is_secret=True))
+        for name, values in _mapping(path, "channels", document.get("channels"), is_secret=True).items()
     }
     rules = _rules(path, _mapping(path, "rules", document.get("rules")))
     for rule in rules:
@@ -197,18 +201,20 @@ def _channel(path: Path, name: str, values: dict[str, Any]) -> Channel:
     if kind is None:
         types = ", ".join(CHANNELS)
         raise HealthAssetsError(f"{path}: channel {name}: type: must be one of {types}, got {values.get('type')!r}")
-    return _validated(path, f"channel {name}", kind, values)
+    return _validated(path, f"channel {name}", kind, values, is_secret=True)
 
 
-def _mapping(path: Path, name: str, value: object) -> dict[str, Any]:
+def _mapping(path: Path, name: str, value: object, *, is_secret: bool = False) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise HealthAssetsError(f"{path}: {name} must be a mapping of keys to values, not {value!r}")
+        found = "" if is_secret else f", not {value!r}"
+        raise HealthAssetsError(f"{path}: {name} must be a mapping of keys to values{found}")
     return value
 
 
-def _validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any]) -> Model:
+def _validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any], *, is_secret: bool = False) -> Model:
+    """The values as a model; where one may be a secret that stands in the wrong place, no error repeats it."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -222,4 +228,5 @@ def _validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any]
         raise HealthAssetsError(f"{path}: {owner}: {key}: unknown key")  # its value may be a secret
     if first["type"] == "missing":
         raise HealthAssetsError(f"{path}: {owner}: {key}: must be given")
-    raise HealthAssetsError(f"{path}: {owner}: {key}: {message}, got {values.get(str(key))!r}")
+    found = "" if is_secret else f", got {values.get(str(key))!r}"
+    raise HealthAssetsError(f"{path}: {owner}: {key}: {message}{found}")

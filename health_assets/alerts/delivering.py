@@ -7,7 +7,7 @@ of its own and a limit of time, so that one that hangs holds up neither the othe
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, send
@@ -15,6 +15,7 @@ from health_assets.alerts.config import Alerts, Channel
 from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
 from health_assets.alerts.messages import Message, digest_of, message_of, trial_message
 from health_assets.explanation import counted
+from health_assets.targets import Targets
 from health_assets.warehouse.store import Warehouse
 
 BUDGET_S = 30.0
@@ -49,6 +50,7 @@ def deliver(
     alerts: Alerts,
     now: datetime,
     *,
+    targets: Targets | None = None,
     budget_s: float = BUDGET_S,
     pause_s: float = RETRY_PAUSE_S,
 ) -> Delivery:
@@ -59,6 +61,7 @@ def deliver(
         writing: the same, to mark what was sent; it may wait longer, since what is not marked is sent again.
         alerts: the channels.
         now: the time.
+        targets: who is personal by now, whatever was so when the incident opened.
         budget_s: most time to spend on sending.
         pause_s: about how long to wait before a channel is tried again.
 
@@ -66,7 +69,8 @@ def deliver(
         HealthAssetsError: the warehouse cannot be opened.
     """
     with reading.read() as session:
-        waiting = {name: due_notices(session, name, now, MOST_A_TICK) for name in alerts.channels}
+        due = {name: due_notices(session, name, now, MOST_A_TICK) for name in alerts.channels}
+    waiting = {name: [_discreet(notice, targets or Targets()) for notice in notices] for name, notices in due.items()}
     sent = _send_side_by_side(
         {name: notices for name, notices in waiting.items() if notices}, alerts, now, budget_s, pause_s
     )
@@ -75,6 +79,12 @@ def deliver(
             mark_delivered(session, sent.delivered, datetime.now(UTC))
             mark_failed(session, sent.failed)
     return sent
+
+
+def _discreet(notice: Notice, targets: Targets) -> Notice:
+    incident = notice.incident
+    is_personal = incident.subject_kind == "agent" and targets.of(incident.subject_id).personal
+    return replace(notice, incident=replace(incident, is_personal=True)) if is_personal else notice
 
 
 def _send_side_by_side(
@@ -115,39 +125,53 @@ class _Post(threading.Thread):
         self._delivered: list[Notice] = []
         self._failed: list[tuple[Notice, str]] = []
         self._current: Sequence[Notice] = ()
-        digest: list[tuple[Message, Sequence[Notice]]] = (
-            [(digest_of(notices), notices)] if len(notices) > digest_above else []
-        )
-        self._parcels = digest or [(message_of(notice), [notice]) for notice in notices]
+        self._notices = notices
+        self._digest_above = digest_above
 
     def run(self) -> None:
-        """Send until all is sent, the channel does not work, or the time is over."""
+        """Send until all is sent, the channel does not work, or the time is over.
+
+        Of a digest that is refused the oldest notices are sent one by one, so that one that the channel will not take
+        is set aside and holds up the others no longer; those come with the next tick.
+        """
+        many = len(self._notices) > self._digest_above
+        if many and not self._is_refused(digest_of(self._notices), self._notices, is_kept=False):
+            return
         refused: set[str] = set()
-        for message, notices in self._parcels:
+        for notice in self._notices[: self._digest_above]:
             if time.monotonic() >= self._until:
                 return
-            if any(notice.incident.incident_id in refused for notice in notices):
+            if notice.incident.incident_id in refused:
                 continue  # the end of what the channel has not heard of
-            with self._lock:
-                self._current = notices
-            error, is_refused = self._send(message)
-            with self._lock:
-                self._current = ()
-                if error is None:
-                    self._delivered += notices
-                else:
-                    self._failed += [(notice, error) for notice in notices]
-            if is_refused:
-                refused |= {notice.incident.incident_id for notice in notices}
-            elif error is not None:
+            answer = self._is_refused(message_of(notice), [notice])
+            if answer is None:
                 return
+            if answer:
+                refused.add(notice.incident.incident_id)
 
-    def _send(self, message: Message) -> tuple[str | None, bool]:
+    def _is_refused(self, message: Message, notices: Sequence[Notice], *, is_kept: bool = True) -> bool | None:
+        """Send a message; whether the channel refused it, or None where it does not work.
+
+        Args:
+            message: the message.
+            notices: what it is about.
+            is_kept: whether a refusal is an outcome of its own.
+        """
+        with self._lock:
+            self._current = notices
+        error: NotDelivered | None = None
         try:
             send(self._channel, message, pause_s=self._pause_s)
-        except NotDelivered as error:
-            return str(error), isinstance(error, Refused)
-        return None, False
+        except NotDelivered as caught:
+            error = caught
+        is_refused = isinstance(error, Refused)
+        with self._lock:
+            self._current = ()
+            if error is None:
+                self._delivered += notices
+            elif is_kept or not is_refused:
+                self._failed += [(notice, str(error)) for notice in notices]
+        return None if error and not is_refused else is_refused
 
     def outcome(self) -> tuple[list[Notice], list[tuple[Notice, str]]]:
         """What was delivered and what was not by now; what is still under way counts as not."""

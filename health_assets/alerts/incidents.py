@@ -6,9 +6,10 @@ closes after as many good hours in a row as the rule says; an hour in which noth
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from health_assets.alerts.rules import Rule
 from health_assets.alerts.seen import SUBJECT_KINDS, Seen
@@ -70,7 +71,7 @@ def judge(
     open_incidents: Mapping[Subject, Incident],
     *,
     at: datetime,
-    retired: Collection[str] = (),
+    gone: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Judged:
     """What opens and closes with what is seen.
 
@@ -79,11 +80,11 @@ def judge(
         seen: what an hour shows, of each subject once.
         open_incidents: the incidents that are open.
         at: when what is seen was so: the end of the hour.
-        retired: agents that are left out from now on.
+        gone: subjects that are left out from now on, by kind and id, and why.
     """
     opened, closed, counted = [], [], []
-    dropped = _given_up(open_incidents, retired, at)
-    gone = {incident.subject for incident in dropped}
+    dropped = _given_up(open_incidents, gone, at)
+    over = {incident.subject for incident in dropped}
     for one in seen:
         for rule in rules:
             if not rule.covers(one):
@@ -93,7 +94,7 @@ def judge(
             if incident is None:
                 if opening := rule.opening(one):
                     opened.append(_opened(rule, one, subject, opening.reason, opening.recovers_at, at))
-            elif subject not in gone:
+            elif subject not in over:
                 after = _after(rule, one, incident, at)
                 if after.closed_at is not None:
                     closed.append(after)
@@ -107,11 +108,13 @@ def subject_of(rule: Rule, seen: Seen) -> Subject:
     return rule.name, SUBJECT_KINDS[seen.kind], seen.subject_id
 
 
-def _given_up(open_incidents: Mapping[Subject, Incident], retired: Collection[str], at: datetime) -> list[Incident]:
+def _given_up(
+    open_incidents: Mapping[Subject, Incident], gone: Mapping[tuple[str, str], str], at: datetime
+) -> list[Incident]:
     return [
-        replace(incident, closed_at=at, recovery=f"{incident.subject_id} is retired")
+        replace(incident, closed_at=at, recovery=gone[incident.subject[1:]])
         for incident in open_incidents.values()
-        if incident.subject_kind == "agent" and incident.subject_id in retired
+        if incident.subject[1:] in gone
     ]
 
 

@@ -53,7 +53,10 @@ class Notice:
 
 def is_there(session: Session) -> bool:
     """Whether the warehouse has a place for incidents; one that only an older program wrote to does not."""
-    sql = "SELECT count(*) FROM information_schema.tables WHERE table_name IN (?, ?)"
+    sql = """
+        SELECT count(*) FROM information_schema.tables
+        WHERE table_catalog = current_database() AND table_schema = current_schema() AND table_name IN (?, ?)
+        """
     return session.query(sql, [ASSET, OUTBOX]) == [(2,)]
 
 

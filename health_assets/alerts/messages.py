@@ -78,7 +78,8 @@ def trial_message(channel: str, at: datetime) -> Message:
 
 
 def _sign(notice: Notice) -> str:
-    return SIGNS[CLOSED if notice.event == CLOSED else notice.incident.severity]
+    severity = "warning" if notice.incident.is_personal else notice.incident.severity
+    return SIGNS[CLOSED if notice.event == CLOSED else severity]
 
 
 def _sentence(notice: Notice) -> str:
@@ -98,11 +99,13 @@ def _time(moment: datetime) -> str:
 
 
 def _explained(evidence: dict[str, Any]) -> list[str]:
-    """A line for each component that cost points, with the ids to look at."""
+    """A line for each component that cost points, or for a budget's failures, with the ids to look at."""
     lines = []
     for loss in evidence.get("explanation", ()):
         ids = ", ".join(printable(name, 80) for name in loss["evidence"][:IDS_SHOWN])
         lines.append(f"-{loss['lost']:.1f} {loss['component']}: {loss['sentence']}" + (f" ({ids})" if ids else ""))
+    if failures := evidence.get("latest_failures"):
+        lines.append(f"latest failures: {', '.join(printable(name, 80) for name in failures[:IDS_SHOWN])}")
     return lines
 
 

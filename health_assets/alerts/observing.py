@@ -8,8 +8,8 @@ import ibis
 import pyarrow as pa
 
 from health_assets.alerts.incidents import Subject
-from health_assets.alerts.rules import STATES, AgentRule, Floor, Rule, drop_of
-from health_assets.alerts.seen import AgentSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
+from health_assets.alerts.rules import STATES, Floor, Rule, StateWorsened, burn_of, drop_of
+from health_assets.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
 from health_assets.hours import HourRange
 from health_assets.scoring.alert_context import CONTEXT_HOURS, agents_worth_a_look
 from health_assets.targets import Targets
@@ -17,6 +17,12 @@ from health_assets.warehouse.store import Session
 
 HOURS = "hours"
 """The subject of what is about the hours themselves."""
+
+KNOWN_BY = {
+    "agent": ("agent_health", "agent_id", "is not known any more: it did nothing in the whole look-back"),
+    "model": ("model_health", "model", "is not known any more: nobody called it in the whole look-back"),
+}
+"""Kinds of subjects that have a row in every hour for as long as they are known: in which table, by which column."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,19 @@ class View:
     targets: Targets
     window_hours: int
 
+    def gone(self) -> dict[tuple[str, str], str]:
+        """Of the watched subjects those that nobody looks at any more, by kind and id, and why."""
+        gone: dict[tuple[str, str], str] = {}
+        for kind, (table, column, why) in KNOWN_BY.items():
+            watched = self.watched(kind)
+            if watched and self.session.materialized_hours(table, HourRange.of(self.hour)):
+                rows = self.session.hours_of(table, HourRange.of(self.hour))
+                known = rows.semi_join(_ids(watched).rename({column: "agent_id"}), column).select(column)
+                there = set(self.session.arrow(known)[column].to_pylist())
+                gone |= {(kind, name): f"{name} {why}" for name in watched if name not in there}
+        retired = [name for name in self.watched("agent") if self.targets.of(name).retired]
+        return gone | {("agent", name): f"{name} is retired" for name in retired}
+
     def watched(self, kind: str) -> list[str]:
         """Ids of the subjects of a kind with an open incident."""
         return sorted({subject_id for _, own_kind, subject_id in self.open_subjects if own_kind == kind})
@@ -57,7 +76,7 @@ def observe(view: View, *, is_there: bool) -> list[Seen]:
 def _agents(view: View) -> Iterable[Seen]:
     drop, floors = drop_of(view.rules), [rule.below for rule in view.rules if isinstance(rule, Floor)]
     drop_hours = drop.within_hours if drop else 1
-    least = min((rule.least_executions for rule in view.rules if isinstance(rule, AgentRule)), default=1)
+    worsened = next((rule for rule in view.rules if isinstance(rule, StateWorsened)), None)
     span = HourRange.of(view.hour).extended_back(max(CONTEXT_HOURS, drop_hours))
     rows = agents_worth_a_look(
         view.session.hours_of("agent_health", span),
@@ -67,7 +86,8 @@ def _agents(view: View) -> Iterable[Seen]:
         drop_hours=drop_hours,
         drop_points=drop.points if drop else 100.0,
         floor=max(floors, default=0.0),
-        least_executions=least,
+        least_of_drop=drop.least_executions if drop else 1,
+        least_of_state=worsened.least_executions if worsened else 1,
     )
     found = view.session.arrow(rows).to_pylist()
     evidence = _evidence(view, [row["agent_id"] for row in found])
@@ -99,6 +119,28 @@ def _ids(names: Sequence[str]) -> ibis.Table:
     return ibis.memtable(pa.table({"agent_id": pa.array(names, pa.string())}))
 
 
+def _budgets(view: View) -> Iterable[Seen]:
+    """Budgets that are spent fast enough for an incident, and those of agents with an open one."""
+    rule = burn_of(view.rules)
+    if rule is None:
+        return
+    own = view.session.hours_of("error_budget", HourRange.of(view.hour))
+    watched = _ids(view.watched("agent"))
+    is_fast = (own.burn_rate_1h > rule.rate) & (own.burn_rate_6h > rule.rate)
+    rows = own.filter(is_fast | own.agent_id.isin(watched.agent_id))
+    found = view.session.arrow(rows.order_by("agent_id")).to_pylist()
+    evidence = _evidence(view, [row["agent_id"] for row in found])
+    for row in found:
+        yield BudgetSeen(
+            view.hour,
+            row["agent_id"],
+            row,
+            is_covered=row["hours_covered"] >= view.window_hours,
+            is_somebodys_own=view.targets.of(row["agent_id"]).personal,
+            event_ids=evidence.get(row["agent_id"], {}),
+        )
+
+
 def _models(view: View) -> Iterable[Seen]:
     found = view.session.query(
         "SELECT model, health_score, is_degraded, degraded_threshold, success_count + failure_count, "
@@ -124,6 +166,7 @@ def _expectations(view: View) -> Iterable[Seen]:
 
 OBSERVERS: dict[type[Seen], Callable[[View], Iterable[Seen]]] = {
     AgentSeen: _agents,
+    BudgetSeen: _budgets,
     ModelSeen: _models,
     ExpectationSeen: _expectations,
 }

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from health_assets.alerts.seen import AgentSeen, DueSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
+from health_assets.alerts.seen import AgentSeen, BudgetSeen, DueSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
 
 STATES = ("healthy", "degraded", "unhealthy")
 """The best first."""
@@ -34,7 +34,7 @@ class Opening:
 
     Args:
         reason: what happened, in one sentence.
-        recovers_at: score from which on an hour is good again.
+        recovers_at: score, or burn rate, from which on an hour is good again.
     """
 
     reason: str
@@ -164,6 +164,48 @@ class Drop(AgentRule):
         return Opening(reason, peak - self.points + self.margin)
 
 
+class BudgetBurn(Rule):
+    """An agent spends its error budget too fast, over the last 6 hours and still in the last one.
+
+    Args:
+        rate: how many times as fast as would make the budget last for the window.
+        least_executions: an hour with fewer executions neither opens nor closes an incident.
+        margin: how far below `rate` either burn rate must be for an hour to count as good.
+    """
+
+    name: ClassVar[str] = "budget_burn"
+    looks_at: ClassVar[tuple[type[Seen], ...]] = (BudgetSeen,)
+
+    rate: Annotated[float, Field(gt=0)] = 6.0
+    least_executions: Annotated[int, Field(ge=1)] = 10
+    margin: Annotated[float, Field(ge=0)] = 1.0
+
+    def opening(self, seen: BudgetSeen) -> Opening | None:
+        """Burn rates that are both above the rate."""
+        rate = seen.sustained_rate
+        if rate is None or not seen.is_enough(self.least_executions) or rate <= self.rate:
+            return None
+        short, long = seen.row["burn_rate_1h"], seen.row["burn_rate_6h"]
+        reason = (
+            f"{seen.subject_id} spends its error budget {long:.1f} times as fast as it may over 6 h, and {short:.1f} "
+            f"times in the last hour: {seen.row['failures_6h']:,} of {seen.row['n_6h']:,} executions failed"
+        )
+        return Opening(reason, max(self.rate - self.margin, 0.0))
+
+    def is_good(self, seen: BudgetSeen, recovers_at: float | None) -> bool | None:
+        """Whether one of the two is below the line again."""
+        rate = seen.sustained_rate
+        if rate is None or recovers_at is None or not seen.is_enough(self.least_executions):
+            return None
+        return rate <= recovers_at
+
+    def recovery(self, seen: BudgetSeen) -> str:
+        """The rates that it is back at."""
+        short, long = seen.row["burn_rate_1h"], seen.row["burn_rate_6h"]
+        rates = f"{short:.1f} times as fast as it may, {long:.1f} times over 6 h"
+        return f"{seen.subject_id} spends its error budget {rates}"
+
+
 class ModelDegraded(Rule):
     """A model is degraded.
 
@@ -291,8 +333,14 @@ class NoData(Rule):
 
 
 RULES: dict[str, type[Rule]] = {
-    rule.name: rule for rule in (StateWorsened, Floor, Drop, ModelDegraded, ExpectationFailed, HourLate, NoData)
+    rule.name: rule
+    for rule in (StateWorsened, Floor, Drop, BudgetBurn, ModelDegraded, ExpectationFailed, HourLate, NoData)
 }
+
+
+def burn_of(rules: Sequence[Rule]) -> BudgetBurn | None:
+    """The rule about error budgets, if it is in force."""
+    return next((rule for rule in rules if isinstance(rule, BudgetBurn)), None)
 
 
 def drop_of(rules: Sequence[Rule]) -> Drop | None:

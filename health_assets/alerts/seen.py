@@ -31,33 +31,42 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class AgentSeen(Seen):
-    """An agent's score.
+class OfAgent(Seen):
+    """What a table says of an agent.
 
     Args:
-        row: its row of `agent_health`.
+        row: its row of the table.
         is_covered: whether all hours of the window are there.
-        best_state_before: its best state in the day before, of hours that rest on enough; None where there is none.
-        peak_before: its highest score in the hours that `drop` compares with, likewise.
-        was_active_before: whether it had executions in a window of the day before.
         is_somebodys_own: whether the targets call it personal.
         event_ids: ids of the events that weigh most, by kind.
     """
 
     row: Mapping[str, Any] = field(default_factory=dict)
     is_covered: bool = True
-    best_state_before: str | None = None
-    peak_before: float | None = None
-    was_active_before: bool = False
-    is_somebodys_own: bool = False
-    event_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    kind: ClassVar[str] = "agent"
+    is_somebodys_own: bool = field(default=False, kw_only=True)
+    event_ids: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
 
     @property
     def is_personal(self) -> bool:  # type: ignore[override]
         """Whether it is somebody's own agent."""
         return self.is_somebodys_own
+
+
+@dataclass(frozen=True)
+class AgentSeen(OfAgent):
+    """An agent's score: its row of `agent_health`.
+
+    Args:
+        best_state_before: its best state in the day before, of hours that rest on enough; None where there is none.
+        peak_before: its highest score in the hours that `drop` compares with, likewise.
+        was_active_before: whether it had executions in a window of the day before.
+    """
+
+    best_state_before: str | None = None
+    peak_before: float | None = None
+    was_active_before: bool = False
+
+    kind: ClassVar[str] = "agent"
 
     @property
     def state(self) -> str:
@@ -96,6 +105,36 @@ class AgentSeen(Seen):
             "executions": self.row["n"],
             "explanation": [loss.as_dict() for loss in self.losses],
         }
+
+
+@dataclass(frozen=True)
+class BudgetSeen(OfAgent):
+    """How fast an agent spends its error budget: its row of `error_budget`."""
+
+    kind: ClassVar[str] = "budget"
+
+    @property
+    def sustained_rate(self) -> float | None:
+        """The lesser burn rate of the last hour and the last 6; None where either is not known."""
+        rates = [self.row["burn_rate_1h"], self.row["burn_rate_6h"]]
+        return None if None in rates else min(rates)
+
+    def is_enough(self, least_executions: int) -> bool:
+        """Whether the rates rest on a whole window and enough executions to be judged by."""
+        return self.is_covered and min(self.row["n_1h"], self.row["n_6h"]) >= least_executions
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The rates, what they rest on, and the latest failures."""
+        kept = {name: self.row[name] for name in BUDGET_COLUMNS}
+        return {"hour": self.hour.isoformat(), **kept, "latest_failures": list(self.event_ids.get("failure", ()))}
+
+
+BUDGET_COLUMNS = (
+    "burn_rate_1h", "n_1h", "failures_1h", "burn_rate_6h", "n_6h", "failures_6h", "budget_spent", "n", "failures",
+    "allowed_failures", "expected_success_rate",
+)  # fmt: skip
+"""Columns of `error_budget` that are kept with an incident."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +236,7 @@ class DueSeen(HourSeen):
 
 SUBJECT_KINDS = {
     "agent": "agent",
+    "budget": "agent",
     "model": "model",
     "expectation": "expectation",
     "hour": "pipeline",

@@ -46,4 +46,4 @@ def tick(settings: Settings, alerts: Alerts, targets: Targets, now: datetime) ->
     warehouse = Warehouse.of(settings, lock_timeout_s=min(settings.lock_timeout_s, LOCK_TIMEOUT_S))
     marking = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, MARK_TIMEOUT_S))
     watched = watch(warehouse, alerts, settings, targets, now)
-    return Tick(watched, deliver(warehouse, marking, alerts, now))
+    return Tick(watched, deliver(warehouse, marking, alerts, now, targets=targets))

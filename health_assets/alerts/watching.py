@@ -21,7 +21,7 @@ from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session, Warehouse
 
-NEEDED = ("agent_health", "system_health", "score_evidence", "model_health")
+NEEDED = ("agent_health", "system_health", "score_evidence", "error_budget", "model_health")
 """Assets whose hour must be there, where they have ever been made."""
 QUIET = timedelta(seconds=90)
 """How long nothing may have been written to an hour: its checks come last, and leave no mark of their own."""
@@ -95,8 +95,7 @@ def _judge_hour(
 ) -> Judged:
     already_open = open_incidents(session)
     view = View(session, hour, alerts.rules, already_open.keys(), targets, settings.window_hours)
-    retired = {agent_id for agent_id in view.watched("agent") if targets.of(agent_id).retired}
-    return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, retired=retired)
+    return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, gone=view.gone())
 
 
 def _judge_lateness(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> Judged:

@@ -74,20 +74,27 @@ def _table(incidents: list[Incident], heading: str) -> Table:
             if incident.closed_at is None
             else _length(incident.closed_at - incident.opened_at)
         )
-        table.add_row(
-            Text(incident.severity, style=COLOURS[incident.severity]), incident.rule, when, _told(incident)
-        )  # fmt: skip
+        of_what = (
+            (Text("·", style="dim"), "·")
+            if incident.is_personal
+            else (Text(incident.severity, style=COLOURS[incident.severity]), incident.rule)
+        )
+        table.add_row(*of_what, when, _told(incident))
     if len(incidents) > INCIDENTS_SHOWN:
         table.caption = f"{INCIDENTS_SHOWN} of {len(incidents):,}; all are in the table alerts"
     return table
 
 
 def _told(incident: Incident) -> Text:
+    if incident.is_personal:
+        return Text(f"{printable(incident.subject_id)}, a personal agent; the table alerts has the rest")
     text = Text(printable(incident.reason, 300))
     if incident.recovery is not None:
         text.append(f" → {printable(incident.recovery)}", style="green")
         return text
-    ids = [name for loss in json.loads(incident.evidence).get("explanation", ()) for name in loss["evidence"]]
+    evidence = json.loads(incident.evidence)
+    ids = [name for loss in evidence.get("explanation", ()) for name in loss["evidence"]]
+    ids += evidence.get("latest_failures", ())
     if ids:
         text.append(f"\n{', '.join(printable(name, 60) for name in dict.fromkeys(ids[:IDS_SHOWN]))}", style="dim")
     return text

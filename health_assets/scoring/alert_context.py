@@ -24,7 +24,8 @@ def agents_worth_a_look(
     drop_hours: int,
     drop_points: float,
     floor: float,
-    least_executions: int,
+    least_of_drop: int,
+    least_of_state: int,
 ) -> ir.Table:
     """Rows of `agent_health` of an hour, of watched agents and of those that are not healthy or fell.
 
@@ -36,7 +37,8 @@ def agents_worth_a_look(
         drop_hours: how many hours before are compared with.
         drop_points: a score that is further below the highest of those is of interest.
         floor: a score below it is.
-        least_executions: windows with fewer are not compared with.
+        least_of_drop: scores of windows with fewer executions are not compared with.
+        least_of_state: nor are states of windows with fewer than these.
 
     Returns:
         All columns of `agent_health`, with `is_covered`, `best_state_before` (0 healthy, 1 degraded, 2 unhealthy),
@@ -45,14 +47,13 @@ def agents_worth_a_look(
     now = scores.filter(scores.hour == hour)
     before = scores.filter(scores.hour < hour, scores.hours_covered >= window_hours)
     before = before.mutate(
-        is_enough=before.n >= least_executions,
         is_recent=before.hour >= hour - timedelta(hours=drop_hours),
         is_of_context=before.hour >= hour - timedelta(hours=CONTEXT_HOURS),
         state_place=before.state.cases(("healthy", 0), ("degraded", 1), else_=2),
     )
     context = before.group_by("agent_id").aggregate(
-        best_state_before=before.state_place.min(where=before.is_enough & before.is_of_context),
-        peak_before=before.health_score.max(where=before.is_enough & before.is_recent),
+        best_state_before=before.state_place.min(where=before.is_of_context & (before.n >= least_of_state)),
+        peak_before=before.health_score.max(where=before.is_recent & (before.n >= least_of_drop)),
         most_executions=before.n.max(where=before.is_of_context),
     )
     rows = lookup(lookup(now, context, "agent_id"), watched.mutate(is_watched=ibis.literal(True)), "agent_id")
@@ -66,6 +67,6 @@ def agents_worth_a_look(
         | rows.state.isin(["degraded", "unhealthy"])
         | ((rows.state == "inactive") & rows.was_active_before)
         | (rows.health_score < floor).fill_null(False)
-        | (rows.health_score < rows.peak_before - drop_points).fill_null(False)
+        | (rows.peak_before - rows.health_score > drop_points).fill_null(False)
     )
     return rows.filter(is_of_interest).drop("most_executions", "is_watched")

@@ -84,13 +84,8 @@ def score_evidence(components: ir.Table, scores: ir.Table, hours: HourRange, win
             for kind, column in SCORE_OF_KIND.items()
         )
     )
-    is_by_length = components.kind.isin(LONGEST_FIRST)
-    by_length = _in_windows(
-        components.filter(is_by_length), lost.filter(lost.kind.isin(LONGEST_FIRST)), hours, window_hours
-    )
-    latest = _latest_of_one_hour if len(hours) == 1 else _latest
-    by_time = latest(components.filter(~is_by_length), lost.filter(lost.kind.notin(LONGEST_FIRST)), hours, window_hours)
-    heaviest = ibis.union(_heaviest(by_length), by_time)
+    of_windows = _of_one_window if len(hours) == 1 else _of_many_windows
+    heaviest = of_windows(components, lost, hours, window_hours)
     return heaviest.mutate(
         window_start=heaviest.hour - ibis.interval(hours=window_hours - 1),
         window_end=heaviest.hour + ibis.interval(hours=1),
@@ -140,14 +135,19 @@ def _in_windows(components: ir.Table, lost: ir.Table, hours: HourRange, window_h
     return inside.semi_join(lost, ["hour", "agent_id", "kind"])
 
 
-def _latest_of_one_hour(components: ir.Table, lost: ir.Table, hours: HourRange, window_hours: int) -> ir.Table:
-    """The latest events of one window, ranked: a plain ranking, whose one key lets an engine do without sorting."""
+def _of_one_window(components: ir.Table, lost: ir.Table, hours: HourRange, window_hours: int) -> ir.Table:
+    """The heaviest events of one window, ranked in one go: of the latest first, hour and rank say the order."""
     inside = components.filter(
         components.hour >= hours.end - timedelta(hours=window_hours), components.hour < hours.end
     )
     events = inside.semi_join(lost, ["agent_id", "kind"])
-    newest_first = events.hour.epoch_seconds() * (MOST + 1) - events["rank"]
-    place = ibis.row_number().over(group_by=["agent_id", "kind"], order_by=newest_first.desc())
+    is_by_length = events.kind.isin(LONGEST_FIRST)
+    recency = (events.hour.epoch_seconds() * (MOST + 1) - events["rank"]).cast("float64")
+    place = ibis.row_number().over(
+        group_by=["agent_id", "kind"],
+        order_by=[is_by_length.ifelse(events.runtime_s, recency).desc(), is_by_length.ifelse(events.event_id, ""),
+                  events.happened_at.desc()],
+    )  # fmt: skip
     first = events.mutate(place=place).filter(lambda rows: rows.place < MOST)
     return first.select(
         "agent_id", "kind", *_EVENT[1:], hour=ibis.literal(hours.start, "timestamp('UTC')"),
@@ -155,13 +155,20 @@ def _latest_of_one_hour(components: ir.Table, lost: ir.Table, hours: HourRange, 
     ).select("hour", "agent_id", "kind", "rank", *_EVENT[1:])  # fmt: skip
 
 
-def _latest(components: ir.Table, lost: ir.Table, hours: HourRange, window_hours: int) -> ir.Table:
+def _of_many_windows(components: ir.Table, lost: ir.Table, hours: HourRange, window_hours: int) -> ir.Table:
+    """The heaviest events of each window, ranked."""
+    is_by_length, is_lost_by_length = components.kind.isin(LONGEST_FIRST), lost.kind.isin(LONGEST_FIRST)
+    by_length = _in_windows(components.filter(is_by_length), lost.filter(is_lost_by_length), hours, window_hours)
+    by_time = _latest(components.filter(~is_by_length), lost.filter(~is_lost_by_length), window_hours)
+    return ibis.union(_heaviest(by_length), by_time)
+
+
+def _latest(components: ir.Table, lost: ir.Table, window_hours: int) -> ir.Table:
     """The latest events of each window, ranked.
 
     Events are numbered by time; the last `MOST` numbers up to an hour are its latest events, and no window has to be
     spelled out.
     """
-    del hours
     in_order = [components.happened_at, components.event_id.desc()]
     numbered = components.mutate(
         number=ibis.row_number().over(group_by=["agent_id", "kind"], order_by=in_order), happened_in=components.hour

@@ -82,6 +82,9 @@ class RawLog(Hourly, table=True):
     digest: str = _text("Fingerprint of these records and their places, to notice what changed in a changed file.")
     is_loaded: bool = _flag("Whether the hour's table was built with exactly these records.")
     superseded: int = _count("Records left out of the hour's table because a later one with the same id won.")
+    is_dropped: bool | None = _flag(
+        "Whether the hour's table had exactly these records when retention dropped its rows."
+    )
 
 
 class Execution(FromLine, table=True):
@@ -632,7 +635,7 @@ class Alert(Hourly, table=True):
     closed_at: datetime | None = _at("End of the hour that closed it; null while it is open.", nullable=True)
     reason: str = _text("What happened, in one sentence.")
     recovery: str | None = _text("What ended it, in one sentence; null while it is open.")
-    recovers_at: float | None = _number("Score that counts as good again; null where the rule has no score.")
+    recovers_at: float | None = _number("Score or burn rate that counts as good again; null where a rule has neither.")
     good_hours: int = _count("Consecutive good hours so far; the rule says how many close it.")
     is_personal: bool = _flag("Whether it is about somebody's own agent, of which messages say no more than a status.")
     evidence: str = Field(
@@ -714,6 +717,10 @@ class MaterializedHour(Hourly, table=True):
     rows: int = _count("Rows that the hour has.")
     materialized_at: datetime = _at("When it was last materialised.")
     changed_at: datetime | None = _at("When its rows last changed; null while it has never had any.", nullable=True)
+    dropped_digest: str | None = _text(
+        "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "
+        "its rows."
+    )
 
 
 class WarehouseVersion(SQLModel, table=True):
