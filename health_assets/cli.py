@@ -250,7 +250,12 @@ def _hours_of_logs(settings: Settings) -> HourRange:
     if not files:
         raise HealthAssetsError(f"no raw log lies below {settings.raw}; {NAMES_THAT_COUNT}")
     if held is None:
-        raise HealthAssetsError(f"there is no event in the {len(files)} raw logs below {settings.raw}")
+        logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
+        changed = HourRange.of(floor_hour(datetime.fromtimestamp(files[0].modified_ns / 1e9, UTC)))
+        raise HealthAssetsError(
+            f"there is no event in {logs} below {settings.raw}; see why lines are rejected by "
+            f"--from {changed.start:%Y-%m-%dT%H} --to {changed.end:%Y-%m-%dT%H}"
+        )
     return held
 
 

@@ -264,8 +264,8 @@ def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_p
     project.write_log("traces.json.zst", ["Collectors can write this too"])
     with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
         cli._hours_of_logs(project.settings)
-    project.write_log("traces.json", ["bad"])
-    with pytest.raises(HealthAssetsError, match="there is no event in the 1 raw logs below"):
+    project.write_log("traces.json", ["bad"], modified=START)
+    with pytest.raises(HealthAssetsError, match="rejected by --from 2026-06-07T00 --to 2026-06-07T01$"):
         cli._hours_of_logs(project.settings)
 
 

@@ -135,6 +135,7 @@ def test_the_command_reads_from_s3(remote: Project, s3: Any) -> None:
     arguments = [*materialise_arguments(remote, HourRange.of(START)), "--system", "agent_health_model"]
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     assert "2,009 lines of 3 files" in done.stdout, done.stdout
 
 

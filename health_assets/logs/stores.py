@@ -7,6 +7,7 @@ ones are extras. Retries, credentials and endpoints are the store library's busi
 variables or fsspec's configuration.
 """
 
+import atexit
 import hashlib
 import os
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -27,6 +29,7 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "ab
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 TAG_FIELDS = ("ETag", "etag", "md5Hash", "content_md5")
 READ_AHEAD_BYTES = 8 << 20
+STOP_TIMEOUT_S = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 RawRoot = Path | str
@@ -165,6 +168,7 @@ def _connected(url: str) -> tuple[Any, str]:
     try:
         import fsspec  # a raw root in a folder does without
 
+        _stop_the_stores_thread_at_exit()
         store, prefix = fsspec.core.url_to_fs(url)
     except ImportError as error:
         extra = EXTRAS.get(protocol)
@@ -173,6 +177,21 @@ def _connected(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise HealthAssetsError(f"the raw root {url} is not a URL that can be read: {_sentence(error)}") from error
     return store, prefix.rstrip("/")
+
+
+@cache
+def _stop_the_stores_thread_at_exit() -> None:
+    """One that runs into the interpreter's end keeps objects alive that libraries complain of on the terminal."""
+    atexit.register(_stop_the_stores_thread)
+
+
+def _stop_the_stores_thread() -> None:
+    from fsspec import asyn
+
+    loop, thread = asyn.loop[0], asyn.iothread[0]
+    if loop is not None and thread is not None:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(STOP_TIMEOUT_S)
 
 
 def _is_there(store: Any, prefix: str, url: str) -> bool:
