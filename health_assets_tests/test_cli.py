@@ -265,7 +265,7 @@ def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_p
     with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
         cli._hours_of_logs(project.settings)
     project.write_log("traces.json", ["bad"], modified=START)
-    with pytest.raises(HealthAssetsError, match="rejected by --from 2026-06-07T00 --to 2026-06-07T01$"):
+    with pytest.raises(HealthAssetsError, match=r"rejected by --from 2026-06-07T00 --to 2026-06-07T01$"):
         cli._hours_of_logs(project.settings)
 
 
