@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test bench dev lint docs clean
+.PHONY: demo test bench dev lint docs migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -29,6 +29,11 @@ dev: $(STAMP)
 ## docs: write docs/tables.md from the tables' classes
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.warehouse.documentation
+
+## migrations: write the first revision of PostgreSQL's tables anew from the tables' classes, until it is released
+migrations: $(STAMP)
+	$(BIN)/python -m health_assets.warehouse.migrations
+	$(BIN)/ruff format health_assets/warehouse/migrations
 
 ## lint: mend what can be mended by itself
 lint: $(STAMP)

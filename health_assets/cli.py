@@ -62,6 +62,23 @@ def materialize(
 
 
 @app.command()
+def prune(
+    older_than_days: Annotated[int | None, typer.Option(help="Days of rows to keep (HEALTH_KEEP_DAYS).", min=1)] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Drop record and component rows of old hours; scores stay, and any hour can be made again from the raw logs."""
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with console.status("loading"):
+            from health_assets.defs.pipeline import Pipeline
+            from health_assets.defs.pruning import prune_now
+            from health_assets.report.pruning import print_pruned
+        with console.status("dropping"):
+            pruned = prune_now(Pipeline(settings), older_than_days)
+        print_pruned(console, pruned)
+
+
+@app.command()
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
 ) -> None:
@@ -221,6 +238,7 @@ def _hours_of_logs(settings: Settings) -> HourRange:
     with console.status("looking at the logs"):
         from health_assets.ingestion import hours_with_events
         from health_assets.logs.files import list_files
+        from health_assets.logs.stores import NAMES_THAT_COUNT
         from health_assets.warehouse.store import Warehouse
 
         files, warehouse = list_files(settings.raw), Warehouse.of(settings)
@@ -229,6 +247,8 @@ def _hours_of_logs(settings: Settings) -> HourRange:
                 held = hours_with_events(session, files)
         except NoWarehouseError:
             held = hours_with_events(None, files)
+    if not files:
+        raise HealthAssetsError(f"no raw log lies below {settings.raw}; {NAMES_THAT_COUNT}")
     if held is None:
         raise HealthAssetsError(f"there is no event in the {len(files)} raw logs below {settings.raw}")
     return held

@@ -8,6 +8,9 @@ file is read once; what it holds for the hours asked for goes straight into the 
 only counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is
 always either as it was or as a clean rebuild would make it. Spans alone are loaded for all hours of a file that is
 read, because what follows from them may be for other hours than their own (`trace_assembly`).
+
+What retention dropped comes back, whole hours at a time, when hours that need it are asked for, and never otherwise. So
+spans of dropped hours are no exception: until then they are only counted, like every other line that nobody asked for.
 """
 
 import tempfile
@@ -27,10 +30,10 @@ from health_assets.logs.reader import Content, contents, reading
 from health_assets.logs.routing import STREAMED_TABLE, Router
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
-from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
+from health_assets.trace_assembly import AwaySpans, TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 
 
 @dataclass
@@ -85,7 +88,8 @@ def ingest(
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
     The windows of the first hours asked for reach back before them; building what is missing or late there in the same
-    reading makes the result for an hour independent of where a range starts.
+    reading makes the result for an hour independent of where a range starts. Hours that retention dropped come back as
+    far as components of the look-back look back themselves, so that these are what they were.
 
     Args:
         session: a write session; everything happens in its transaction.
@@ -105,16 +109,23 @@ def ingest(
     tables = [*tables] if "spans" in tables else [*tables, "spans"]
     trace_hours = lookback_hours if trace_hours is None else trace_hours
     span = hours.extended_back(lookback_hours - 1)
+    # components of the look-back look back themselves; what was dropped there comes back whole or not at all
+    reach = hours.extended_back(2 * (lookback_hours - 1))
     built = {table: session.materialized_hours(table, span) for table in tables}
+    dropped = {table: session.dropped_hours(table, reach) for table in tables if table != "spans"}
+    away = AwaySpans(session, trace_hours)
+    put_together = set().union(*(dropped.get(table, set()) for table in FROM_SPANS))
+    dropped["spans"] = away.bring_back({*span, *put_together})
 
     present = _names(files)
 
     def is_asked(part: Part) -> bool:
+        table = TABLE_OF_RECORD[part.record_type]
         is_present = part.source_file in present or part.source_file == TRACES
         if part.record_type == "span":
-            return is_present or part.hour in hours
-        is_in_reach = part.hour in hours or (part.hour in span and is_present)
-        return is_in_reach and TABLE_OF_RECORD[part.record_type] in tables
+            return (is_present or part.hour in hours) and part.hour not in away
+        is_before = part.hour in span or part.hour in dropped.get(table, ())
+        return table in tables and (part.hour in hours or (is_before and is_present))
 
     new, changed = ledger.unread(files)
     fresh = [*new, *changed]
@@ -123,8 +134,12 @@ def ingest(
     ledger.unload_damaged(span.extended_back(trace_hours).extended_forward(trace_hours), ["spans"])
     not_loaded = set(ledger.not_loaded())
     ledger.unload(part for part in before if is_asked(part))
-    waiting = {part: lines for part, lines in _waiting(ledger, span, tables, present).items() if is_asked(part)}
-    _require(waiting, present)
+    known = _waiting(ledger, reach if any(dropped.values()) else span, tables, present, dropped["spans"])
+    waiting = {part: lines for part, lines in known.items() if is_asked(part)}
+    was_dropped = {
+        part: lines for part, lines in known.items() if part.hour in dropped[TABLE_OF_RECORD[part.record_type]]
+    }
+    _require(waiting | was_dropped, present)
     traces_before = traces_of(session, (part for part in waiting if part.record_type == "span"))
     ledger.delete_rows(waiting)
     found = _read(session, files, _names(fresh), waiting, is_asked, targets)
@@ -139,38 +154,52 @@ def ingest(
     assembly = TraceAssembly(session, targets, trace_hours, is_asked)
     changed_spans = [part for part in late if part.record_type == "span"]
     traces = pa.concat_tables([traces_before, traces_of(session, changed_spans)])
-    waiting_hours = {part.hour for part in not_loaded if part.source_file == TRACES and is_asked(part)}
-    assembly.bring_up_to_date(touched_hours(session, traces, trace_hours) | waiting_hours)
+    put_together |= {part.hour for part in not_loaded if part.source_file == TRACES and is_asked(part)}
+    put_off = {part.hour for part in not_loaded if part.source_file == TRACES and part.record_type == "span"}
+    put_together |= touched_hours(session, traces, trace_hours) | put_off
+    incomplete = away.seen_from(put_together)
+    if incomplete != put_off:
+        ledger.put_off(incomplete)
+    assembly.bring_up_to_date(put_together - incomplete)
     _read_again(session, files, ledger.beaten_beside(assembly.loaded, present), targets)
     late |= assembly.changed | (not_loaded & assembly.loaded)
 
     touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in tables}}
     for part in late:
-        if part.record_type == "span":
-            touched["spans"].add(part.hour)
-        if is_asked(part) and part.hour in span:
+        if not is_asked(part):
+            continue
+        touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
+        if part.record_type != "span" or part.hour in span:
             touched["raw_logs"].add(part.hour)
-            touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
     first = session.first_event_hour() or hours.start
     never_built = {
         hour for hour in span if (hour >= first or hour in hours) and any(hour not in done for done in built.values())
     }
-    report.changed_hours = touched["raw_logs"] | never_built
+    changed_hours = touched["raw_logs"] | never_built
+    report.changed_hours = changed_hours.union(*(own for table, own in dropped.items() if table != "spans"))
     report.hours = HourRange(min(report.changed_hours | {hours.start}), hours.end)
     _keep_winners(session, ledger, report.hours, tables)
     if "executions" in tables and with_new_targets and _resolve_slas_again(session, hours, targets):
         touched["executions"] |= set(hours)
+        changed_hours |= set(hours)
         report.changed_hours |= set(hours)
-    for table, changed_hours in touched.items():
-        for changed_range in contiguous(report.changed_hours | (changed_hours if table == "spans" else set())):
-            session.note_materialized(table, changed_range, changed_hours & set(changed_range))
+    for table, own_hours in touched.items():
+        noted = changed_hours | dropped.get(table, set())
+        if table == "spans":
+            noted = {hour for hour in noted | own_hours if hour not in away}
+        for changed_range in contiguous(noted):
+            session.note_materialized(table, changed_range, own_hours & set(changed_range))
     return report
 
 
-def _waiting(ledger: Ledger, span: HourRange, tables: Sequence[str], present: set[str]) -> dict[Part, int]:
+def _waiting(
+    ledger: Ledger, span: HourRange, tables: Sequence[str], present: set[str], spans_back: set[datetime]
+) -> dict[Part, int]:
     """Parts that must be loaded, with their records; what follows from spans is not among them."""
     of_files = ledger.waiting(span, [table for table in tables if table != "spans"], present)
-    waiting = of_files | ledger.waiting(EVER, ["spans"], present)
+    waiting = of_files | ledger.waiting(EVER, ["spans"], present, with_dropped=False)
+    for hours in contiguous(spans_back):
+        waiting |= ledger.waiting(hours, ["spans"], present)
     return {part: lines for part, lines in waiting.items() if part.source_file != TRACES}
 
 
@@ -284,7 +313,8 @@ def _entries(
         if is_asked(part):
             entries += [Entry(part, lines, is_loaded=True)] if lines.count else []
         else:
-            entries.append(Entry(part, lines, old.is_loaded and lines == old.lines, old.superseded))
+            is_same = lines == old.lines
+            entries.append(Entry(part, lines, old.is_loaded and is_same, old.superseded, old.is_dropped and is_same))
     return entries
 
 

@@ -38,7 +38,8 @@ class Outcome:
     Args:
         hours: the hours asked for.
         elapsed_s: how long it took, without interpreter start and imports.
-        files_read: raw logs read.
+        files_seen: raw logs below the raw root.
+        files_read: those among them that were read.
         lines_read: lines read that are not blank, but for those that hold spans.
         spans_read: spans read.
         lines_rejected: lines and spans that were rejected.
@@ -48,6 +49,7 @@ class Outcome:
 
     hours: HourRange
     elapsed_s: float
+    files_seen: int
     files_read: int
     lines_read: int
     spans_read: int
@@ -154,7 +156,7 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: flo
 
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, int]:
-    names = ("files_read", "lines_read", "spans_read", "lines_rejected")
+    names = ("files_seen", "files_read", "lines_read", "spans_read", "lines_rejected")
     for event in result.get_asset_materialization_events():
         metadata = event.step_materialization_data.materialization.metadata
         if "lines_read" in metadata:

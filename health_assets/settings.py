@@ -29,7 +29,7 @@ def load_settings() -> "Settings":
     # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
     message = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
-        raise HealthAssetsError(f"HEALTH_LOOKBACK_HOURS: {message}")
+        raise HealthAssetsError(message)
     name = f"HEALTH_{first['loc'][0]}".upper()
     raise HealthAssetsError(f"{name}: {message}, got {first['input']!r}")
 
@@ -69,6 +69,10 @@ class Settings(BaseSettings):
         datetime(2020, 1, 1, tzinfo=UTC), description="First hour that Dagster offers and its sensor looks after."
     )
     run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")
+
+    keep_days: int | None = Field(
+        None, ge=1, description="Days of record and component rows that are kept; without it, all."
+    )
 
     # sources 4, 5 and 2
     model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
@@ -113,8 +117,28 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":
         if self.lookback_hours < self.window_hours:
-            raise ValueError(f"the look-back is shorter than the window of {self.window_hours} h")
+            raise ValueError(
+                f"HEALTH_LOOKBACK_HOURS: the look-back is shorter than the window of {self.window_hours} h"
+            )
         return self
+
+    @model_validator(mode="after")
+    def _what_is_kept_holds_the_look_back(self) -> "Settings":
+        if self.keep_days is not None and self.keep_days < self.fewest_keep_days:
+            raise ValueError(f"HEALTH_KEEP_DAYS: {self.too_few_days(self.keep_days)}")
+        return self
+
+    def too_few_days(self, days: int) -> str:
+        """Why rows must be kept longer than so many days."""
+        return (
+            f"{days} days are too few to keep: an hour's results look back {self.reach_hours} h, on hours that do so "
+            f"themselves; keep at least {self.fewest_keep_days} days"
+        )
+
+    @property
+    def fewest_keep_days(self) -> int:
+        """The days that must be kept so that the newest hours never need what retention dropped."""
+        return -(-2 * self.reach_hours // 24)
 
     @property
     def evaluation_hours(self) -> int:

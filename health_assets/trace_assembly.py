@@ -7,6 +7,9 @@ How it stays exact. `spans` holds every span of every log that was read, whateve
 from the spans of an hour is a function of the spans in the look-back before and after it. When spans change, the hours
 in which their traces have agent or chat spans are put together anew, and compared with what the ledger says of them:
 an hour that is asked for gets the rows, any other is marked as not loaded and waits.
+
+An hour that sees one whose spans retention dropped is not put together, since it would get too little. `ingestion` has
+the spans back that an hour asked for sees; any other is noted, and put together anew once its spans are there.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,7 +19,7 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.logs.traces import Assembled, assemble
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
@@ -64,6 +67,38 @@ def touched_hours(session: Session, traces: pa.Table, lookback_hours: int) -> se
         lambda pair: pair.hour <= pair.changed_hour + reach, lambda pair: pair.hour >= pair.changed_hour - reach
     )
     return own | set(session.arrow(near.select("hour").distinct())["hour"].to_pylist())
+
+
+class AwaySpans:
+    """The hours whose spans are not there because retention dropped them, or what came before.
+
+    Args:
+        session: a session.
+        trace_hours: how many hours apart spans of a trace may be and still see each other.
+    """
+
+    def __init__(self, session: Session, trace_hours: int) -> None:
+        self._trace_hours = trace_hours
+        self._end = session.dropped_until("spans") or EVER.start
+        self._back = session.materialized_hours("spans", HourRange(EVER.start, self._end))
+
+    def __contains__(self, hour: datetime) -> bool:
+        return hour < self._end and hour not in self._back
+
+    def seen_from(self, hours: Iterable[datetime]) -> set[datetime]:
+        """Those of some hours that see an hour whose spans are away."""
+        return {hour for hour in hours if any(seen in self for seen in self._sight(HourRange.of(hour)))}
+
+    def bring_back(self, hours: Iterable[datetime]) -> set[datetime]:
+        """What some hours see of the hours whose spans are away; from now on these count as back."""
+        back = {seen for whole in contiguous(hours) for seen in self._sight(whole) if seen in self}
+        self._back |= back
+        return back
+
+    def _sight(self, hours: HourRange) -> HourRange:
+        """Hours that these see, as far as any can be away."""
+        seen = hours.extended_back(self._trace_hours).extended_forward(self._trace_hours)
+        return seen.intersection(HourRange(EVER.start, self._end))
 
 
 class TraceAssembly:

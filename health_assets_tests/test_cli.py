@@ -4,16 +4,21 @@ import re
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from logs_made import START, execution, line, trigger
 from projects import SURVEY_TABLES, Project, command, hours_from, materialise_arguments
+from rich.console import Console
 from typer.testing import CliRunner
 
-from health_assets import __version__
+from health_assets import __version__, cli
 from health_assets.cli import app
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
+from health_assets.report.run import print_outcome
+from health_assets.running import Outcome
 
 HOURS = hours_from(START, 3)
 
@@ -206,6 +211,7 @@ def test_without_any_log_there_is_an_empty_fleet(runs: dict[str, Run]) -> None:
     project, done = runs["_no_logs"]
     assert done.returncode == 0, done.stderr
     assert "no active agent" in done.stdout
+    assert "no raw log lies below the raw root; names that count end in .jsonl" in " ".join(done.stdout.split())
     assert [row["agents"] for row in project.rows("system_health")] == [0, 0, 0]
 
 
@@ -229,6 +235,51 @@ def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(
 
 
 # -- without a run -----------------------------------------------------------------------------------------------------
+
+
+def printed(project: Project, hours: HourRange) -> str:
+    """What a run that has read these hours' logs would print of them."""
+    read = project.materialise(hours, only=["ingest"])["raw_logs"]
+    counts = {
+        name: int(read[name]) for name in ("files_seen", "files_read", "lines_read", "spans_read", "lines_rejected")
+    }
+    output = StringIO()
+    with project.warehouse.read() as session:
+        print_outcome(
+            Console(file=output, width=200), Outcome(hours, 1.0, **counts, failed_checks=[], error=None), session
+        )
+    return output.getvalue()
+
+
+def test_whoever_asks_for_other_hours_than_those_of_the_logs_is_told_the_right_ones(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "planner", START + n * HOUR)) for n in range(3)])
+    held = "no execution ended in these hours; the logs hold events of 2026-06-07T00 to 2026-06-07T03 (3 h)"
+    assert held in printed(project, HourRange.of(START + 100 * HOUR))
+    assert held not in printed(project, HOURS)
+
+
+def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write_log("traces.json.zst", ["Collectors can write this too"])
+    with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
+        cli._hours_of_logs(project.settings)
+    project.write_log("traces.json", ["bad"])
+    with pytest.raises(HealthAssetsError, match="there is no event in the 1 raw logs below"):
+        cli._hours_of_logs(project.settings)
+
+
+def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_named(tmp_path: Path) -> None:
+    """Such as those of a file without any good line, which stand in the hour of its modification."""
+    project = Project(tmp_path)
+    project.write_log("good.jsonl", [line(execution("e", "planner", START))])
+    project.write_log("package.json", ["{", "}"], modified=START + 5 * HOUR)
+    told = "1 × rejected in hours that are not materialised, of 1 file: see why by --from 2026-06-07T05"
+    assert told in printed(project, HOURS)
+    there = printed(project, HourRange.of(START + 5 * HOUR))
+    assert told not in there
+    assert "no reader knows what this file holds" in there
+    assert told not in printed(project, HOURS)
 
 
 def invoke(*arguments: str) -> tuple[int, str]:

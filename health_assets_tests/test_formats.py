@@ -60,7 +60,7 @@ OTLP = '{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}'
 
 @pytest.mark.parametrize(
     "name", ["a.jsonl", "a.jsonl.1", "a.jsonl.gz", "a.jsonl.2.gz", "a.ndjson", "a.ndjson.gz", "a.json", "a.json.gz",
-             "A.JSON", "traces-2026-06-07T13-00-00.000.json"],
+             "a.json.1", "a.json.2.gz", "A.JSON", "traces-2026-06-07T13-00-00.000.json"],
 )  # fmt: skip
 @pytest.mark.parametrize("lines", [[NATIVE, NATIVE], [OTLP, OTLP], [OTLP]], ids=["native", "OTLP", "one OTLP line"])
 def test_a_file_of_one_object_a_line_is_read_line_by_line_whatever_its_name(
@@ -84,6 +84,27 @@ def test_a_document_that_no_reader_knows_is_one_rejected_record(project: Project
     [row], _ = lines_of(project)
     assert row["line_number"] == 1
     assert row["fault"].startswith("no reader knows what this file holds (known are the native format, ")
+
+
+@pytest.mark.parametrize(
+    "first", [OTLP[: len(OTLP) // 2], OTLP[len(OTLP) // 2 :], "\0\0\0", "[1, 2]"],
+    ids=["its end is missing", "its beginning is missing", "zeros", "no object"],
+)  # fmt: skip
+@pytest.mark.parametrize("good", [NATIVE, OTLP], ids=["native", "OTLP"])
+def test_a_damaged_first_line_does_not_cost_the_lines_after_it(project: Project, first: str, good: str) -> None:
+    project.write_log("traces.json", [first, good, good])
+    found, _ = lines_of(project)
+    assert [(row["line_number"], row["line"].strip(), row["fault"]) for row in found] == [
+        (number, text, None) for number, text in enumerate([first, good, good], start=1)
+    ]
+
+
+@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"data": [', "]}"), ('{"data":\n[', "]}")])
+def test_a_list_with_an_element_a_line_is_a_document(project: Project, opening: str, closing: str) -> None:
+    trace = made.dumped(made.LANGFUSE_TRACE)
+    project.write_bytes("traces.json", f"{opening}\n{trace}\n{closing}".encode())
+    lines, _ = lines_of(project)
+    assert [(row["line_number"], row["fault"]) for row in lines] == [(1, None), (1, None)]
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\n"])
@@ -335,6 +356,22 @@ def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Proj
         "Langfuse SPAN, which is no agent, model call or tool": 1,
         "Langfuse score that is none of our signals": 1,
     }
+
+
+def test_a_single_langfuse_trace_may_be_written_over_many_lines(project: Project) -> None:
+    project.write_bytes("trace.json", made.dumped(made.LANGFUSE_TRACE).encode())
+    on_one_line = lines_of(project)
+    project.write_bytes("trace.json", made.dumped(made.LANGFUSE_TRACE, indent=2).encode())
+    assert lines_of(project) == on_one_line
+    project.write_bytes("trace.json", made.dumped(made.LANGFUSE_TRACE, indent=2).encode()[:-30])
+    [cut_off], _ = lines_of(project)
+    assert cut_off["fault"] == "the document ends early: it is cut off"
+
+
+def test_an_answer_of_the_api_without_a_list_is_rejected(project: Project) -> None:
+    project.write_bytes("trace.json", made.dumped({"data": made.LANGFUSE_TRACE, "meta": {}}).encode())
+    [row], _ = lines_of(project)
+    assert row["fault"] == "neither a trace nor an observation nor a score of Langfuse"
 
 
 @pytest.mark.parametrize("wrap", [lambda records: records, lambda records: {"data": records, "meta": {"page": 1}}])

@@ -76,7 +76,6 @@ def random_pair(folder: Path, seed: int) -> Pair:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     made = random_pair(tmp_path_factory.mktemp("pair"), 31)
     made.materialise(HOURS)
-    made.materialise(HourRange.of(START + 14 * HOUR))
     return made
 
 

@@ -204,7 +204,7 @@ def test_the_tables_that_migrations_make_are_those_that_are_declared(url: str) -
 
 
 def test_the_first_revision_is_what_the_command_writes() -> None:
-    """Until it is released; `python -m health_assets.warehouse.migrations` and `ruff format` write it anew."""
+    """Until it is released; `make migrations` writes it anew."""
     written = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--line-length", "120", "-"],
         input=first_revision(), capture_output=True, text=True, check=True,

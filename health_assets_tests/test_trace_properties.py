@@ -1,4 +1,4 @@
-"""Traces in the hands of chance: spread, doubled, late, in any order, among native lines; the end is always the same."""
+"""Traces in the hands of chance: spread, doubled, late, dropped and asked for again; the end is always the same."""
 
 import os
 import shutil
@@ -17,7 +17,9 @@ from logs_made import START, execution, line
 from projects import ENGINES, Project, Row, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import in_lines, random_spans, span_id, trace_id
 
+from health_assets.defs.pruning import COMPONENTS
 from health_assets.hours import HOUR, HourRange
+from health_assets.retention import prune
 
 HOURS = 8
 LOOKBACK_HOURS = 3
@@ -78,10 +80,19 @@ class Traces(RuleBasedStateMachine):
     @rule(hours=RANGES)
     def hours_are_ingested(self, hours: HourRange) -> None:
         self.project.ingest(hours)
+        assert_records_equal_the_reference(self.project, hours)
 
-    @rule(hours=RANGES)
-    def hours_are_materialised(self, hours: HourRange) -> None:
-        self.project.materialise(hours, only=["ingest", "health_components"])
+    @precondition(lambda self: self.contents)
+    @rule()
+    def all_hours_are_ingested_and_right(self) -> None:
+        self.project.ingest(ALL_HOURS)
+        assert_equal_to_the_reference(self.project)
+
+    @rule(kept=st.integers(1, HOURS))
+    def old_hours_are_dropped(self, kept: int) -> None:
+        if self.project.warehouse_path.exists():
+            prune(self.project.warehouse, COMPONENTS, START + (HOURS - kept) * HOUR, LOOKBACK_HOURS)
+            assert_lines_are_conserved(self.project)
 
     @rule(hours=RANGES, table=st.sampled_from(["executions", "model_calls", "spans"]))
     def somebody_deletes_rows_by_hand(self, hours: HourRange, table: str) -> None:
@@ -105,6 +116,12 @@ def assert_equal_to_the_reference(project: Project, hours: HourRange = ALL_HOURS
     assert_lines_are_conserved(project)
     found = {(row["source_file"], row["line_number"], row["position"]) for row in project.rows("spans")}
     assert found == {(one["file"], one["line"], one["position"]) for one in spans}
+    assert_records_equal_the_reference(project, hours)
+
+
+def assert_records_equal_the_reference(project: Project, hours: HourRange) -> None:
+    """What follows from spans in these hours, however much of them the warehouse has."""
+    spans = reference_traces.spans_below(project.raw)
     expected = reference_traces.records(spans, hours, project.lookback_hours)
     for table, key, rows in zip(["executions", "model_calls"], ["execution_id", "call_id"], expected, strict=True):
         stored = project.rows(table, hours)
@@ -128,8 +145,21 @@ def assert_same_rows(found: list[Row], expected: list[Row]) -> None:
 
 
 def test_any_history_of_spans_ends_like_a_clean_rebuild_and_like_the_reference() -> None:
-    examples = 6 if settings.get_current_profile_name() == "steady" else 60
+    examples = 3 if settings.get_current_profile_name() == "steady" else 60
     run_state_machine_as_test(Traces, settings=settings(max_examples=examples, stateful_step_count=9))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_every_delivery_the_tables_are_those_of_the_reference(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    project = Project(tmp_path / "project", None, 1, LOOKBACK_HOURS)
+    spans = random_spans(random, traces=8, hours=HOURS)
+    for turn in range(5):
+        some = random.sample(spans, 3 if turn else len(spans) // 2)  # few, which touch hours besides their own
+        name = f"{turn}.jsonl" if turn < 3 else f"{random.randrange(3)}.jsonl"  # new files, then others in their place
+        project.write_log(name, in_lines(random, some) + native_lines(random), modified=START + turn * HOUR)
+        project.ingest(ALL_HOURS)
+        assert_equal_to_the_reference(project)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

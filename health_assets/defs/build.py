@@ -12,6 +12,7 @@ from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
+from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
@@ -63,6 +64,7 @@ def build_definitions(
         dg.AssetSelection.checks(in_time),
         description="Was the newest finished hour materialised in time?",
     )
+    pruning = [] if settings.keep_days is None else [prune_hours_job(settings)]
     judging = [judge_safety_job(settings)] if settings.has_judge else []
     survey_job = dg.define_asset_job(
         SURVEY_JOB,
@@ -72,12 +74,13 @@ def build_definitions(
     return dg.Definitions(
         assets=[*assets, *surveyed],
         asset_checks=[*checks, in_time],
-        jobs=[hours_job, freshness_job, survey_job, prune_runs_job(settings), *judging],
+        jobs=[hours_job, freshness_job, survey_job, prune_runs_job(settings), *pruning, *judging],
         schedules=[
             hourly_schedule(JOB, settings),
             freshness_schedule(FRESHNESS_JOB, settings),
             survey_schedule(SURVEY_JOB, settings),
             prune_runs_schedule(),
+            *([prune_hours_schedule()] if pruning else []),
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
         sensors=[late_logs_sensor(JOB, settings), alerts_sensor(settings)],

@@ -6,6 +6,7 @@ reports. What does not: which assets there are (`systems`) and formulas (`scorin
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import dagster as dg
 import ibis
@@ -16,6 +17,7 @@ from health_assets.defs.partitions import log_earlier_hours, run_hours
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, asset_spec
 from health_assets.defs.summaries import summary
+from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange, contiguous
 from health_assets.planning import hours_covered
 from health_assets.settings import Settings
@@ -104,13 +106,14 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
         with readable_failures():
             targets = pipeline.load_targets()
         with pipeline.write() as session:
-            ranges = [asked]
+            ranges, restored = [asked], set[datetime]()
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags
-                ranges = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
+                ranges, restored = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
             for hours in ranges:
+                require_sources(session, derived, hours, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
-                session.replace_hours(derived.name, hours, derived.rows(inputs))
+                session.replace_hours(derived.name, hours, derived.rows(inputs), restored)
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked, derived.heading, derived.top, derived.needs)
         log_earlier_hours(context, derived.name, {hour for hours in ranges for hour in hours}, asked)
@@ -119,13 +122,34 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
     return _derived
 
 
+def require_sources(session: Session, derived: Derived, hours: HourRange, settings: Settings) -> None:
+    """Refuse to make rows from hours that retention dropped: they would say less than those that are there.
+
+    Raises:
+        HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
+    """
+    span = hours.extended_back(derived.back_hours(settings) - 1)
+    for source in (*derived.deps, *derived.beside):
+        if dropped := session.dropped_hours(source, hours if source in derived.beside else span):
+            raise HealthAssetsError(
+                f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
+                f"of them {min(dropped):%Y-%m-%dT%H}; materialise all assets of these hours together"
+            )
+
+
 def hours_to_build(
     session: Session, derived: Derived, asked: HourRange, settings: Settings, *, only_stale: bool
-) -> list[HourRange]:
-    """The hours asked for (with `only_stale`, none as such), and those of the look-back that are not up to date."""
+) -> tuple[list[HourRange], set[datetime]]:
+    """The hours asked for (with `only_stale`, none as such), and those of the look-back that are not up to date.
+
+    Returns:
+        The hours, and which of them merely come back after retention dropped them: what was made from them stands, also
+        where targets have changed since.
+    """
     span = asked.extended_back(settings.reach_hours - 1)
     built = session.materialized_hours(derived.name, span)
     first = session.first_event_hour() or asked.start
     missing = {hour for hour in span if hour not in built and (hour >= first or hour in asked)}
     stale = session.hours_older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
-    return contiguous(missing | stale | (set() if only_stale else set(asked)))
+    wanted = set() if only_stale else set(asked)
+    return contiguous(missing | stale | wanted), session.dropped_hours(derived.name, span) - stale - wanted

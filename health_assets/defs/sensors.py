@@ -15,6 +15,7 @@ from health_assets.ingestion import Unread, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.settings import Settings
+from health_assets.warehouse.ledger import Ledger
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0
@@ -62,14 +63,18 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
                 stale_components, stale_scores = stale_hours(
                     session, HourRange(settings.first_hour, last + HOUR), settings
                 )
+                # for late lines alone, nothing that retention dropped comes back
+                start = max(settings.first_hour, session.dropped_until() or settings.first_hour)
+                left_out = Ledger(session).late_before(start) if start > settings.first_hour else []
         except NoWarehouseError:
             return dg.SkipReason("nothing has been materialised yet, so nothing is late")
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
-        touched, only_rejected, state = _touched(found, HourRange(settings.first_hour, newest + HOUR))
+        touched, only_rejected, state = _touched(found, HourRange(min(start, newest + HOUR), newest + HOUR))
         touched |= stale_components
         if not touched | only_rejected | stale_scores:
-            return dg.SkipReason(f"the tables agree with all {len(files)} raw logs")
+            besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
+            return dg.SkipReason(f"the tables agree with all {len(files)} raw logs{besides}")
         until = min(max({last, *touched}), newest) + HOUR
         ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]

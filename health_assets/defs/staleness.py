@@ -51,11 +51,14 @@ def left_behind(session: Session, run: HourRange, systems: Collection[str], sett
 def _own_and_stale(
     session: Session, asset: Derived, hours: HourRange, settings: Settings
 ) -> tuple[set[datetime], set[datetime]]:
-    """Hours that the asset has, and hours in which its rows, if it has any, are older than what they are made from."""
+    """Hours that the asset has, and hours in which its rows, if it has any, are older than what they are made from.
+
+    Hours that retention dropped are among those that it has: scores are made from the rows that were there.
+    """
     stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
     if asset.beside:
         stale |= session.hours_older_than(asset.name, asset.beside, hours)
-    return session.materialized_hours(asset.name, hours), stale
+    return session.materialized_hours(asset.name, hours) | session.dropped_hours(asset.name, hours), stale
 
 
 def _materialized_span(session: Session) -> HourRange:

@@ -19,8 +19,9 @@ from typing import Any, BinaryIO, cast
 
 from health_assets.errors import HealthAssetsError
 
-LOG_NAME = re.compile(r"(\.(jsonl|ndjson)(\.\d+)?(\.gz)?|\.json(\.gz)?|\.eval)$", re.IGNORECASE)
+LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNORECASE)
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
+NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1 or .gz behind"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|memory:")
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")

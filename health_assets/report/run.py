@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
+from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
@@ -66,6 +67,10 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     )
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
+    if not outcome.files_seen:
+        console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
+    elif not executions:
+        _print_where_events_are(console, session)
     _print_rejections(console, session, span)
     for asset, check, severity, unexpected in outcome.failed_checks:
         colour = "red" if severity == "ERROR" else "yellow"
@@ -84,6 +89,16 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
     )
 
 
+def _print_where_events_are(console: Console, session: Session) -> None:
+    """Whoever asked for other hours than those of the logs is told the right ones."""
+    [(first, last)] = session.query(
+        "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0"
+    )
+    if first is not None:
+        held = HourRange(first, last + HOUR)
+        console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {held}[/]")
+
+
 def _print_rejections(console: Console, session: Session, span: list) -> None:
     reasons = session.query(
         """
@@ -99,3 +114,20 @@ def _print_rejections(console: Console, session: Session, span: list) -> None:
         )
     if len(reasons) > REASONS_SHOWN:
         console.print(f"    and {len(reasons) - REASONS_SHOWN} more reasons in rejected_records")
+    _print_rejections_elsewhere(console, session)
+
+
+def _print_rejections_elsewhere(console: Console, session: Session) -> None:
+    """A file without any good event has its rejected lines in the hour of its modification, which few would ask for."""
+    [(lines, files, first)] = session.query(
+        """
+        SELECT sum(lines), count(DISTINCT source_file), min(hour)
+        FROM raw_logs WHERE record_type = 'rejected' AND NOT is_loaded AND lines > 0
+        """
+    )
+    if lines:
+        text = (
+            f"    {lines:>6,} × rejected in hours that are not materialised, of {files:,} "
+            f"{'file' if files == 1 else 'files'}: see why by --from {first:%Y-%m-%dT%H}"
+        )
+        console.print(Text(text, style="yellow"), soft_wrap=True)

@@ -7,7 +7,8 @@ the record tables (`ingestion`).
 one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.
 
 What was put together from spans of any files is a part too, under the name `TRACES` in place of a file's. Its rows are
-told by their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone.
+told by their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone. A
+part of that name for the spans themselves has no lines: it says that the hour could not be put together anew yet.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,7 @@ class Entry:
     lines: Lines
     is_loaded: bool
     superseded: int = 0
+    is_dropped: bool = False
 
 
 class Ledger:
@@ -84,8 +86,7 @@ class Ledger:
     def entries(self, files: Sequence[RawFile]) -> list[Entry]:
         """What the ledger says of these files."""
         rows = self._session.query(
-            "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded FROM raw_logs "
-            "WHERE source_file IN (SELECT unnest(?))",
+            f"SELECT {_ENTRY} FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
             [[file.source_file for file in files]],
         )
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
@@ -112,9 +113,37 @@ class Ledger:
         return beaten
 
     def not_loaded(self) -> list[Part]:
-        """Parts that their hours' tables do not have as they are now."""
-        rows = self._session.query("SELECT source_file, record_type, hour FROM raw_logs WHERE NOT is_loaded")
+        """Parts that their hours' tables do not have as they are now, but for those that were dropped on purpose."""
+        rows = self._session.query(
+            "SELECT source_file, record_type, hour FROM raw_logs "
+            "WHERE NOT is_loaded AND NOT coalesce(is_dropped, false)"
+        )
         return [Part(*row) for row in rows]
+
+    def drop(self, tables: Sequence[str], hours: HourRange) -> None:
+        """Note that the rows of what is loaded were dropped on purpose."""
+        self._session.query(
+            "UPDATE raw_logs SET is_loaded = false, is_dropped = true, superseded = 0 "
+            "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
+            [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
+        )
+
+    def late_before(self, end: datetime) -> list[tuple[datetime, int]]:
+        """Hours from the first dropped one to `end` with lines that no table ever had, and how many these are.
+
+        Lines that are no longer there count as none; their hour is told all the same.
+        """
+        return self._session.query(
+            """
+            SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
+            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND hour < ?
+                AND hour >= (
+                    SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL AND asset <> 'spans'
+                )
+            GROUP BY hour ORDER BY hour
+            """,
+            [end],
+        )
 
     def event_hours(self, source_files: set[str]) -> list[datetime]:
         """Hours for which these files hold anything that was not rejected."""
@@ -195,6 +224,7 @@ class Ledger:
             "digest": [entry.lines.digest for entry in entries],
             "is_loaded": [entry.is_loaded for entry in entries],
             "superseded": [entry.superseded for entry in entries],
+            "is_dropped": [entry.is_dropped for entry in entries],
         }
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))
@@ -204,6 +234,11 @@ class Ledger:
         for values in _by_record(entry.part for entry in entries):
             self._session.query(f"DELETE FROM raw_logs USING {_CHOSEN} WHERE {_MATCHES}", values)
         self._write_entries(entries)
+
+    def put_off(self, hours: Iterable[datetime]) -> None:
+        """Note of exactly these hours that other records than before may follow from their spans."""
+        self._session.query("DELETE FROM raw_logs WHERE source_file = ? AND record_type = 'span'", [TRACES])
+        self._write_entries([Entry(Part(TRACES, "span", hour), NO_LINES, is_loaded=False) for hour in sorted(hours)])
 
     def unload(self, parts: Iterable[Part]) -> None:
         """Mark parts as not loaded."""
@@ -231,17 +266,20 @@ class Ledger:
                 {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
             )
 
-    def waiting(self, hours: HourRange, tables: Sequence[str], present: set[str]) -> dict[Part, int]:
+    def waiting(
+        self, hours: HourRange, tables: Sequence[str], present: set[str], *, with_dropped: bool = True
+    ) -> dict[Part, int]:
         """Parts of these hours that must be loaded, with their lines.
 
         Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too, as
         far as their files are still `present`.
         """
+        of_interest = "" if with_dropped else "AND NOT coalesce(is_dropped, false)"
         rows = self._session.query(
-            """
+            f"""
             WITH asked AS (
                 SELECT * FROM raw_logs
-                WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records))
+                WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records)) {of_interest}
             ), touched AS (SELECT DISTINCT hour, record_type FROM asked WHERE NOT is_loaded)
             SELECT asked.source_file, asked.record_type, asked.hour, asked.lines, asked.is_loaded
             FROM asked JOIN touched ON touched.hour = asked.hour AND touched.record_type = asked.record_type
@@ -255,7 +293,9 @@ class Ledger:
         """Note that the tables have these parts; a part without lines need not be remembered any more."""
         for values in _by_record(parts):
             self._session.query(
-                f"UPDATE raw_logs SET is_loaded = true, superseded = 0 FROM {_CHOSEN} WHERE {_MATCHES}", values
+                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, superseded = 0 "
+                f"FROM {_CHOSEN} WHERE {_MATCHES}",
+                values,
             )
         self._session.query("DELETE FROM raw_logs WHERE is_loaded AND lines = 0")
 

@@ -123,7 +123,6 @@ class PostgresSession(Session):
 
     def _load(self, name: str, rows: pa.RecordBatchReader, *, is_temporary: bool = False) -> None:
         with self._connection.cursor() as cursor:
-            # a temporary table is found by its name, and named so it is looked for in the temporary schema alone
             cursor.adbc_ingest(name, rows, mode="append", temporary=is_temporary)
 
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:

@@ -9,6 +9,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
 from health_assets.settings import Settings
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.location import is_postgres
@@ -107,13 +108,68 @@ class Session(ABC):
         """Delete the rows of `[hours.start, hours.end)`."""
         self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
-    def replace_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
-        """Replace whole hours of an asset's table and note that they are materialised."""
-        before = self.digests(name, hours)
+    def replace_hours(
+        self, name: str, hours: HourRange, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
+    ) -> None:
+        """Replace whole hours of an asset's table and note that they are materialised.
+
+        Args:
+            name: the asset's table.
+            hours: the hours.
+            rows: their rows.
+            unchanged: hours whose rows count as what they were, whatever they are.
+        """
+        before = self._fingerprints(name, hours) | self._dropped_fingerprints(name, hours)
         self.delete_hours(name, hours)
         self.insert(name, rows)
-        after = self.digests(name, hours)
-        self.note_materialized(name, hours, {hour for hour in hours if before.get(hour) != after.get(hour)})
+        after = self._fingerprints(name, hours)
+        changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")}
+        self.note_materialized(name, hours, changed - unchanged)
+
+    def drop_hours(self, name: str, hours: HourRange, *, is_remembered: bool) -> int:
+        """Delete the rows of whole hours on purpose; returns how many.
+
+        Args:
+            name: the asset's table.
+            hours: the hours.
+            is_remembered: whether to take a fingerprint, by which the same rows are known again if they come back.
+        """
+        if not self.materialized_hours(name, hours):
+            return 0
+        digests = self._fingerprints(name, hours) if is_remembered else {}
+        count = self.count_hours(name, hours)
+        self.delete_hours(name, hours)
+        condition = "asset = ? AND dropped_digest IS NULL AND hour >= ? AND hour < ?"
+        for hour, digest in digests.items():
+            self.query(
+                f"UPDATE materialized_hours SET dropped_digest = ?, rows = 0 WHERE {condition}",
+                [digest, name, hour, hour + HOUR],
+            )
+        self.query(
+            f"UPDATE materialized_hours SET dropped_digest = '', rows = 0 WHERE {condition}",
+            [name, hours.start, hours.end],
+        )
+        return count
+
+    def dropped_hours(self, asset: str, hours: HourRange) -> set[datetime]:
+        """Which of these hours of the asset were dropped and have not been made again."""
+        return set(self._dropped_fingerprints(asset, hours))
+
+    def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
+        sql = (
+            "SELECT hour, dropped_digest FROM materialized_hours "
+            "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
+        )
+        return dict(self.query(sql, [asset, hours.start, hours.end]))
+
+    def dropped_until(self, asset: str | None = None) -> datetime | None:
+        """The end of the latest hour of which an asset's rows, or any one's, were dropped; None where none were."""
+        sql = "SELECT max(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL"
+        [(latest,)] = self.query(f"{sql} AND asset = ?", [asset]) if asset else self.query(sql)
+        return latest and latest + HOUR
+
+    def _fingerprints(self, name: str, hours: HourRange) -> dict[datetime, str]:
+        return {hour: str(digest) for hour, digest in self.digests(name, hours).items()}
 
     def delete_duplicates(
         self,
@@ -194,14 +250,15 @@ class Session(ABC):
                     "rows": [rows.get(hour, 0) for hour in hours],
                     "materialized_at": pa.array([now] * len(hours), times),
                     "changed_at": pa.array([changed_at.get(hour) for hour in hours], times),
+                    "dropped_digest": pa.nulls(len(hours), pa.string()),
                 }
             ),
         )
 
     def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
-        """Which of these hours of the asset have been materialised."""
+        """Which of these hours of the asset have been materialised, and were not dropped since."""
         rows = self.query(
-            "SELECT hour FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?",
+            "SELECT hour FROM materialized_hours WHERE asset = ? AND dropped_digest IS NULL AND hour >= ? AND hour < ?",
             [asset, hours.start, hours.end],
         )
         return {row[0] for row in rows}

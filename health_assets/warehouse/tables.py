@@ -82,6 +82,9 @@ class RawLog(Hourly, table=True):
     digest: str = _text("Fingerprint of these records and their places, to notice what changed in a changed file.")
     is_loaded: bool = _flag("Whether the hour's table was built with exactly these records.")
     superseded: int = _count("Records left out of the hour's table because a later one with the same id won.")
+    is_dropped: bool | None = _flag(
+        "Whether the hour's table had exactly these records when retention dropped its rows."
+    )
 
 
 class Execution(FromLine, table=True):
@@ -714,6 +717,10 @@ class MaterializedHour(Hourly, table=True):
     rows: int = _count("Rows that the hour has.")
     materialized_at: datetime = _at("When it was last materialised.")
     changed_at: datetime | None = _at("When its rows last changed; null while it has never had any.", nullable=True)
+    dropped_digest: str | None = _text(
+        "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "
+        "its rows."
+    )
 
 
 class WarehouseVersion(SQLModel, table=True):

@@ -4,7 +4,8 @@ What belongs here: telling a file's format by its content, and one reader a form
 accounting, which follow from the lines as for any log.
 
 A file named `.jsonl` or `.ndjson` (also rotated or gzipped) is read line by line unless its first line is that of a
-foreign format. A file named `.json` or `.eval` is one document, unless its first line is a record by itself.
+foreign format. A file named `.json` or `.eval` is one document, unless its first line is a record by itself, or is
+damaged and the second is one.
 """
 
 import json
@@ -19,6 +20,8 @@ Reader = Callable[[Source], Iterator[Line]]
 
 NATIVE_TYPES = ("execution", "trigger", "model_call", "signals", "judgement", "agent_update")
 OTLP_FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
+BEFORE_AN_OBJECT = (b"[", b",", b":")
+"""How a document's line ends if an object may stand in its next one."""
 KNOWN = "the native format, OTLP-JSON, Langfuse, Inspect AI, tau-bench and tau2-bench"
 
 
@@ -37,6 +40,8 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         return None
     if head.startswith(inspect_eval.ZIP_MAGIC):
         return inspect_eval.read
+    if not record and not line.rstrip().endswith(BEFORE_AN_OBJECT):  # damaged, not the first line of a document
+        record = _record(rest.lstrip().partition(b"\n")[0])
     if _is_line(record, has_more=bool(rest.strip())):
         return langfuse.read_lines if langfuse.is_record(record) else None
     return _document_reader(head)
@@ -70,7 +75,7 @@ def _document_reader(head: bytes) -> Reader:
         for format_module in (tau2_bench, inspect_eval):
             if format_module.is_document(members):
                 return format_module.read
-        if langfuse.is_page(members):
+        if langfuse.is_page(members) or langfuse.is_record(members):
             return langfuse.read_document
     return _unknown
 

@@ -66,8 +66,9 @@ def read_lines(source: Source) -> Iterator[Line]:
 
 
 def read_document(source: Source) -> Iterator[Line]:
-    """A list of records, or an answer of the API with such a list as its `data`."""
+    """A list of records, an answer of the API with such a list as its `data`, or one record over many lines."""
     document, number = Document(source.blocks), 0
+    members: Record = {}
     try:
         if document.peek() == "[":
             for record in document.elements():
@@ -76,11 +77,14 @@ def read_document(source: Source) -> Iterator[Line]:
         else:
             for name in document.members():
                 if name != "data" or document.peek() != "[":
-                    document.value()
+                    members[name] = document.value()
                     continue
                 for record in document.elements():
                     number += 1
                     yield from _lines(source, number, record)
+            if set(members) - {"meta"}:
+                number += 1
+                yield from _lines(source, number, members)
         document.finish()
     except DocumentError as error:
         yield rejected(number + 1, error.piece, error.reason)

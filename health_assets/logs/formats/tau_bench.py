@@ -69,7 +69,7 @@ def read(source: Source) -> Iterator[Line]:
 
 def _agent(source_file: str) -> Record:
     """The run's name has the strategy and the model; any other name is the agent's."""
-    name = PurePosixPath(source_file).name.removesuffix(".gz").removesuffix(".json")
+    name = re.sub(r"\.json(\.\d+)?(\.gz)?$", "", PurePosixPath(source_file).name, flags=re.IGNORECASE)
     run = RUN_NAME.match(name)
     if run is None:
         return {"agent_id": name}

@@ -8,7 +8,6 @@ the newest revision, has not.
 import sys
 from pathlib import Path
 
-import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import render_python_code
 from alembic.operations import ops
@@ -51,7 +50,6 @@ def main(arguments: list[str]) -> None:
         FIRST.write_text(first_revision(), encoding="utf-8")
         return
     with connected(database_of(load_settings().warehouse)) as connection:
-        connection.execute(sa.text("SET LOCAL lock_timeout = '10s'"))
         command.revision(config(connection), " ".join(arguments), autogenerate=True)
 
 

@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(collation="C"), nullable=True),
         sa.Column("is_loaded", sa.Boolean(), nullable=True),
         sa.Column("superseded", sa.BigInteger(), nullable=True),
+        sa.Column("is_dropped", sa.Boolean(), nullable=True),
     )
     op.create_table(
         "spans",
@@ -523,6 +524,7 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger(), nullable=True),
         sa.Column("materialized_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("dropped_digest", sa.String(collation="C"), nullable=True),
     )
     op.create_table("warehouse_version", sa.Column("version", sa.BigInteger(), nullable=True))
     op.create_index("raw_logs_by_hour", "raw_logs", ["hour"], unique=False)

@@ -1,0 +1,65 @@
+"""The job that keeps the warehouse from growing without end; off unless `HEALTH_KEEP_DAYS` says how long to keep rows.
+
+Dagster's own runs are another matter (`defs.retention`).
+"""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.specs import POOL
+from health_assets.defs.systems import DERIVED
+from health_assets.retention import Pruned, cutoff, prune
+from health_assets.settings import Settings
+
+JOB = "prune_old_hours"
+COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_component)
+"""What is made only for other tables to be made from it."""
+
+
+def prune_hours_job(settings: Settings) -> dg.JobDefinition:
+    """A job that drops what is older than the setting says."""
+
+    @dg.op(name="drop_old_hours", pool=POOL)
+    def drop_old_hours(context: dg.OpExecutionContext, pipeline: PipelineResource) -> None:
+        with readable_failures():
+            pruned = prune_now(pipeline, None)
+        context.add_output_metadata(metadata_of(pruned))
+
+    @dg.job(name=JOB, description=f"Drops record and component rows older than {settings.keep_days} days.")
+    def prune_old_hours() -> None:
+        drop_old_hours()
+
+    return prune_old_hours
+
+
+def prune_hours_schedule() -> dg.ScheduleDefinition:
+    """Once a day, between two hourly runs."""
+    return dg.ScheduleDefinition(
+        name="prune_old_hours_daily",
+        job_name=JOB,
+        cron_schedule="51 3 * * *",
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+
+
+def prune_now(pipeline: Pipeline, days: int | None) -> Pruned:
+    """Drop what is older than so many days, or than the setting says, by the clock."""
+    before = cutoff(pipeline.settings, days, datetime.now(UTC))
+    warehouse = pipeline.open()
+    with warehouse.read():  # a warehouse that is not there is told rather than made
+        pass
+    return prune(warehouse, COMPONENTS, before, pipeline.settings.lookback_hours)
+
+
+def metadata_of(pruned: Pruned) -> dict[str, dg.MetadataValue]:
+    """What the job tells: the cutoff, the rows of each table, and what came late for dropped hours."""
+    rows = {f"rows of {table}": dg.MetadataValue.int(count) for table, count in pruned.rows.items()}
+    return {
+        "before": dg.MetadataValue.text(f"{pruned.before:%Y-%m-%dT%H}"),
+        "hours dropped": dg.MetadataValue.int(pruned.hours),
+        "dropped hours with other lines since": dg.MetadataValue.int(len(pruned.late)),
+        **rows,
+    }
