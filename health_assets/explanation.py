@@ -18,6 +18,7 @@ from health_assets.scoring.weights import (
     SUCCESS_SHARE,
     TRIGGER_SHARE,
 )
+from health_assets.wording import counted
 
 Row = Mapping[str, Any]
 Evidence = Mapping[str, Sequence[str]]
@@ -87,11 +88,6 @@ class Loss:
         }
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
 def _failed(row: Row) -> str:
     return f"{row['afh']:.1f} failures an hour, {row['expected_failures_per_hour']:g} expected"
 
@@ -114,7 +110,7 @@ COMPONENTS = (
     Component(
         "stability", "stability", STABILITY_POINTS, "stability_score",
         ("n", "long_running"), ("expected_runtime_s", "long_running_factor", "stability_threshold"), "long_run",
-        lambda row: counted(row["long_running"], "long run", "long runs"),
+        lambda row: counted(row["long_running"], "long run"),
     ),
     Component(
         "sla", "operation", OPERATIONAL_POINTS * SLA_SHARE, "sla_score",
@@ -124,7 +120,7 @@ COMPONENTS = (
     Component(
         "triggers", "operation", OPERATIONAL_POINTS * TRIGGER_SHARE, "trigger_score",
         ("trigger_failures",), ("trigger_failure_threshold",), "trigger_failure",
-        lambda row: counted(row["trigger_failures"], "failed trigger", "failed triggers"),
+        lambda row: counted(row["trigger_failures"], "failed trigger"),
     ),
 )  # fmt: skip
 

@@ -15,9 +15,9 @@ from health_assets.alerts.config import Alerts, Channel
 from health_assets.alerts.incidents import personal_by_now
 from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
 from health_assets.alerts.messages import Message, digest_of, message_of, trial_message
-from health_assets.explanation import counted
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Warehouse
+from health_assets.wording import counted
 
 BUDGET_S = 30.0
 """Most time that a tick spends on sending."""
@@ -40,7 +40,7 @@ class Delivery:
     failed: list[tuple[Notice, str, datetime]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"{counted(len(self.delivered), 'message', 'messages')} delivered"
+        told = f"{counted(len(self.delivered), 'message')} delivered"
         errors = {f"{notice.channel}: {error}" for notice, error, _ in self.failed}
         return told if not errors else f"{told}, {len(self.failed):,} not ({'; '.join(sorted(errors))})"
 

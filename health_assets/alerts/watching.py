@@ -14,12 +14,12 @@ from health_assets.alerts.incidents import Incident, Judged, judge
 from health_assets.alerts.keeping import ASSET, is_there, keep, last_judged, note_judged, open_incidents
 from health_assets.alerts.observing import HOURS, View, observe
 from health_assets.alerts.seen import DueSeen
-from health_assets.explanation import counted
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.planning import newest_finished_hour
 from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session, Warehouse
+from health_assets.wording import counted
 
 NEEDED = ("agent_health", "system_health", "score_evidence", "error_budget", "model_health")
 """Assets whose hour must be there, where they have ever been made."""
@@ -47,8 +47,8 @@ class Watch:
     closed: list[Incident] = field(default_factory=list)
 
     def __str__(self) -> str:
-        hours = counted(len(self.hours), "hour", "hours")
-        opened = counted(len(self.opened), "incident", "incidents")
+        hours = counted(len(self.hours), "hour")
+        opened = counted(len(self.opened), "incident")
         return f"{hours} judged, {opened} opened, {len(self.closed):,} closed"
 
 

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from health_assets.alerts.incidents import Incident, personal_by_now
 from health_assets.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
-from health_assets.explanation import counted
 from health_assets.hours import HOUR
 from health_assets.report.layout import plain_table
 from health_assets.targets import Targets
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 COLOURS = {"critical": "red", "warning": "yellow", "info": "blue"}
 SEVERITIES = ("critical", "warning", "info")

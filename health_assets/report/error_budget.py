@@ -8,6 +8,7 @@ from health_assets.hours import HourRange
 from health_assets.report.layout import latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 AGENTS_SHOWN = 10
 SHOWN = ("agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "failures", "allowed_failures")
@@ -28,7 +29,7 @@ def print_budgets(console: Console, session: Session, hours: HourRange) -> None:
         [latest],
     )
     title = Text(f"Error budgets at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{agents:,} {'agent' if agents == 1 else 'agents'}: ")
+    title.append(f"{counted(agents, 'agent')}: ")
     title.append(f"{spent:,} spent", style="red" if spent else "green")
     title.append(f"  {burning:,} burning too fast", style="red" if burning else "green")
     console.print()

@@ -15,6 +15,7 @@ from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 REASONS_SHOWN = 8
 
@@ -52,18 +53,17 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         session.count_hours(name, outcome.hours) for name in ("rejected_records", "executions", "agent_health")
     )
     [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
-    files = "file" if outcome.files_read == 1 else "files"
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
-    spans = f"{outcome.spans_read:,} spans" if outcome.spans_read else ""
-    lines = f"{outcome.lines_read:,} lines" if outcome.lines_read or not spans else ""
+    spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
+    lines = counted(outcome.lines_read, "line") if outcome.lines_read or not spans else ""
     console.print(
-        f"  read {' and '.join(filter(None, [lines, spans]))} of {outcome.files_read:,} {files}, "
+        f"  read {' and '.join(filter(None, [lines, spans]))} of {counted(outcome.files_read, 'file')}, "
         f"kept {read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
     console.print(
-        f"  these hours hold {executions:,} executions, {rejected:,} rejected lines, "
-        f"{scores:,} scores of {agents:,} agents"
+        f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}, "
+        f"{counted(scores, 'score')} of {counted(agents, 'agent')}"
     )
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
@@ -84,7 +84,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
     count = sum(len(hours) for hours in ranges)
     more = f", and {len(ranges) - 1} more such ranges" if len(ranges) > 1 else ""
     console.print(
-        f"[yellow]  {count:,} other {'hour looks' if count == 1 else 'hours look'} back on what has changed: "
+        f"[yellow]  {counted(count, 'other hour looks', 'other hours look')} back on what has changed: "
         f"materialise {ranges[0]} too{more}[/]"
     )
 
@@ -113,7 +113,8 @@ def _print_rejections(console: Console, session: Session, span: list) -> None:
             Text(printable(f"    {lines:>6,} × {reason}  (first in {place})", 400), style="yellow"), soft_wrap=True
         )
     if len(reasons) > REASONS_SHOWN:
-        console.print(f"    and {len(reasons) - REASONS_SHOWN} more reasons in rejected_records")
+        more = counted(len(reasons) - REASONS_SHOWN, "more reason")
+        console.print(f"    and {more} in rejected_records")
     _print_rejections_elsewhere(console, session)
 
 
@@ -127,7 +128,7 @@ def _print_rejections_elsewhere(console: Console, session: Session) -> None:
     )
     if lines:
         text = (
-            f"    {lines:>6,} × rejected in hours that are not materialised, of {files:,} "
-            f"{'file' if files == 1 else 'files'}: see why by --from {first:%Y-%m-%dT%H}"
+            f"    {lines:>6,} × rejected in hours that are not materialised, of {counted(files, 'file')}: "
+            f"see why by --from {first:%Y-%m-%dT%H}"
         )
         console.print(Text(text, style="yellow"), soft_wrap=True)
