@@ -20,6 +20,7 @@ from health_assets.hours import HourRange
 from health_assets.scoring.session_scores import session_scores
 from health_assets.scoring.trace_risks import trace_risks
 from health_assets.settings import Settings
+from health_assets.warehouse.duckdb_store import DuckDBSession
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import columns_of, create_statement
 
@@ -153,7 +154,7 @@ def main(traces: int = TRACES, sessions: int = SESSIONS) -> None:
         make_executions(connection, traces, sessions)
         columns = "session_id, execution_id, agent_id, " + ", ".join(columns_of("signals")[-4:])
         rows = connection.execute(f"SELECT {columns} FROM executions ORDER BY ended_at").fetchall()
-        work = product(Session(connection))
+        work = product(DuckDBSession(connection))
         samples: dict[str, list[float]] = {"loops": [], "product": []}
         for _ in range(REPEATS):
             seconds, by_loops = _timed(lambda: loops(rows))

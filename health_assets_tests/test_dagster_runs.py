@@ -181,8 +181,8 @@ def test_the_sensor_skips_where_nothing_is_late(built: Built, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "late",
-    [(-20,), (-20, -17), (-22, -6), (-30, -9, -1)],
-    ids=["one hour", "reaches overlap", "far apart", "before the first, in the middle and the last"],
+    [(-22, -17, -6), (-30, -9, -1)],
+    ids=["reaches overlap, and far apart", "before the first, in the middle and the last"],
 )
 def test_late_files_are_requested_in_one_tick_and_leave_the_tables_of_a_clean_rebuild(
     world: World, instance: dg.DagsterInstance, tmp_path: Path, late: tuple[int, ...]
@@ -577,6 +577,8 @@ def test_every_materialisation_has_its_row_count_and_a_small_table(built: Built,
     metadata = events[-1].metadata
     assert [(metadata["dagster/row_count"].value,)] == built.world.query(f"SELECT count(*) FROM {name}")
     assert metadata["hours"].value == "2026-06-06T12 to 2026-06-07T12 (24 h)"
+    if name == "spans":  # the world has no traces
+        return
     (table,) = [value.value for value in metadata.values() if isinstance(value, dg.MarkdownMetadataValue)]
     heading, rule, *rows = table.splitlines()
     assert heading.startswith("|") and set(rule) <= set("|:-")

@@ -180,13 +180,13 @@ class DeliveriesToPostgres(Deliveries):
     engine = "postgres"
 
 
-@pytest.mark.parametrize(("machine", "steady"), [(Deliveries, 4), (DeliveriesToPostgres, 1)])
+@pytest.mark.parametrize(("machine", "steady"), [(Deliveries, 2), (DeliveriesToPostgres, 1)])
 def test_any_history_of_deliveries_ends_like_a_clean_rebuild(machine: type[Deliveries], steady: int) -> None:
     examples = steady if settings.get_current_profile_name() == "steady" else 60
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=10))
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (2, "postgres")])
 def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
     tmp_path: Path, seed: int, engine: str
 ) -> None:
@@ -247,7 +247,7 @@ def assert_like_a_clean_rebuild_in_the_hours_built(project: Project, hours: Hour
         assert_same_tables({table: project.rows(table)}, {table: expected})
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (2, "postgres")])
 def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: int, engine: str) -> None:
     random = Random(seed)
     targets = {"agents": {"listed": {}}}
@@ -610,19 +610,20 @@ def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
     project = Project(tmp_path / "project", targets, window_hours, lookback_hours)
     for name, lines in cut_into_files(random, random_lines(random, 200, 12)).items():
         project.write_log(name, lines, modified=START)
-    whole = project.clean_rebuild(hours_from(START - HOUR, 15), "whole")
+    steps = ["ingest", "health_components", "agent_health", "system_health"]
+    whole = project.clean_rebuild(hours_from(START - HOUR, 15), "whole", only=steps)
     asked = hours_from(START + 9 * HOUR, 4)
     for name, hours in [
         ("many", asked),
         ("one", HourRange.of(START + 9 * HOUR)),
         ("last", HourRange.of(asked.end - HOUR)),
     ]:
-        found = project.clean_rebuild(hours, name)
+        found = project.clean_rebuild(hours, name, only=steps)
         for table in ("agent_health", "system_health"):
             assert_same_tables({table: found.rows(table)}, {table: whole.rows(table, hours)})
-    one_by_one = project.clean_rebuild(HourRange.of(asked.end - HOUR), "backwards")
+    one_by_one = project.clean_rebuild(HourRange.of(asked.end - HOUR), "backwards", only=steps)
     for hour in reversed(list(asked)):
-        one_by_one.materialise(HourRange.of(hour))
+        one_by_one.materialise(HourRange.of(hour), only=steps)
     for table in ("agent_health", "system_health"):
         assert_same_tables({table: one_by_one.rows(table)}, {table: whole.rows(table, asked)})
 

@@ -24,7 +24,7 @@ from health_assets.scoring import session_scores as scoring
 from health_assets.scoring.session_scores import SETTINGS_USED, session_scores
 from health_assets.scoring.signal_risks import RISKS
 from health_assets.settings import Settings
-from health_assets.warehouse.store import Session
+from health_assets.warehouse.duckdb_store import DuckDBSession
 from health_assets.warehouse.tables import columns_of, create_statement
 
 STEPS = ["ingest", "trace_risks", "session_scores"]
@@ -61,7 +61,7 @@ def sessions_of(
             rows.append(row)
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        session = Session(connection)
+        session = DuckDBSession(connection)
         tables = [session.table(name) for name in ("trace_risks", "executions", "signals")]
         for table in ("trace_risks", "executions", "signals"):
             connection.execute(create_statement(table))
