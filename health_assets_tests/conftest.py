@@ -14,12 +14,23 @@ settings.register_profile("explore", derandomize=False, **_ALWAYS)
 settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "steady"))
 
 
+LONGEST_FIRST = (
+    "test_ingestion_properties", "test_kill", "test_dagster_runs", "test_faults", "test_cli", "test_pruning", "test_ui",
+)  # fmt: skip
+"""Modules that take minutes: begun first, so that no process is left alone with one at the end."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # ibis 12.0 uses names of DuckDB 2.0 and pandas 3 that are going away; nothing that we could change
     config.addinivalue_line("filterwarnings", r"ignore:fetch_arrow_table\(\) is deprecated:DeprecationWarning")
     config.addinivalue_line(
         "filterwarnings", "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning"
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
 @pytest.fixture(autouse=True)
