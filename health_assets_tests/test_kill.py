@@ -205,7 +205,7 @@ def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_runni
 
 # -- dropping old hours ------------------------------------------------------------------------------------------------
 
-DAYS = 5
+DAYS = 14
 PRUNED = hours_from(START, 24 * DAYS)
 
 
@@ -220,7 +220,7 @@ def test_a_pruning_killed_at_any_moment_leaves_whole_days_and_the_next_one_goes_
     project.write_log("b.jsonl", (otlp_line(agent(place, 1, hour)) for place, hour in enumerate(hours, 1)))
     project.materialise(PRUNED, only=["ingest", "health_components"])
     days = []
-    for writes in (2, 4, 3):
+    for writes in (1, 2, 1):
         process, state = in_a_process(_prune, project), warehouse_state(project)
         while writes and process.is_alive():
             now = warehouse_state(project)

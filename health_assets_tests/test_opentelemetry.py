@@ -492,7 +492,7 @@ def test_one_command_takes_a_newcomer_from_a_collectors_file_to_a_health_table(p
     done = command("materialize", "--raw", str(project.raw), folder=project.folder)
     assert done.returncode == 0, done.stderr
     assert "hold events of 2026-06-07T01 to 2026-06-07T03 (2 h)" in " ".join(done.stdout.split())
-    assert "read 1 lines and 2 spans of 1 file, kept 2, rejected 1" in done.stdout
+    assert "read 1 line and 2 spans of 1 file, kept 2, rejected 1" in done.stdout
     assert "planner" in done.stdout
 
 
