@@ -75,26 +75,28 @@ def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, tra
     """
     pruned = Pruned(before)
     records = [table for table in RECORD_OF_TABLE if table != "spans"]
-    _drop(warehouse, records, components, before, pruned)
-    _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned)
+    pruned.hours = _drop(warehouse, records, components, before, pruned.rows)
+    _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned.rows)
     with warehouse.read() as session:
         pruned.late = Ledger(session).late_before(session.dropped_until() or before)
     return pruned
 
 
 def _drop(
-    warehouse: Warehouse, records: Sequence[str], components: Sequence[str], before: datetime, pruned: Pruned
-) -> None:
+    warehouse: Warehouse, records: Sequence[str], components: Sequence[str], before: datetime, dropped: dict[str, int]
+) -> int:
+    """Drop rows, counted by table in `dropped`; gives of how many hours."""
+    count = 0
     while True:
         with warehouse.write() as session:
             hours = _next_hours(session, [*records, *components], before)
             if hours is None:
-                return
+                return count
             for table in [*records, *components]:
                 rows = session.drop_hours(table, hours, is_remembered=table in components)
-                pruned.rows[table] = pruned.rows.get(table, 0) + rows
+                dropped[table] = dropped.get(table, 0) + rows
             Ledger(session).drop(records, hours)
-        pruned.hours += len(hours) if "spans" not in records else 0
+        count += len(hours)
 
 
 def _next_hours(session: Session, tables: Sequence[str], before: datetime) -> HourRange | None:

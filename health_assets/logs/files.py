@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from health_assets.logs.formats import reader_of
-from health_assets.logs.formats.records import RAW_TEXT_BYTES, Blocks, Damage, Line, Source
+from health_assets.logs.formats.records import MAX_LINE_BYTES, OVERLONG, RAW_TEXT_BYTES, Blocks, Damage, Line, Source
 from health_assets.logs.stores import RawFile, list_files
 
 __all__ = ["LINES_SCHEMA", "RAW_TEXT_BYTES", "Notes", "RawFile", "line_batches", "list_files"]
@@ -27,7 +27,6 @@ __all__ = ["LINES_SCHEMA", "RAW_TEXT_BYTES", "Notes", "RawFile", "line_batches",
 BLOCK_BYTES = 8 << 20
 COMPRESSED_BLOCK_BYTES = 256 << 10
 BATCH_BYTES = 8 << 20
-MAX_LINE_BYTES = 64 << 20
 LINES_PER_BATCH = 1000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NEWLINE = 10
@@ -129,7 +128,7 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
             _, newline, block = block.partition(b"\n")
             if not newline:
                 continue
-            yield _faulty(overlong, f"the line is longer than {MAX_LINE_BYTES >> 20} MiB")
+            yield _faulty(overlong, OVERLONG)
             overlong = None
         buffer = rest + block if rest else block
         ends = np.flatnonzero(np.frombuffer(buffer, dtype=np.uint8) == NEWLINE)
@@ -140,7 +139,7 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
         if len(rest) > MAX_LINE_BYTES:
             overlong, rest = rest[:RAW_TEXT_BYTES], b""
     if overlong is not None:
-        yield _faulty(overlong, f"the line is longer than {MAX_LINE_BYTES >> 20} MiB")
+        yield _faulty(overlong, OVERLONG)
     elif rest:
         yield _decoded(rest, np.array([len(rest)]))
 

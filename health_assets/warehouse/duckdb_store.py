@@ -21,11 +21,12 @@ import pyarrow as pa
 import tenacity
 from ibis import ir
 
-from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HourRange
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.location import path_of
+from health_assets.warehouse.refusals import refuse_newer, still_held
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
 
@@ -180,11 +181,7 @@ class DuckDBFile:
         version = SCHEMA_VERSION
         if "warehouse_version" in tables:
             [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
-            if version > SCHEMA_VERSION:
-                raise HealthAssetsError(
-                    f"the warehouse {self.path} has version {version}, newer than the {SCHEMA_VERSION} "
-                    "that this program knows; upgrade health-assets"
-                )
+            refuse_newer(self.path, version)
         elif tables:
             raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
         elif mode == "read":  # a first write that was cut off leaves an empty file
@@ -203,7 +200,9 @@ class DuckDBFile:
             yield
         except (duckdb.Error, OSError) as error:
             if locked := _LOCKED.search(" ".join(str(error).split())):
-                raise WarehouseBusyError(self._held_by(locked)) from error
+                program = Path(locked["program"]).name or "another program"
+                holder = f"{program} (process {locked['pid']})"
+                raise still_held(self.path, holder, self._lock_timeout_s) from error
             sentence = self._sentence(error)
             if sentence is None:
                 raise
@@ -212,13 +211,6 @@ class DuckDBFile:
             if str(error) != "Query interrupted":
                 raise
             raise KeyboardInterrupt from None  # by Ctrl-C; DuckDB drops what the signal's handler had raised
-
-    def _held_by(self, locked: re.Match[str]) -> str:
-        program = Path(locked["program"]).name or "another program"
-        return (
-            f"the warehouse {self.path} is held by {program} (process {locked['pid']}) "
-            f"and did not come free within {self._lock_timeout_s:g} s; wait for it or stop it"
-        )
 
     def _sentence(self, error: Exception) -> str | None:
         text = " ".join(str(error).split())

@@ -25,10 +25,11 @@ import pyarrow as pa
 import tenacity
 from ibis import ir
 
-from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HourRange
 from health_assets.warehouse import postgres_sql as pg
 from health_assets.warehouse.location import Database, database_of
+from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import SCHEMA_VERSION
 
@@ -37,9 +38,7 @@ try:
     import adbc_driver_postgresql
     from adbc_driver_manager import AdbcConnection, AdbcDatabase
 except ImportError as error:
-    raise HealthAssetsError(
-        "a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'"
-    ) from error
+    raise without_drivers() from error
 
 SETTINGS = {
     "TimeZone": "UTC",
@@ -230,10 +229,7 @@ class PostgresSchema:
             )
             program, pid = holder[0] if holder else (None, None)
             by = f"{program or 'another program'} (server process {pid})" if pid else "another program"
-            raise WarehouseBusyError(
-                f"the warehouse {self._database.name} is held by {by} and did not come free within "
-                f"{self._lock_timeout_s:g} s; wait for it or stop it"
-            ) from error
+            raise still_held(self._database.name, by, self._lock_timeout_s) from error
 
     def _check_version(self, connection: adbc.Connection) -> None:
         version = version_of(connection)
@@ -242,11 +238,7 @@ class PostgresSchema:
                 f"there is no warehouse in the database {self._database.name} yet; "
                 "make its tables with health-assets migrate"
             )
-        if version > SCHEMA_VERSION:
-            raise HealthAssetsError(
-                f"the warehouse {self._database.name} has version {version}, newer than the {SCHEMA_VERSION} "
-                "that this program knows; upgrade health-assets"
-            )
+        refuse_newer(self._database.name, version)
         if version < SCHEMA_VERSION:
             raise HealthAssetsError(
                 f"the warehouse {self._database.name} has version {version}, older than the {SCHEMA_VERSION} "

@@ -3,9 +3,16 @@
 import json
 from collections.abc import Iterator
 
-from health_assets.logs.formats.records import RAW_TEXT_BYTES, Blocks, Damage, Line, Record, rejected
-
-MAX_LINE_BYTES = 64 << 20
+from health_assets.logs.formats.records import (
+    MAX_LINE_BYTES,
+    OVERLONG,
+    RAW_TEXT_BYTES,
+    Blocks,
+    Damage,
+    Line,
+    Record,
+    rejected,
+)
 
 
 def objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
@@ -55,5 +62,5 @@ def _lines(blocks: Blocks) -> Iterator[tuple[int, bytes | Damage]]:
 
 def _whole(pieces: list[bytes], size: int) -> bytes | Damage:
     if size > MAX_LINE_BYTES:
-        return Damage(f"the line is longer than {MAX_LINE_BYTES >> 20} MiB")
+        return Damage(OVERLONG)
     return b"".join(pieces)

@@ -14,6 +14,8 @@ from typing import Any
 from health_assets.logs.stores import RawFile
 
 RAW_TEXT_BYTES = 64 << 10
+MAX_LINE_BYTES = 64 << 20
+OVERLONG = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Record = dict[str, Any]
 

@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from health_assets.errors import HealthAssetsError, WarehouseBusyError
+from health_assets.errors import HealthAssetsError
 from health_assets.warehouse.location import Database, database_of
+from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
 from health_assets.warehouse.tables import SCHEMA_VERSION
 
 SCRIPTS = "health_assets.warehouse:migrations"
@@ -34,11 +35,8 @@ def migrate(url: str, lock_timeout_s: float) -> None:
         _lock(connection, database, lock_timeout_s)
         if sa.inspect(connection).has_table("warehouse_version"):
             version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version"))
-            if version is not None and version > SCHEMA_VERSION:
-                raise HealthAssetsError(
-                    f"the warehouse {database.name} has version {version}, newer than the {SCHEMA_VERSION} "
-                    "that this program knows; upgrade health-assets"
-                )
+            if version is not None:
+                refuse_newer(database.name, version)
         command.upgrade(config(connection), "head")
         connection.execute(sa.text("DELETE FROM warehouse_version"))
         connection.execute(sa.text("INSERT INTO warehouse_version VALUES (:version)"), {"version": SCHEMA_VERSION})
@@ -58,9 +56,7 @@ def connected(database: Database) -> Iterator[sa.Connection]:
     try:
         import psycopg  # noqa: F401  # SQLAlchemy would name a module rather than what to install
     except ImportError as error:
-        raise HealthAssetsError(
-            "a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'"
-        ) from error
+        raise without_drivers() from error
     engine = sa.create_engine(database.sqlalchemy_url, poolclass=sa.NullPool)
     try:
         with engine.begin() as connection:
@@ -80,7 +76,4 @@ def _lock(connection: sa.Connection, database: Database, lock_timeout_s: float) 
     try:
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
     except sa.exc.OperationalError as error:
-        raise WarehouseBusyError(
-            f"the warehouse {database.name} is held by another program and did not come free within "
-            f"{lock_timeout_s:g} s; wait for it or stop it"
-        ) from error
+        raise still_held(database.name, "another program", lock_timeout_s) from error

@@ -1,0 +1,33 @@
+"""Why a warehouse is refused, in the same words whichever engine it is on.
+
+What belongs here: faults that every engine has. What does not: those of one engine, which its store puts into words.
+"""
+
+from health_assets.errors import HealthAssetsError, WarehouseBusyError
+from health_assets.warehouse.tables import SCHEMA_VERSION
+
+
+def refuse_newer(name: object, version: int) -> None:
+    """Refuse the tables of a later program.
+
+    Raises:
+        HealthAssetsError: the version is newer than this program's.
+    """
+    if version > SCHEMA_VERSION:
+        raise HealthAssetsError(
+            f"the warehouse {name} has version {version}, newer than the {SCHEMA_VERSION} "
+            "that this program knows; upgrade health-assets"
+        )
+
+
+def still_held(name: object, holder: str, lock_timeout_s: float) -> WarehouseBusyError:
+    """The error for a warehouse that somebody held for longer than we wait."""
+    return WarehouseBusyError(
+        f"the warehouse {name} is held by {holder} and did not come free within {lock_timeout_s:g} s; "
+        "wait for it or stop it"
+    )
+
+
+def without_drivers() -> HealthAssetsError:
+    """The error where the extra for PostgreSQL is not installed."""
+    return HealthAssetsError("a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'")
