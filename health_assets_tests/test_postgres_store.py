@@ -24,10 +24,10 @@ from health_assets.hours import HourRange
 from health_assets.warehouse.location import database_of, is_postgres
 from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.migrations.__main__ import FIRST, first_revision
-from health_assets.warehouse.postgres_sql import numbered
+from health_assets.warehouse.postgres_sql import numbered, postgres_sql
 from health_assets.warehouse.postgres_tables import metadata
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, describe
+from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, describe, schema_of
 
 HOUR = HourRange.of(START)
 
@@ -109,6 +109,16 @@ def test_numbers_are_rounded_the_same_on_both_engines(warehouse: Warehouse, tmp_
     rounded = ibis.memtable({"n": [number]}).mutate(r=lambda rows: rows.n.round())
     with warehouse.read() as session, Warehouse(str(tmp_path / "w.duckdb")).write() as other:
         assert session.arrow(rounded).to_pylist() == other.arrow(rounded).to_pylist()
+
+
+def test_a_query_that_makes_a_column_runs_once_a_row_however_often_the_column_is_named(url: str) -> None:
+    events = ibis.table(schema_of("score_evidence"), name="score_evidence")
+    lists = events.group_by("agent_id").aggregate(runtimes_s=events.runtime_s.collect())
+    summed = lists.select("agent_id", runtime_s=lists.runtimes_s.sums())
+    shown = summed.mutate(twice=summed.runtime_s + summed.runtime_s, thrice=summed.runtime_s * summed.runtime_s * 3)
+    with psycopg.connect(url) as connection:
+        plan = connection.execute(f"EXPLAIN {postgres_sql(shown)}").fetchall()
+    assert str(plan).count("unnest") == 1, plan
 
 
 # -- sessions ------------------------------------------------------------------------------------------------------------
@@ -276,7 +286,7 @@ def test_the_documented_privileges_are_enough_to_write_and_to_read_and_not_for_m
     host = url.rpartition("@")[2]
     writer, reader = (f"postgresql://health_{role}:{QUOTED_PASSWORD}@{host}" for role in ("writer", "reader"))
     project = Project(tmp_path / "project", {"agents": {"listed": {}}}, engine="postgres", url=writer)
-    record = execution("e", "a", START, session_id="s", task_id="t", violations=[], signals={"confidence": 1})
+    record = execution("e", "a", START, session_id="s", task_id="t", events=[], signals={"confidence": 1})
     project.write_log("a.jsonl", [line(record), "bad"], modified=START)
     project.materialise(HOUR)
     assert len(project.rows("agent_health")) == 2

@@ -182,7 +182,7 @@ def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
 
 
 def _sums(traces: ir.Table) -> ir.Table:
-    """What is added up per session (source 5, "RMS aggregation"), and its step risks."""
+    """What is added up per session (source 5, "RMS aggregation"), and its step risks from the least on."""
     uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
@@ -192,7 +192,7 @@ def _sums(traces: ir.Table) -> ir.Table:
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
         total_traces=traces.count(),
         traces_evaluated=traces.step_risk.count(),
-        step_risks=trillionths(traces.step_risk).collect(),
+        step_risks=trillionths(traces.step_risk).collect(order_by="step_risk"),
         max_risk=traces.step_risk.max(),
         flagged_traces=traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first).fill_null(
             ibis.literal([], "array<string>")
@@ -209,7 +209,7 @@ def _with_tail(sums: ir.Table, top_k_share: float) -> ir.Table:
     """
     share = Fraction(str(top_k_share)).limit_denominator(10**9)
     k = (sums.traces_evaluated * share.numerator + share.denominator - 1) // share.denominator  # at least 1 where n is
-    tail = sums.step_risks.sort()[sums.traces_evaluated - k :].sums()
+    tail = sums.step_risks[sums.traces_evaluated - k :].sums()
     return sums.mutate(mean_top_k_risk=to_12_decimals(tail.cast("float64") / k / TRILLION)).drop("step_risks")
 
 

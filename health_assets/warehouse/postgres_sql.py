@@ -119,10 +119,20 @@ def postgres_sql(rows: ir.Table) -> str:
     """The SQL of an expression."""
     tree = _compiler().to_sqlglot(rows)
     for select in tree.find_all(sge.Select):
+        if _computes_with_queries(select):
+            # else the planner writes them out wherever a column is named, and each place runs them again
+            select.offset(0, copy=False)
         # sqlglot's own pass makes EXISTS of every second one alone, since it changes the list that it goes through
         while any(join.kind in ("SEMI", "ANTI") for join in select.args.get("joins") or ()):
             eliminate_semi_and_anti_joins(select)
     return tree.sql("postgres")
+
+
+def _computes_with_queries(select: sge.Select) -> bool:
+    """Whether a column of a derived table is made by queries of its own."""
+    place = select.parent
+    is_derived = isinstance(place, sge.Subquery | sge.CTE) and isinstance(place.parent, sge.From | sge.Join | sge.With)
+    return is_derived and any(column.find(sge.Select) for column in select.expressions)
 
 
 def typed(sql: str, types: dict[str, str]) -> str:
