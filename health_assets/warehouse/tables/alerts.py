@@ -19,11 +19,15 @@ class Alert(Hourly, table=True):
     subject_id: str = text("The agent, the model, `asset.expectation`, or `hours`.")
     severity: str = text("`info`, `warning` or `critical`, as the rule has it.")
     opened_at: datetime = at("End of the hour that opened it; of a late hour, when it became late.")
-    closed_at: datetime | None = at("End of the hour that closed it; null while it is open.", nullable=True)
+    closed_at: datetime | None = at(
+        "End of the hour that closed it, or when its rule was switched off; null while it is open.", nullable=True
+    )
     reason: str = text("What happened, in one sentence.")
     recovery: str | None = text("What ended it, in one sentence; null while it is open.")
     recovers_at: float | None = number("Score or burn rate that counts as good again; null where a rule has neither.")
-    good_hours: int = count("Consecutive good hours so far; the rule says how many close it.")
+    good_hours: int = count(
+        "Consecutive good hours so far; the rule says how many close it. 0 when it closed otherwise."
+    )
     is_personal: bool = flag("Whether it is about somebody's own agent, of which messages say no more than a status.")
     evidence: str = Field(
         description="What the rule saw as JSON; of a score, the points lost by component and the ids that weigh most.",
