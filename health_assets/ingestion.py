@@ -229,7 +229,7 @@ class Due:
 
 
 class _Loading:
-    """The steps of a run that read files and change rows, each of which leaves ledger and tables in agreement.
+    """The steps of a run that read files and change rows, each with its part of the ledger.
 
     Args:
         session: a write session.
