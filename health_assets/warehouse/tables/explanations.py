@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
+from sqlmodel import SQLModel
+
 from health_assets.warehouse.tables.columns import Hourly, Windowed, at, count, number, text
 
 
-class EvidenceComponent(Hourly, table=True):
-    """The few events of each agent, hour and kind that weigh most against a score; windows take the first of these."""
-
-    __tablename__ = "evidence_components"
+class WeighingEvent(SQLModel):
+    """An event that weighs against an agent, and its place among those of its kind."""
 
     agent_id: str = text("Agent that ran, or was to be triggered.", key=True)
     kind: str = text("`failure`, `slow_run`, `long_run`, `sla_breach` or `trigger_failure`.", key=True)
@@ -18,17 +18,17 @@ class EvidenceComponent(Hourly, table=True):
     runtime_s: float | None = number("Runtime of the execution in seconds; null for a trigger.")
 
 
-class ScoreEvidence(Windowed, table=True):
+class EvidenceComponent(WeighingEvent, Hourly, table=True):
+    """The few events of each agent, hour and kind that weigh most against a score; windows take the first of these."""
+
+    __tablename__ = "evidence_components"
+
+
+class ScoreEvidence(WeighingEvent, Windowed, table=True):
     """The few events of the window that weigh most, of agents that lost points to events of that kind."""
 
     __tablename__ = "score_evidence"
 
-    agent_id: str = text("Agent that lost points.", key=True)
-    kind: str = text("`failure`, `slow_run`, `long_run`, `sla_breach` or `trigger_failure`.", key=True)
-    rank: int = count("Place among the agent's events of that kind, from 1: longest runs, else latest first.", key=True)
-    event_id: str = text("Id of the execution, or of the trigger.")
-    happened_at: datetime = at("When the execution ended or the trigger failed.")
-    runtime_s: float | None = number("Runtime of the execution in seconds; null for a trigger.")
     formula_version: str = text("Version of the formula set that made the score.")
 
 
