@@ -114,25 +114,21 @@ def otlp_loop(raw: str) -> Work:
 
 def window_stage(warehouse: str, hour: str) -> Work:
     """Merge the windows that end with an hour, score them, and replace the hour, as the asset does."""
-    import ibis
-
     from bench.fleet import TARGETS
+    from health_assets.defs.derived import Inputs
+    from health_assets.defs.systems import DERIVED
     from health_assets.hours import HourRange, parse_hour
-    from health_assets.scoring.agent_health import agent_health
     from health_assets.settings import Settings
     from health_assets.targets import AgentTargets, Targets
     from health_assets.warehouse.store import Warehouse
 
     settings = Settings()
     hours = HourRange.of(parse_hour(hour))
-    span = hours.extended_back(settings.lookback_hours - 1)
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
 
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
-            components = session.hours_of("health_components", span)
-            rows = agent_health(components, targets, hours, settings.window_hours, settings.lookback_hours)
-            rows = rows.mutate(hours_covered=ibis.literal(settings.window_hours, "int64"))
+            rows = DERIVED["agent_health"].rows(Inputs(session, hours, targets, settings))
             return {"rows": session.replace_hours("agent_health", hours, rows)}
 
     return work

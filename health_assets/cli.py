@@ -236,7 +236,7 @@ def _hours(settings: Settings, start: str | None, end: str | None) -> HourRange:
 
 def _hours_of_logs(settings: Settings) -> HourRange:
     with console.status("looking at the logs"):
-        from health_assets.ingestion import hours_with_events
+        from health_assets.late_logs import hours_with_events
         from health_assets.logs.files import list_files
         from health_assets.logs.stores import NAMES_THAT_COUNT
         from health_assets.warehouse.store import Warehouse

@@ -16,17 +16,19 @@ spans of dropped hours are no exception: until then they are only counted, like 
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import EVER, HOUR, HourRange, contiguous, floor_hour
+from health_assets.hours import EVER, HourRange, contiguous
+from health_assets.late_logs import names_of, parts_of, rejected_hours
 from health_assets.logs.files import Notes, RawFile
-from health_assets.logs.reader import Content, contents, reading
+from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Router
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
@@ -60,18 +62,22 @@ class IngestReport:
     rejected: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
 
-    def add_read(self, files: Sequence[RawFile], found: dict[Part, Lines]) -> None:
-        """Count files that were read, of those in `found`."""
-        names = {file.source_file for file in files}
+    def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines]) -> None:
+        """Count what was found in files that were read, and those of the files that hold any of it."""
+        names = {part.source_file for part in found}
         self.files_read += sorted(names)
-        self.bytes_read += sum(file.size_bytes for file in files)
+        self.bytes_read += sum(file.size_bytes for file in files if file.source_file in names)
         for part, lines in found.items():
-            if part.source_file in names:
-                if part.record_type == "span":
-                    self.spans_read += lines.count
-                else:
-                    self.lines_read += lines.count
-                self.rejected += lines.count if part.record_type == "rejected" else 0
+            if part.record_type == "span":
+                self.spans_read += lines.count
+            else:
+                self.lines_read += lines.count
+            self.rejected += lines.count if part.record_type == "rejected" else 0
+
+    def add_built(self, changed_hours: AbstractSet[datetime]) -> None:
+        """Count hours whose rows may have changed."""
+        self.changed_hours |= changed_hours
+        self.hours = HourRange(min(self.changed_hours | {self.hours.start}), self.hours.end)
 
 
 def ingest(
@@ -104,221 +110,264 @@ def ingest(
     Raises:
         HealthAssetsError: a file cannot be read, or is gone although an hour asked for needs it.
     """
+    reach_hours = lookback_hours if trace_hours is None else trace_hours
+    asked = Asked(session, hours, tables, names_of(files), lookback_hours, reach_hours)
+    loading = _Loading(session, files, asked, targets)
     report = IngestReport(hours, files_seen=len(files))
-    ledger = Ledger(session)
-    tables = [*tables] if "spans" in tables else [*tables, "spans"]
-    trace_hours = lookback_hours if trace_hours is None else trace_hours
-    span = hours.extended_back(lookback_hours - 1)
-    # components of the look-back look back themselves; what was dropped there comes back whole or not at all
-    reach = hours.extended_back(2 * (lookback_hours - 1))
-    built = {table: session.materialized_hours(table, span) for table in tables}
-    dropped = {table: session.dropped_hours(table, reach) for table in tables if table != "spans"}
-    away = AwaySpans(session, trace_hours)
-    put_together = set().union(*(dropped.get(table, set()) for table in FROM_SPANS))
-    dropped["spans"] = away.bring_back({*span, *put_together})
 
-    present = _names(files)
+    due = loading.compare_with_ledger()
+    found = loading.load_lines(due)
+    report.add_read(files, found)
+    changed = due.changed_by(found)
+    changed |= loading.put_traces_together(due, changed)
 
-    def is_asked(part: Part) -> bool:
-        table = TABLE_OF_RECORD[part.record_type]
-        is_present = part.source_file in present or part.source_file == TRACES
-        if part.record_type == "span":
-            return (is_present or part.hour in hours) and part.hour not in away
-        is_before = part.hour in span or part.hour in dropped.get(table, ())
-        return table in tables and (part.hour in hours or (is_before and is_present))
-
-    new, changed = ledger.unread(files)
-    fresh = [*new, *changed]
-    before = {entry.part: entry for entry in ledger.entries(changed)}
-    ledger.unload_damaged(hours, tables)
-    ledger.unload_damaged(span.extended_back(trace_hours).extended_forward(trace_hours), ["spans"])
-    not_loaded = set(ledger.not_loaded())
-    ledger.unload(part for part in before if is_asked(part))
-    known = _waiting(ledger, reach if any(dropped.values()) else span, tables, present, dropped["spans"])
-    waiting = {part: lines for part, lines in known.items() if is_asked(part)}
-    was_dropped = {
-        part: lines for part, lines in known.items() if part.hour in dropped[TABLE_OF_RECORD[part.record_type]]
-    }
-    _require(waiting | was_dropped, present)
-    traces_before = traces_of(session, (part for part in waiting if part.record_type == "span"))
-    ledger.delete_rows(waiting)
-    found = _read(session, files, _names(fresh), waiting, is_asked, targets)
-    report.add_read([file for file in files if file.source_file in _files_of(found)], found)
-    after = {part: lines for part, lines in found.items() if part.source_file in _names(fresh)}
-    ledger.mark_loaded(waiting)
-    ledger.forget(changed)
-    ledger.write(fresh, _entries(before, after, is_asked))
-
-    late = {part for part in before.keys() | after.keys() if _lines_of(before, part) != after.get(part, NO_LINES)}
-    late |= not_loaded & waiting.keys()
-    assembly = TraceAssembly(session, targets, trace_hours, is_asked)
-    changed_spans = [part for part in late if part.record_type == "span"]
-    traces = pa.concat_tables([traces_before, traces_of(session, changed_spans)])
-    put_together |= {part.hour for part in not_loaded if part.source_file == TRACES and is_asked(part)}
-    put_off = {part.hour for part in not_loaded if part.source_file == TRACES and part.record_type == "span"}
-    put_together |= touched_hours(session, traces, trace_hours) | put_off
-    incomplete = away.seen_from(put_together)
-    if incomplete != put_off:
-        ledger.put_off(incomplete)
-    assembly.bring_up_to_date(put_together - incomplete)
-    _read_again(session, files, ledger.beaten_beside(assembly.loaded, present), targets)
-    late |= assembly.changed | (not_loaded & assembly.loaded)
-
-    touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in tables}}
-    for part in late:
-        if not is_asked(part):
-            continue
-        touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
-        if part.record_type != "span" or part.hour in span:
-            touched["raw_logs"].add(part.hour)
-    first = session.first_event_hour() or hours.start
-    never_built = {
-        hour for hour in span if (hour >= first or hour in hours) and any(hour not in done for done in built.values())
-    }
-    changed_hours = touched["raw_logs"] | never_built
-    report.changed_hours = changed_hours.union(*(own for table, own in dropped.items() if table != "spans"))
-    report.hours = HourRange(min(report.changed_hours | {hours.start}), hours.end)
-    _keep_winners(session, ledger, report.hours, tables)
-    if "executions" in tables and with_new_targets and _resolve_slas_again(session, hours, targets):
+    touched = _touched_hours(asked, changed)
+    built = touched["raw_logs"] | _never_built(session, asked)
+    report.add_built(built | asked.restored_hours)
+    loading.keep_winners(report.hours)
+    if with_new_targets and loading.resolve_slas_again():
         touched["executions"] |= set(hours)
-        changed_hours |= set(hours)
-        report.changed_hours |= set(hours)
-    for table, own_hours in touched.items():
-        noted = changed_hours | dropped.get(table, set())
-        if table == "spans":
-            noted = {hour for hour in noted | own_hours if hour not in away}
-        for changed_range in contiguous(noted):
-            session.note_materialized(table, changed_range, own_hours & set(changed_range))
+        built |= set(hours)
+        report.add_built(set(hours))
+    _note_materialized(session, asked, built, touched)
     return report
 
 
-def _waiting(
-    ledger: Ledger, span: HourRange, tables: Sequence[str], present: set[str], spans_back: set[datetime]
-) -> dict[Part, int]:
-    """Parts that must be loaded, with their records; what follows from spans is not among them."""
-    of_files = ledger.waiting(span, [table for table in tables if table != "spans"], present)
-    waiting = of_files | ledger.waiting(EVER, ["spans"], present, with_dropped=False)
-    for hours in contiguous(spans_back):
-        waiting |= ledger.waiting(hours, ["spans"], present)
-    return {part: lines for part, lines in waiting.items() if part.source_file != TRACES}
+class Asked:
+    """What a run brings up to date: the hours asked for, those that they look back on, and what comes back with them.
 
+    Args:
+        session: a session, before anything is changed.
+        hours: the hours asked for.
+        tables: the record tables asked for.
+        present: names of the files that there are now.
+        lookback_hours: length of the look-back.
+        trace_hours: how many hours apart spans of a trace may be and still see each other.
+    """
 
-def _read_again(session: Session, files: Sequence[RawFile], parts: dict[Part, int], targets: Targets) -> None:
-    """Load parts once more whose records had lost against rows that were replaced."""
-    ledger = Ledger(session)
-    ledger.delete_rows(parts)
-    _read(session, files, set(), parts, lambda _: False, targets)
-    ledger.mark_loaded(parts)
+    def __init__(
+        self,
+        session: Session,
+        hours: HourRange,
+        tables: Sequence[str],
+        present: set[str],
+        lookback_hours: int,
+        trace_hours: int,
+    ) -> None:
+        self.hours = hours
+        self.tables = [*tables] if "spans" in tables else [*tables, "spans"]
+        self.present = present
+        self.trace_hours = trace_hours
+        self.span = hours.extended_back(lookback_hours - 1)
+        # components of the look-back look back themselves; what was dropped there comes back whole or not at all
+        self.reach = hours.extended_back(2 * (lookback_hours - 1))
+        self.restored = {table: session.dropped_hours(table, self.reach) for table in self.tables if table != "spans"}
+        """By table, the hours that retention dropped and that come back now."""
+        self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
+        self.away = AwaySpans(session, trace_hours)
+        self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
+
+    @property
+    def restored_hours(self) -> set[datetime]:
+        """The hours that come back of any table but `spans`, which come back for others' sake."""
+        return set().union(*(hours for table, hours in self.restored.items() if table != "spans"))
+
+    def includes(self, part: Part) -> bool:
+        """Whether a part is to be in its hour's table at the end; what is not waits until a run asks for it."""
+        table = TABLE_OF_RECORD[part.record_type]
+        is_present = part.source_file in self.present or part.source_file == TRACES
+        if part.record_type == "span":
+            return (is_present or part.hour in self.hours) and part.hour not in self.away
+        is_before = part.hour in self.span or self.restores(part)
+        return table in self.tables and (part.hour in self.hours or (is_before and is_present))
+
+    def restores(self, part: Part) -> bool:
+        """Whether a part belongs to an hour of its table that retention dropped and that comes back now."""
+        return part.hour in self.restored.get(TABLE_OF_RECORD[part.record_type], ())
 
 
 @dataclass(frozen=True)
-class Unread:
-    """What is needed to tell which hours' tables no longer agree with the logs, without holding the warehouse.
+class Due:
+    """What the tables lack, as the ledger knows it before any file is read.
 
     Args:
-        files: new and changed files.
-        entries: what the ledger says of the changed ones.
-        not_loaded: parts that are known, but not in their hours' tables.
+        new: files that were never read.
+        changed: files that differ from what was read.
+        before: what the ledger says of the changed ones.
+        waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
+        not_loaded: known parts that the tables do not have as they are, asked for or not.
+        traces: (trace_id, hour) of the spans whose rows are to be replaced.
     """
 
-    files: Sequence[RawFile]
-    entries: Sequence[Entry]
-    not_loaded: Sequence[Part]
+    new: Sequence[RawFile]
+    changed: Sequence[RawFile]
+    before: Mapping[Part, Entry]
+    waiting: Mapping[Part, int]
+    not_loaded: AbstractSet[Part]
+    traces: pa.Table
+
+    @property
+    def fresh(self) -> list[RawFile]:
+        """Files of which is not known what they hold now."""
+        return [*self.new, *self.changed]
+
+    def fresh_parts(self, found: Mapping[Part, Lines]) -> dict[Part, Lines]:
+        """Of what was found in files, what the fresh ones hold."""
+        names = names_of(self.fresh)
+        return {part: lines for part, lines in found.items() if part.source_file in names}
+
+    def changed_by(self, found: Mapping[Part, Lines]) -> set[Part]:
+        """Parts whose lines, or whose rows in the tables, are others than before, now that files have been read."""
+        after = self.fresh_parts(found)
+        differing = {
+            part for part in self.before.keys() | after.keys() if self._lines_before(part) != after.get(part, NO_LINES)
+        }
+        return differing | (self.not_loaded & self.waiting.keys())
+
+    def _lines_before(self, part: Part) -> Lines:
+        return self.before[part].lines if part in self.before else NO_LINES
 
 
-def unread(session: Session, files: Sequence[RawFile]) -> Unread:
-    """Look up what there is to compare; parts whose file is gone are left out, since nothing can be done for them."""
-    ledger = Ledger(session)
-    new, changed = ledger.unread(files)
-    present = _names(files)
-    waiting = [part for part in ledger.not_loaded() if part.source_file in present or part.source_file == TRACES]
-    return Unread(new + changed, ledger.entries(changed), waiting)
-
-
-def late_parts(found: Unread, most_bytes: int | None = None) -> dict[Part, Lines]:
-    """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
-
-    Args:
-        found: what `unread` gave.
-        most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
-    """
-    files, size_bytes = [], 0
-    for file in found.files:
-        if most_bytes is None or size_bytes < most_bytes:
-            files.append(file)
-            size_bytes += file.size_bytes
-    now = _parts(files, contents(files)) if files else {}
-    before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in _names(files)}
-    late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
-    return dict.fromkeys(found.not_loaded, NO_LINES) | late
-
-
-def hours_with_events(session: Session | None, files: Sequence[RawFile]) -> HourRange | None:
-    """From the first to the last hour of which the logs hold an event; None where they hold none.
-
-    Reads files that the warehouse does not know yet.
+class _Loading:
+    """The steps of a run that read files and change rows, each with its part of the ledger.
 
     Args:
-        session: a session on the warehouse; None before there is one.
+        session: a write session.
         files: all raw logs that there are now.
+        asked: what is to be brought up to date.
+        targets: targets that resolve SLA breaches.
     """
-    found = unread(session, files) if session else Unread(files, [], [])
-    known = [part.hour for part in late_parts(found) if part.record_type != "rejected"]
-    if session:
-        known += Ledger(session).event_hours(_names(files) - _names(found.files))
-    return HourRange(min(known), max(known) + HOUR) if known else None
+
+    def __init__(self, session: Session, files: Sequence[RawFile], asked: Asked, targets: Targets) -> None:
+        self._session = session
+        self._files = files
+        self._asked = asked
+        self._targets = targets
+        self._ledger = Ledger(session)
+
+    def compare_with_ledger(self) -> Due:
+        """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
+
+        Raises:
+            HealthAssetsError: a file is gone that a part has to be loaded from.
+        """
+        asked, ledger = self._asked, self._ledger
+        new, changed = ledger.unread(self._files)
+        before = {entry.part: entry for entry in ledger.entries(changed)}
+        ledger.unload_damaged(asked.hours, asked.tables)
+        seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
+        ledger.unload_damaged(seen_by_traces, ["spans"])
+        not_loaded = set(ledger.not_loaded())
+        ledger.unload(part for part in before if asked.includes(part))
+        known = self._waiting()
+        waiting = {part: lines for part, lines in known.items() if asked.includes(part)}
+        _require(
+            {part: lines for part, lines in known.items() if part in waiting or asked.restores(part)}, asked.present
+        )
+        return Due(new, changed, before, waiting, not_loaded, traces_of(self._session, _spans(waiting)))
+
+    def _waiting(self) -> dict[Part, int]:
+        """Parts that must be loaded, with their records; what follows from spans is not among them."""
+        asked, ledger = self._asked, self._ledger
+        hours = asked.reach if any(asked.restored.values()) else asked.span
+        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"], asked.present)
+        waiting |= ledger.waiting(EVER, ["spans"], asked.present, with_dropped=False)
+        for back in contiguous(asked.restored["spans"]):
+            waiting |= ledger.waiting(back, ["spans"], asked.present)
+        return {part: lines for part, lines in waiting.items() if part.source_file != TRACES}
+
+    def load_lines(self, due: Due) -> dict[Part, Lines]:
+        """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
+        fresh = names_of(due.fresh)
+
+        def is_wanted(part: Part) -> bool:
+            return self._asked.includes(part) if part.source_file in fresh else part in due.waiting
+
+        self._ledger.delete_rows(due.waiting)
+        found = self._read(fresh | _names_with_lines(due.waiting), is_wanted)
+        self._ledger.mark_loaded(due.waiting)
+        self._ledger.forget(due.changed)
+        self._ledger.write(due.fresh, _entries(due.before, due.fresh_parts(found), self._asked))
+        return found
+
+    def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
+        """Bring what follows from spans up to date; gives the parts whose lines or rows are others than before.
+
+        Args:
+            due: what the tables lacked before lines were loaded.
+            changed: parts that differ from before, now that they are.
+        """
+        asked = self._asked
+        of_traces = {part for part in due.not_loaded if part.source_file == TRACES}
+        put_off = {part.hour for part in of_traces if part.record_type == "span"}
+        lacking = {part.hour for part in of_traces if asked.includes(part)}
+        traces = pa.concat_tables([due.traces, traces_of(self._session, _spans(changed))])
+        touched = touched_hours(self._session, traces, asked.trace_hours)
+        hours = asked.restored_from_spans | lacking | touched | put_off
+        incomplete = asked.away.seen_from(hours)
+        if incomplete != put_off:
+            self._ledger.put_off(incomplete)
+        assembly = TraceAssembly(self._session, self._targets, asked.trace_hours, asked.includes)
+        assembly.bring_up_to_date(hours - incomplete)
+        self._read_again(self._ledger.beaten_beside(assembly.loaded, asked.present))
+        return assembly.changed | (due.not_loaded & assembly.loaded)
+
+    def _read_again(self, parts: Mapping[Part, int]) -> None:
+        """Load parts once more whose records had lost against rows that were replaced."""
+        self._ledger.delete_rows(parts)
+        self._read(_names_with_lines(parts), lambda part: part in parts)
+        self._ledger.mark_loaded(parts)
+
+    def _read(self, names: AbstractSet[str], is_wanted: Callable[[Part], bool]) -> dict[Part, Lines]:
+        """Read the files of these names once, and send every line that is wanted to its table."""
+        files = [file for file in self._files if file.source_file in names]
+        if not files:
+            return {}
+        notes: Notes = {}
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
+            parser = stack.enter_context(reading(files, notes))
+            stream = parser.records(self._targets)
+            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder)
+            self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
+            spans = stack.enter_context(parser.spans())
+            if spans:
+                router.read(spans)
+            for table, rows in router.set_aside(rejected_hours(files, router.contents())):
+                self._session.insert_arrow(table, rows)
+            self._ledger.write_notes(files, notes)
+            return parts_of(files, router.contents())
+
+    def keep_winners(self, hours: HourRange) -> None:
+        """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others."""
+        for table in set(self._asked.tables) & set(ID_OF_TABLE):
+            key, time = ID_OF_TABLE[table]
+            order = [time, "source_file", "line_number"]
+            losers = self._session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
+            self._ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
+
+    def resolve_slas_again(self) -> bool:
+        """Apply targets that changed since rows of the hours asked for were loaded; gives whether any row differs."""
+        if "executions" not in self._asked.tables:
+            return False
+        stored = self._session.hours_of("executions", self._asked.hours)
+        resolved = resolve_sla(stored.rename(stored_sla_breached="sla_breached"), self._targets)
+        differing = resolved.filter(resolved.sla_breached != resolved.stored_sla_breached).count()
+        if not self._session.arrow(differing.as_table())[0][0].as_py():
+            return False
+        self._session.rewrite_hours("executions", self._asked.hours, resolved)
+        return True
 
 
-def _names(files: Sequence[RawFile]) -> set[str]:
-    return {file.source_file for file in files}
+def _spans(parts: Iterable[Part]) -> list[Part]:
+    return [part for part in parts if part.record_type == "span"]
 
 
-def _files_of(parts: Iterable[Part]) -> set[str]:
-    return {part.source_file for part in parts}
+def _names_with_lines(parts: Mapping[Part, int]) -> set[str]:
+    return {part.source_file for part, lines in parts.items() if lines}
 
 
-def _parts(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, Lines]:
-    """The parts of the files that were read; rejected lines get the hour that the contract gives them."""
-    hours = _rejected_hours(files, found)
-    return {
-        Part(
-            files[content.file_id].source_file,
-            content.record_type,
-            content.hour or hours[files[content.file_id].source_file],
-        ): Lines(content.lines, str(content.digest))
-        for content in found
-    }
-
-
-def _rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
-    """The hour of each file's rejected lines: that of its earliest good event, else of its modification time."""
-    hours = {file.source_file: floor_hour(datetime.fromtimestamp(file.modified_ns // 10**9, UTC)) for file in files}
-    events = [(content.file_id, content.hour) for content in found if content.hour]
-    for file_id, hour in sorted(events, reverse=True):
-        hours[files[file_id].source_file] = hour
-    return hours
-
-
-def _lines_of(entries: Mapping[Part, Entry], part: Part) -> Lines:
-    return entries[part].lines if part in entries else NO_LINES
-
-
-def _entries(
-    before: Mapping[Part, Entry], after: Mapping[Part, Lines], is_asked: Callable[[Part], bool]
-) -> list[Entry]:
-    """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
-    entries = []
-    for part in before.keys() | after.keys():
-        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part, NO_LINES, is_loaded=False))
-        if is_asked(part):
-            entries += [Entry(part, lines, is_loaded=True)] if lines.count else []
-        else:
-            is_same = lines == old.lines
-            entries.append(Entry(part, lines, old.is_loaded and is_same, old.superseded, old.is_dropped and is_same))
-    return entries
-
-
-def _require(waiting: dict[Part, int], present: set[str]) -> None:
+def _require(waiting: Mapping[Part, int], present: set[str]) -> None:
     for part, lines in waiting.items():
         if lines and part.source_file not in present:
             raise HealthAssetsError(
@@ -327,55 +376,46 @@ def _require(waiting: dict[Part, int], present: set[str]) -> None:
             )
 
 
-def _read(
-    session: Session,
-    files: Sequence[RawFile],
-    fresh: set[str],
-    waiting: dict[Part, int],
-    is_asked: Callable[[Part], bool],
-    targets: Targets,
-) -> dict[Part, Lines]:
-    """Read fresh files and those with waiting parts once, and send every line that is asked for to its table."""
-    needed = fresh | {part.source_file for part, lines in waiting.items() if lines}
-    needed_files = [file for file in files if file.source_file in needed]
-    if not needed_files:
-        return {}
-
-    def is_wanted(source_file: str, record_type: str, hour: datetime) -> bool:
-        part = Part(source_file, record_type, hour)
-        return is_asked(part) if source_file in fresh else part in waiting
-
-    notes: Notes = {}
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-        parser = stack.enter_context(reading(needed_files, notes))
-        stream = parser.records(targets)
-        router = Router(needed_files, is_wanted, stream.schema, folder)
-        session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
-        spans = stack.enter_context(parser.spans())
-        if spans:
-            router.read(spans)
-        for table, rows in router.set_aside(_rejected_hours(needed_files, router.contents())):
-            session.insert_arrow(table, rows)
-        Ledger(session).write_notes(needed_files, notes)
-        return _parts(needed_files, router.contents())
+def _entries(before: Mapping[Part, Entry], after: Mapping[Part, Lines], asked: Asked) -> list[Entry]:
+    """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
+    entries = []
+    for part in before.keys() | after.keys():
+        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part, NO_LINES, is_loaded=False))
+        if asked.includes(part):
+            entries += [Entry(part, lines, is_loaded=True)] if lines.count else []
+        else:
+            is_same = lines == old.lines
+            entries.append(Entry(part, lines, old.is_loaded and is_same, old.superseded, old.is_dropped and is_same))
+    return entries
 
 
-def _keep_winners(session: Session, ledger: Ledger, hours: HourRange, tables: Sequence[str]) -> None:
-    """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others."""
-    for table in set(tables) & set(ID_OF_TABLE):
-        key, time = ID_OF_TABLE[table]
-        order = [time, "source_file", "line_number"]
-        losers = session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
-        ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
+def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datetime]]:
+    """By table, the hours asked for whose rows are others than before; `raw_logs` has no spans beyond the look-back."""
+    touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in asked.tables}}
+    for part in changed:
+        if not asked.includes(part):
+            continue
+        touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
+        if part.record_type != "span" or part.hour in asked.span:
+            touched["raw_logs"].add(part.hour)
+    return touched
 
 
-def _resolve_slas_again(session: Session, hours: HourRange, targets: Targets) -> bool:
-    """Apply targets that changed since the rows were loaded; gives whether any row differs."""
-    stored = session.hours_of("executions", hours)
-    resolved = resolve_sla(stored.rename(stored_sla_breached="sla_breached"), targets)
-    differing = resolved.filter(resolved.sla_breached != resolved.stored_sla_breached).count()
-    if not session.arrow(differing.as_table())[0][0].as_py():
-        return False
-    session.rewrite_hours("executions", hours, resolved)
-    return True
+def _never_built(session: Session, asked: Asked) -> set[datetime]:
+    """Hours that one of the tables does not have yet; before the first event only those asked for count as missing."""
+    first = session.first_event_hour() or asked.hours.start
+    wanted = {hour for hour in asked.span if hour >= first or hour in asked.hours}
+    built = [session.materialized_hours(table, asked.span) for table in asked.tables]
+    return {hour for hour in wanted if any(hour not in own for own in built)}
+
+
+def _note_materialized(
+    session: Session, asked: Asked, built: AbstractSet[datetime], touched: Mapping[str, AbstractSet[datetime]]
+) -> None:
+    """Write down of each table which hours it has now, and which of them have other rows than before."""
+    for table, own_hours in touched.items():
+        noted = built | asked.restored.get(table, set())
+        if table == "spans":
+            noted = {hour for hour in noted | own_hours if hour not in asked.away}
+        for hours in contiguous(noted):
+            session.note_materialized(table, hours, own_hours & set(hours))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from health_assets.errors import HealthAssetsError
-from health_assets.yaml_files import read_yaml
+from health_assets.yaml_files import mapping, read_yaml, validated
 
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -82,41 +82,20 @@ def load_targets(path: Path | None) -> Targets:
     """
     if path is None:
         return Targets()
-    document = _section(path, "the file", read_yaml(path, "targets file"))
+    document = mapping(path, "the file", read_yaml(path, "targets file"))
     unknown = set(document) - {"defaults", "agents"}
     if unknown:
         raise HealthAssetsError(
             f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults' and 'agents'"
         )
-    defaults = _section(path, "defaults", document.get("defaults"))
-    agents = _section(path, "agents", document.get("agents"))
+    defaults = mapping(path, "defaults", document.get("defaults"))
+    agents = mapping(path, "agents", document.get("agents"))
     return Targets(
-        defaults=_validated(path, "defaults", defaults),
+        defaults=validated(path, "defaults", AgentTargets, defaults),
         agents={
-            str(agent_id): _validated(
-                path, f"agent {str(agent_id)!r}", {**defaults, **_section(path, str(agent_id), own)}
+            str(agent_id): validated(
+                path, f"agent {str(agent_id)!r}", AgentTargets, {**defaults, **mapping(path, str(agent_id), own)}
             )
             for agent_id, own in agents.items()
         },
     )
-
-
-def _section(path: Path, name: str, value: object) -> dict:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise HealthAssetsError(f"{path}: {name} must be a mapping of keys to values, not {value!r}")
-    return value
-
-
-def _validated(path: Path, owner: str, values: dict) -> AgentTargets:
-    try:
-        return AgentTargets.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_context=False)[0]
-    # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
-    if not first["loc"]:
-        raise HealthAssetsError(f"{path}: {owner}: {first['msg'].removeprefix('Value error, ')}")
-    key = first["loc"][0]
-    message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-    raise HealthAssetsError(f"{path}: {owner}: {key}: {message}, got {values.get(key)!r}")

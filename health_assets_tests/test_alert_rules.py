@@ -11,7 +11,8 @@ from alerts_made import at, fill_hour, incidents, insert, keep_hour, later, look
 from logs_made import START
 
 from health_assets.alerts.incidents import judge
-from health_assets.alerts.keeping import open_incidents
+from health_assets.alerts.keeping import due_notices, open_incidents
+from health_assets.alerts.messages import message_of
 from health_assets.alerts.rules import (
     RULES,
     BudgetBurn,
@@ -376,6 +377,59 @@ def test_a_retired_agents_incidents_end_without_a_word(warehouse: Path) -> None:
     with Warehouse(str(warehouse)).read() as session:
         assert session.query("SELECT event FROM alert_deliveries") == [("opened",)]
         assert open_incidents(session) == {}
+
+
+def test_a_rule_that_is_switched_off_closes_its_incidents_for_those_who_were_told(warehouse: Path) -> None:
+    quiet, loud = {"c": None}, {"c": None, "new": None}
+    fill_hour(warehouse, at(0), [scored("a", 10.0)], model_health=[model(0.1, last_call_at=at(0))])
+    look(warehouse, [Floor(), ModelDegraded()], channels=quiet)
+    now = later()
+    done = look(warehouse, [ModelDegraded()], channels=loud, now=now)
+    assert (done.hours, [one.rule for one in done.closed]) == ([], ["floor"]), "there need not be an hour to judge"
+    floor, degraded = incidents(warehouse)
+    assert floor.closed_at == now
+    assert floor.recovery == "a is not watched any more: the rule floor is switched off"
+    assert degraded.closed_at is None
+    assert look(warehouse, [ModelDegraded()], channels=loud).closed == []
+    with Warehouse(str(warehouse)).read() as session:
+        [notice] = [one for one in due_notices(session, "c", later(), 10) if one.event == "closed"]
+        assert due_notices(session, "new", later(), 10) == []
+    assert message_of(notice).title == f"⚪ {floor.recovery}", "it is over, but not good"
+
+
+def test_a_rule_that_comes_back_opens_a_new_incident(warehouse: Path) -> None:
+    for place, rules in enumerate([[Floor()], [], [Floor()]]):
+        fill_hour(warehouse, at(place), [scored("a", 10.0)])
+        look(warehouse, rules)
+    assert [(one.hour, one.closed_at is None) for one in incidents(warehouse)] == [(at(0), False), (at(2), True)]
+
+
+def test_a_rule_that_looks_at_others_now_leaves_no_incident_behind(warehouse: Path) -> None:
+    fill_hour(warehouse, at(0), [scored("pay-1", 10.0), scored("crm", 10.0)])
+    look(warehouse, [Floor(good_hours=2)])
+    fill_hour(warehouse, at(1), [scored("pay-1", 90.0), scored("crm", 90.0)])  # a good hour, and not enough of them
+    look(warehouse, [Floor(good_hours=2)])
+    look(warehouse, [Floor(only=("pay-*",), good_hours=2)])
+    crm, pay = incidents(warehouse)
+    assert crm.recovery == "crm is not watched any more: the rule floor leaves it out"
+    assert (crm.closed_at is None, crm.is_recovered, pay.closed_at) == (False, False, None)
+    fill_hour(warehouse, at(2), [scored("pay-1", 90.0), scored("crm", 10.0)])
+    look(warehouse, [Floor(only=("pay-*",), good_hours=2)])
+    crm, pay = incidents(warehouse)
+    assert (pay.closed_at, pay.is_recovered) == (at(3), True)
+
+
+def test_an_hour_stays_late_once_when_its_rule_is_switched_off_and_on(warehouse: Path) -> None:
+    fill_hour(warehouse, at(0), [scored("a", 90.0)])
+    for minutes, rules, opened in [
+        (160, [HourLate()], 1),
+        (161, [], 0),
+        (162, [HourLate()], 0),
+        (163, [HourLate()], 0),
+    ]:
+        assert len(look(warehouse, rules, now=START + timedelta(minutes=minutes)).opened) == opened
+    [incident] = incidents(warehouse)
+    assert (incident.closed_at, incident.is_recovered) == (START + timedelta(minutes=161), False)
 
 
 def test_what_is_not_known_any_more_takes_its_incidents_with_it(warehouse: Path) -> None:

@@ -38,6 +38,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
+from health_assets.settings import Settings
 
 WINDOW_HOURS = 3
 LOOKBACK_HOURS = 6
@@ -564,6 +565,22 @@ def test_every_asset_says_what_it_is(built: Built, name: str) -> None:
     actual = built.world.query(f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{name}'")
     double = {"DOUBLE PRECISION": "DOUBLE"}
     assert [(column.name, double.get(column.type, column.type)) for column in columns.values()] == actual
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("data/health.duckdb", "duckdb"),
+        ("duckdb:///data/health.duckdb", "duckdb"),
+        ("postgresql+psycopg://user@host/database", "postgresql"),
+    ],
+)
+def test_every_asset_shows_where_its_rows_are(url: str, kind: str) -> None:
+    assets = build_definitions(Settings(warehouse=url)).resolve_asset_graph()
+    for name in (*ASSETS, *SURVEY_TABLES):
+        kinds = assets.get(dg.AssetKey(name)).kinds
+        assert kind in kinds, name
+        assert len(kinds & {"duckdb", "postgresql"}) == 1, name
 
 
 @pytest.mark.parametrize("name", ASSETS)

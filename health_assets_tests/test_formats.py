@@ -20,6 +20,7 @@ from health_assets.logs.files import Notes, line_batches, list_files
 from health_assets.logs.formats import inspect_eval, langfuse, tau2_bench
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
+from health_assets.logs.formats.records import UTF_16 as REASON_OF_UTF_16
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line
 from health_assets_tests.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
@@ -75,7 +76,7 @@ def test_a_file_of_one_object_a_line_is_read_line_by_line_whatever_its_name(
 
 @pytest.mark.parametrize(
     "content",
-    [b"not json\nat all\n", b'{"name": "package", "version": "1.0"}', b"{\n}\n", b"[1, 2]", b"[]", b"17", b"\xff\xfe\n",
+    [b"not json\nat all\n", b'{"name": "package", "version": "1.0"}', b"{\n}\n", b"[1, 2]", b"[]", b"17", b"\xff\xff\n",
      b"PKG", b'{"a": 1}\n{"a": 2}\n'],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.eval"])
@@ -112,6 +113,127 @@ def test_an_empty_document_holds_nothing(project: Project, content: bytes) -> No
     project.write_bytes("a.json", content)
     lines, _ = lines_of(project)
     assert [row for row in lines if row["line"].strip()] == []
+
+
+# -- files in UTF-16 ---------------------------------------------------------------------------------------------------
+
+TWO_LINES = [NATIVE, line(execution("é😀", "planner", START))]
+UTF_16 = {"little": b"\xff\xfe", "big": b"\xfe\xff"}
+
+
+def in_utf_16(text: str, order: str) -> bytes:
+    return UTF_16[order] + text.encode(f"utf-16-{order[0]}e")
+
+
+def texts_of(project: Project) -> list[tuple[int, str, str | None]]:
+    """(line number, line, fault) of the lines that are not blank or damaged."""
+    rows, _ = lines_of(project)
+    kept = [row for row in rows if row["line"].strip() or row["fault"]]
+    return [(row["line_number"], row["line"].strip(), row["fault"]) for row in kept]
+
+
+@pytest.mark.parametrize("order", UTF_16)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json"])
+def test_a_file_in_utf_16_is_read_as_windows_tools_write_it(project: Project, name: str, order: str) -> None:
+    project.write_bytes(name, in_utf_16("\r\n".join(TWO_LINES) + "\r\n", order))
+    assert texts_of(project) == [(1, TWO_LINES[0], None), (2, TWO_LINES[1], None)]
+
+
+def test_a_document_in_utf_16_is_told_by_its_content_too(project: Project) -> None:
+    project.write_bytes("trace.json", in_utf_16(made.dumped(made.LANGFUSE_TRACE, indent=2), "little"))
+    in_utf_16_lines, _ = lines_of(project)
+    project.write_bytes("trace.json", made.dumped(made.LANGFUSE_TRACE, indent=2).encode())
+    assert lines_of(project)[0] == in_utf_16_lines != []
+
+
+@pytest.mark.parametrize("order", UTF_16)
+def test_a_file_in_utf_16_gives_every_line_that_is_whole_wherever_it_is_cut(project: Project, order: str) -> None:
+    ends = [len(in_utf_16("\n".join(TWO_LINES[: number + 1]), order)) for number in range(2)]
+    content = in_utf_16("\n".join(TWO_LINES) + "\n", order)
+    for cut in range(2, len(content) + 1):
+        project.write_bytes("a.jsonl", content[:cut])
+        found = texts_of(project)
+        ends_within_a_character = cut % 2 == 1
+        whole = sum(cut >= end + 2 * ends_within_a_character for end in ends)
+        assert found[:whole] == [(number + 1, TWO_LINES[number], None) for number in range(whole)], cut
+        assert len(found) <= whole + 1, cut
+        if ends_within_a_character:
+            assert found[whole][2] == "the UTF-16 text ends within a character: the file is cut off", cut
+
+
+def test_half_of_a_surrogate_pair_costs_its_own_line_alone(project: Project) -> None:
+    lone = NATIVE.replace("planner", "plan\ud83dner").encode("utf-16-le", errors="surrogatepass")
+    others = ["\n".encode("utf-16-le") + text.encode("utf-16-le") for text in TWO_LINES]
+    project.write_bytes("a.jsonl", UTF_16["little"] + lone + b"".join(others))
+    found = texts_of(project)
+    assert [(number, fault and fault[:15]) for number, _, fault in found] == [
+        (1, "not valid UTF-8"),
+        (2, None),
+        (3, None),
+    ]
+    assert [text for _, text, _ in found[1:]] == TWO_LINES
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+@pytest.mark.parametrize("order", UTF_16)
+def test_utf_16_that_does_not_say_so_is_rejected_for_one_reason(project: Project, name: str, order: str) -> None:
+    text = "\r\n".join([*TWO_LINES, *TWO_LINES, ""])
+    project.write_bytes(name, in_utf_16(text, order)[2:], modified=HOUR)
+    ingested(project)
+    assert rows_of(project, "rejected_records", "DISTINCT reason") == [(REASON_OF_UTF_16,)]
+
+
+def test_langfuse_lines_in_utf_16_behind_others_are_rejected_for_that_reason(project: Project) -> None:
+    trace = made.dumped(made.LANGFUSE_TRACE)
+    project.write_bytes("a.jsonl", f"{trace}\n".encode() + f"{trace}\n".encode("utf-16-le"), modified=HOUR)
+    ingested(project)
+    reasons = rows_of(project, "rejected_records", "line_number", "reason")
+    assert reasons == [(2, REASON_OF_UTF_16), (3, REASON_OF_UTF_16)]
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_a_list_of_native_records_is_read_like_their_lines(project: Project, name: str, indent: int | None) -> None:
+    records = [
+        execution("e1", "planner", HOUR, actions=["a", "b"], cost_usd=0.1, violations=[]),
+        {"type": "trigger", "trigger_id": "t", "agent_id": "é", "fired_at": HOUR.isoformat(), "status": "fired"},
+        {"type": "heartbeat"},
+        17,
+        execution("e2", "planner", HOUR, status="maybe"),
+    ]
+    project.write_bytes(name, made.dumped(records, indent=indent).encode())
+    ingested(project)
+    of_list = project.tables()
+    (project.raw / name).unlink()
+    lines = Project(project.raw.parent / "of lines")
+    lines.write_log(name, [made.dumped(record) for record in records])
+    ingested(lines)
+    for table in ("executions", "trigger_events"):
+        assert_same_tables({table: of_list[table]}, {table: lines.tables()[table]})
+    reasons = rows_of(lines, "rejected_records", "line_number", "reason")
+    assert [number for number, _ in reasons] == [3, 4, 5]
+    assert rows_of(project, "rejected_records", "line_number", "reason") == reasons
+
+
+def test_a_record_in_a_list_is_judged_as_it_is_written(project: Project) -> None:
+    twice = NATIVE[:-1] + ', "agent_id": "other"}'
+    project.write_bytes("a.json", f'[{NATIVE},\n {twice}, {NATIVE[:-1]}, "cost_usd": NaN}}]'.encode(), modified=START)
+    project.materialise(HourRange.of(START), only=["ingest"])
+    assert_lines_are_conserved(project)
+    assert rows_of(project, "rejected_records", "line_number", "reason", "raw")[0] == (
+        2, "a field stands twice in the object", twice,
+    )  # fmt: skip
+    assert rows_of(project, "rejected_records", "line_number")[1:] == [(3,)]
+    assert rows_of(project, "executions", "execution_id", "line_number") == [("e1", 1)]
+
+
+def test_a_single_native_record_may_be_written_over_many_lines(project: Project) -> None:
+    project.write_bytes("a.json", json.dumps(json.loads(NATIVE), indent=2).encode())
+    project.materialise(HourRange.of(START), only=["ingest"])
+    assert rows_of(project, "executions", "execution_id") == [("e1",)]
 
 
 def test_an_otlp_document_that_was_made_readable_is_a_line_for_each_resource(project: Project) -> None:
@@ -612,6 +734,7 @@ WHOLE = {
     "tau2.json": made.dumped(made.TAU2),
     "langfuse.json": made.dumped([made.LANGFUSE_TRACE] * 3, indent=2),
     "langfuse.jsonl": "\n".join([made.dumped(made.LANGFUSE_TRACE)] * 3),
+    "native.json": made.dumped([execution(f"e{number}", "a", START) for number in range(5)], indent=2),
     "otlp.json": made.dumped({"resourceSpans": [{"resource": {}, "scopeSpans": []}] * 3}, indent=2),
 }
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.ingestion import hours_with_events, late_parts, unread
+from health_assets.late_logs import hours_with_events, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.logs.traces import circles
 

@@ -209,8 +209,10 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("task_consistency", "pairs"): {"pairs_of_trajectories_have_distances"},
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
         ("error_budget", "n"): {"windows_agree_with_the_components"},
-        ("error_budget", "allowed_failures"): {"rates_are_there_where_failures_may_be"},
-        ("error_budget", "n_1h"): {"rates_are_there_where_failures_may_be"},
+        **{
+            ("error_budget", name): {"rates_are_there_where_failures_may_be"}
+            for name in ("allowed_failures", "budget_spent", "burn_rate_1h", "burn_rate_6h", "n_1h")
+        },
         ("agent_reliability", "runs"): {"windows_agree_with_the_executions"},
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
         ("agent_probes", "status"): {"only_valid_answers_have_a_status"},

@@ -1,14 +1,17 @@
 """The declarations of the tables, and that the warehouse has exactly what they declare."""
 
+import importlib
 import re
 import time
 from pathlib import Path
+from pkgutil import iter_modules
 
 import duckdb
 import pytest
 import sqlalchemy as sa
 from logs_made import START, execution, line
 from projects import Project, command
+from sqlmodel import SQLModel
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
@@ -100,10 +103,12 @@ def test_every_time_has_a_zone_and_every_quantity_a_unit(table: str) -> None:
 
 
 def test_every_declared_table_is_listed() -> None:
+    modules = [importlib.import_module(f"{tables.__name__}.{found.name}") for found in iter_modules(tables.__path__)]
     declared = {
         model.__tablename__
-        for model in vars(tables).values()
-        if isinstance(model, type) and issubclass(model, tables.SQLModel) and hasattr(model, "__table__")
+        for module in modules
+        for model in vars(module).values()
+        if isinstance(model, type) and issubclass(model, SQLModel) and hasattr(model, "__table__")
     }
     assert declared == set(ALL_TABLES)
 

@@ -6,15 +6,14 @@ Secrets stand in environment variables that the file names; they are looked up w
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from health_assets.alerts.rules import RULES, Rule
 from health_assets.errors import HealthAssetsError
-from health_assets.yaml_files import read_yaml
+from health_assets.yaml_files import mapping, read_yaml, validated
 
-Model = TypeVar("Model", bound=BaseModel)
 Variable = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -165,14 +164,14 @@ def load_alerts(path: Path | None) -> Alerts:
     """
     if path is None:
         return Alerts()
-    document = _mapping(path, "the file", read_yaml(path, "alerts file"))
+    document = mapping(path, "the file", read_yaml(path, "alerts file"))
     if unknown := sorted(set(document) - {"rules", "channels", "digest_above"}):
         raise HealthAssetsError(f"{path}: unknown section {unknown[0]!r}; use 'rules', 'channels' and 'digest_above'")
     channels = {
-        name: _channel(path, name, _mapping(path, f"channel {name}", values, is_secret=True))
-        for name, values in _mapping(path, "channels", document.get("channels"), is_secret=True).items()
+        name: _channel(path, name, mapping(path, f"channel {name}", values, is_secret=True))
+        for name, values in mapping(path, "channels", document.get("channels"), is_secret=True).items()
     }
-    rules = _rules(path, _mapping(path, "rules", document.get("rules")))
+    rules = _rules(path, mapping(path, "rules", document.get("rules")))
     for rule in rules:
         if lost := sorted(set(rule.channels) - set(channels)):
             raise HealthAssetsError(f"{path}: rule {rule.name}: channels: there is no channel {lost[0]!r}")
@@ -191,8 +190,8 @@ def _rules(path: Path, given: dict[str, Any]) -> tuple[Rule, ...]:
         values = given.get(name)
         if values is False:
             continue
-        own = {} if values is None or values is True else _mapping(path, f"rule {name}", values)
-        chosen.append(_validated(path, f"rule {name}", kind, own))
+        own = {} if values is None or values is True else mapping(path, f"rule {name}", values)
+        chosen.append(validated(path, f"rule {name}", kind, own))
     return tuple(chosen)
 
 
@@ -201,32 +200,4 @@ def _channel(path: Path, name: str, values: dict[str, Any]) -> Channel:
     if kind is None:
         types = ", ".join(CHANNELS)
         raise HealthAssetsError(f"{path}: channel {name}: type: must be one of {types}, got {values.get('type')!r}")
-    return _validated(path, f"channel {name}", kind, values, is_secret=True)
-
-
-def _mapping(path: Path, name: str, value: object, *, is_secret: bool = False) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        found = "" if is_secret else f", not {value!r}"
-        raise HealthAssetsError(f"{path}: {name} must be a mapping of keys to values{found}")
-    return value
-
-
-def _validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any], *, is_secret: bool = False) -> Model:
-    """The values as a model; where one may be a secret that stands in the wrong place, no error repeats it."""
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_context=False)[0]
-    # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
-    message = first["msg"].removeprefix("Value error, ")
-    if not first["loc"]:
-        raise HealthAssetsError(f"{path}: {owner}: {message}")
-    key = first["loc"][0]
-    if first["type"] == "extra_forbidden":
-        raise HealthAssetsError(f"{path}: {owner}: {key}: unknown key")  # its value may be a secret
-    if first["type"] == "missing":
-        raise HealthAssetsError(f"{path}: {owner}: {key}: must be given")
-    found = "" if is_secret else f", got {values.get(str(key))!r}"
-    raise HealthAssetsError(f"{path}: {owner}: {key}: {message}{found}")
+    return validated(path, f"channel {name}", kind, values, is_secret=True)

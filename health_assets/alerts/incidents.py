@@ -1,7 +1,8 @@
 """From the incidents that are open and what an hour shows to what opens and closes. Pure: no clock, no warehouse.
 
 There is at most one open incident of a rule and a subject. It opens with the first hour that the rule objects to, and
-closes after as many good hours in a row as the rule says; an hour in which nothing is known leaves it as it is.
+closes after as many good hours in a row as the rule says; an hour in which nothing is known leaves it as it is. It
+closes without having recovered when nobody looks any more: at its subject, or by its rule.
 """
 
 import hashlib
@@ -42,6 +43,11 @@ class Incident:
     def subject(self) -> Subject:
         """What it is the one incident of."""
         return self.rule, self.subject_kind, self.subject_id
+
+    @property
+    def is_recovered(self) -> bool:
+        """Whether good hours closed it; one that was given up has none."""
+        return self.closed_at is not None and self.good_hours > 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,11 @@ def judge(
         gone: subjects that are left out from now on, by kind and id, and why.
     """
     opened, closed, counted = [], [], []
-    dropped = _given_up(open_incidents, gone, at)
+    dropped = [
+        _given_up(incident, at, gone[incident.subject[1:]])
+        for incident in open_incidents.values()
+        if incident.subject[1:] in gone
+    ]
     over = {incident.subject for incident in dropped}
     for one in seen:
         for rule in rules:
@@ -104,6 +114,25 @@ def judge(
     return Judged(tuple(opened), tuple(closed), tuple(dropped), tuple(counted))
 
 
+def unwatched(rules: Sequence[Rule], open_incidents: Mapping[Subject, Incident], *, at: datetime) -> Judged:
+    """Incidents that close because their rule was switched off or looks at others now; who was told of them is told.
+
+    Args:
+        rules: the rules in force.
+        open_incidents: the incidents that are open.
+        at: the time.
+    """
+    in_force = {rule.name: rule for rule in rules}
+    closed = []
+    for incident in open_incidents.values():
+        rule = in_force.get(incident.rule)
+        if rule is None or not rule.includes(incident.subject_id):
+            why = "is switched off" if rule is None else "leaves it out"
+            told = f"{incident.subject_id} is not watched any more: the rule {incident.rule} {why}"
+            closed.append(_given_up(incident, at, told))
+    return Judged(closed=tuple(closed))
+
+
 def personal_by_now(incident: Incident, targets: Targets) -> Incident:
     """The incident, as a personal agent's where the targets call it one by now, whatever was so when it opened."""
     is_personal = incident.subject_kind == "agent" and targets.of(incident.subject_id).personal
@@ -115,14 +144,8 @@ def subject_of(rule: Rule, seen: Seen) -> Subject:
     return rule.name, SUBJECT_KINDS[seen.kind], seen.subject_id
 
 
-def _given_up(
-    open_incidents: Mapping[Subject, Incident], gone: Mapping[tuple[str, str], str], at: datetime
-) -> list[Incident]:
-    return [
-        replace(incident, closed_at=at, recovery=gone[incident.subject[1:]])
-        for incident in open_incidents.values()
-        if incident.subject[1:] in gone
-    ]
+def _given_up(incident: Incident, at: datetime, why: str) -> Incident:
+    return replace(incident, closed_at=at, recovery=why, good_hours=0)
 
 
 def _opened(rule: Rule, seen: Seen, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:

@@ -77,9 +77,9 @@ def recent_incidents(session: Session, since: datetime) -> list[Incident]:
 _SELECT = "SELECT " + ", ".join(COLUMNS[:-1]) + ", CAST(evidence AS VARCHAR) FROM alerts"
 
 
-def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> None:
-    """Write what came of an hour, with a notice for every channel that is to tell of it."""
-    new = _not_kept(session, judged.opened)
+def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Sequence[Incident]:
+    """Write what opened and closed, with a notice for every channel that is to tell of it; gives what is new."""
+    new = not_kept(session, judged.opened)
     session.insert_arrow(ASSET, _rows(ASSET, [asdict(incident) for incident in new]))
     changes = [{name: getattr(incident, name) for name in CHANGING} for incident in judged.changed]
     _correct(session, ASSET, changes, ("hour", "incident_id"))
@@ -87,9 +87,10 @@ def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Non
     told = _channels_told(session, judged.closed)
     notices += [(incident, CLOSED, channel) for incident in judged.closed for channel in told[incident.incident_id]]
     session.insert_arrow(OUTBOX, _rows(OUTBOX, [_waiting(*one, now) for one in notices]))
+    return new
 
 
-def _not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
+def not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
     """Those that are not stored yet; an hour that is late may become late once only."""
     kept: set[str] = set()
     for hour in {incident.hour for incident in incidents}:

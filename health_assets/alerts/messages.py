@@ -20,7 +20,9 @@ LINES_OF_DIGEST = 30
 IDS_SHOWN = 5
 SLACK_TEXT = 2900
 """A block of Slack's takes 3,000 characters."""
-SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴", CLOSED: "🟢"}
+SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴"}
+RECOVERED, GIVEN_UP = "🟢", "⚪"
+"""Signs of the end of an incident: not everything that ends has become good."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ def trial_message(channel: str, at: datetime) -> Message:
 
 
 def _sign(notice: Notice) -> str:
-    severity = "warning" if notice.incident.is_personal else notice.incident.severity
-    return SIGNS[CLOSED if notice.event == CLOSED else severity]
+    if notice.event == CLOSED:
+        return RECOVERED if notice.incident.is_recovered else GIVEN_UP
+    return SIGNS["warning" if notice.incident.is_personal else notice.incident.severity]
 
 
 def _sentence(notice: Notice) -> str:

@@ -62,8 +62,12 @@ class Rule(BaseModel):
     looks_at: ClassVar[tuple[type[Seen], ...]]
 
     def covers(self, seen: Seen) -> bool:
-        """Whether it looks at this subject."""
-        return type(seen) in self.looks_at and any(fnmatchcase(seen.subject_id, pattern) for pattern in self.only)
+        """Whether it looks at what is seen."""
+        return type(seen) in self.looks_at and self.includes(seen.subject_id)
+
+    def includes(self, subject_id: str) -> bool:
+        """Whether it looks at this subject, as far as `only` goes."""
+        return any(fnmatchcase(subject_id, pattern) for pattern in self.only)
 
     def opening(self, seen: Any) -> Opening | None:
         """The incident that opens with what is seen, if any."""

@@ -4,14 +4,17 @@ An hour is judged when it is over, its tables are there and nothing has been wri
 judged in order, and never a second time. So whatever comes late changes no past incident and sends no message about the
 past: it shows in the windows of the hours that follow. An hour that was left out while a later one is there counts as
 missing. The first time, only the newest hour is judged, with the hours before it to compare with.
+
+Rules that are switched off, or look at others than before, take their incidents with them at once, whether or not there
+is an hour to judge.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from health_assets.alerts.config import Alerts
-from health_assets.alerts.incidents import Incident, Judged, judge
-from health_assets.alerts.keeping import ASSET, is_there, keep, last_judged, note_judged, open_incidents
+from health_assets.alerts.incidents import Incident, Judged, judge, unwatched
+from health_assets.alerts.keeping import ASSET, is_there, keep, last_judged, not_kept, note_judged, open_incidents
 from health_assets.alerts.observing import HOURS, View, observe
 from health_assets.alerts.seen import DueSeen
 from health_assets.hours import HOUR, HourRange, floor_hour
@@ -53,7 +56,7 @@ class Watch:
 
 
 def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Targets, now: datetime) -> Watch:
-    """Judge the hours that are ready, and whether the newest is late.
+    """Close what no rule looks at any more, judge the hours that are ready, and whether the newest is late.
 
     Args:
         warehouse: the warehouse; it is opened for writing only where there is something to do.
@@ -70,6 +73,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
         if is_there(session) and not _is_anything_new(session, alerts, settings, now):
             return done
     with warehouse.write() as session:
+        _keep(session, unwatched(alerts.rules, open_incidents(session), at=now), alerts, now, done)
         for hour, was_made in ready_hours(session, settings, now):
             judged = _judge_hour(session, alerts, settings, targets, hour, was_made=was_made)
             _keep(session, judged, alerts, now, done)
@@ -81,12 +85,13 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
 
 def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> bool:
     late = _judge_lateness(session, alerts, settings, now)
-    return bool(late.opened or late.changed or ready_hours(session, settings, now))
+    left = unwatched(alerts.rules, open_incidents(session), at=now)
+    is_late = not_kept(session, late.opened)
+    return bool(left.changed or is_late or late.changed or ready_hours(session, settings, now))
 
 
 def _keep(session: Session, judged: Judged, alerts: Alerts, now: datetime, done: Watch) -> None:
-    keep(session, judged, alerts, now)
-    done.opened += judged.opened
+    done.opened += keep(session, judged, alerts, now)
     done.closed += judged.closed
 
 

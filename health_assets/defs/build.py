@@ -16,6 +16,7 @@ from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
+from health_assets.defs.specs import shown_as_stored_in
 from health_assets.defs.systems import SYSTEMS
 from health_assets.defs.systems.survey import survey_assets, survey_schedule
 from health_assets.errors import HealthAssetsError
@@ -51,7 +52,8 @@ def build_definitions(
         finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
     else:
         finished = begun = hourly_partitions(hours)
-    assets, surveyed = all_assets(finished), survey_assets(begun)
+    assets = shown_as_stored_in(settings.warehouse, all_assets(finished))
+    surveyed = shown_as_stored_in(settings.warehouse, survey_assets(begun))
     checks = all_suite_checks()
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(

@@ -45,6 +45,10 @@ class Inputs:
         """Rows of another table: of these hours and of as many before as make each hour see `back_hours` of them."""
         return self.session.hours_of(name, self.hours.extended_back(back_hours - 1))
 
+    def with_windows(self, rows: ir.Table, asset: str, window_hours: int) -> ir.Table:
+        """Rows with the columns of their hour's window, as `windows` gives them."""
+        return rows.inner_join(self.windows(asset, window_hours), "hour")
+
     def windows(self, asset: str, window_hours: int) -> ir.Table:
         """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
         materialized = self.session.materialized_hours(asset, self.hours.extended_back(window_hours - 1))
@@ -55,6 +59,11 @@ class Inputs:
             window_start=rows.hour - ibis.interval(hours=window_hours - 1),
             window_end=rows.hour + ibis.interval(hours=1),
         )
+
+
+def of_newest_hour(rows: ir.Table) -> ir.Table:
+    """The rows of the newest hour among them."""
+    return rows.filter(rows.hour == rows.hour.max())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.staleness import stale_hours
 from health_assets.errors import NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
-from health_assets.ingestion import Unread, late_parts, unread
+from health_assets.late_logs import Unread, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.settings import Settings

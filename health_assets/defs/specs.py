@@ -1,9 +1,10 @@
 """What all assets have in common: their specs, made from the tables' classes, and the names that others refer to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from health_assets.warehouse.location import is_postgres
 from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, describe
 
 POOL = "warehouse"
@@ -21,7 +22,7 @@ def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -
     Args:
         name: the table.
         deps: assets that it is made from.
-        kind: what it is made of, shown next to the warehouse's kind.
+        kind: what it is made of; `shown_as_stored_in` adds the warehouse's kind.
         system: scoring system that it belongs to, as a tag; one group holds all, so that the lineage opens whole.
     """
     model = ALL_TABLES[name]
@@ -34,8 +35,14 @@ def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -
         deps=list(deps),
         description=model.__doc__,
         group_name=GROUP,
-        kinds={"duckdb", kind},
+        kinds={kind},
         owners=OWNERS,
         tags={"system": system},
         metadata={"dagster/column_schema": dg.TableSchema(columns), "dagster/table_name": name},
     )
+
+
+def shown_as_stored_in(warehouse: str, assets: Iterable[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
+    """The assets with the kind of the warehouse that a URL names, beside what they are made of."""
+    kind = "postgresql" if is_postgres(warehouse) else "duckdb"
+    return [asset.map_asset_specs(lambda spec: spec.merge_attributes(kinds={kind})) for asset in assets]

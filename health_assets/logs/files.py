@@ -8,6 +8,7 @@ A file that is damaged still gives every line up to the damage: the rest becomes
 rejected with that reason. Only a file that cannot be opened at all stops a run.
 """
 
+import codecs
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from health_assets.logs.formats import reader_of
-from health_assets.logs.formats.records import MAX_LINE_BYTES, OVERLONG, RAW_TEXT_BYTES, Blocks, Damage, Line, Source
+from health_assets.logs.formats.records import (
+    MAX_LINE_BYTES,
+    OVERLONG,
+    RAW_TEXT_BYTES,
+    Blocks,
+    Damage,
+    Line,
+    Source,
+    not_utf_8,
+)
 from health_assets.logs.stores import RawFile, list_files
 
 __all__ = ["LINES_SCHEMA", "RAW_TEXT_BYTES", "Notes", "RawFile", "line_batches", "list_files"]
@@ -28,7 +38,8 @@ BLOCK_BYTES = 8 << 20
 COMPRESSED_BLOCK_BYTES = 256 << 10
 BATCH_BYTES = 8 << 20
 LINES_PER_BATCH = 1000
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NEWLINE = 10
 
 LINES_SCHEMA = pa.schema(
@@ -147,7 +158,32 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
 def _blocks(file: RawFile) -> Blocks:
     is_gzip = file.source_file.lower().endswith(".gz")
     with file.opened() as raw:
-        yield from _gunzipped(raw, file.size_bytes) if is_gzip else _read(raw, BLOCK_BYTES, file.size_bytes)
+        plain = _gunzipped(raw, file.size_bytes) if is_gzip else _read(raw, BLOCK_BYTES, file.size_bytes)
+        yield from _as_utf_8(plain)
+
+
+def _as_utf_8(blocks: Blocks) -> Blocks:
+    """The bytes of a file as UTF-8, where its first ones say that it is UTF-16; of any other file as they are.
+
+    Half of a surrogate pair becomes bytes that are not UTF-8, so its line is rejected and no other.
+    """
+    first = next(blocks, None)
+    if first is None:
+        return
+    if isinstance(first, Damage) or not first.startswith(UTF_16_MARKS):
+        yield first
+        yield from blocks
+        return
+    decode = codecs.getincrementaldecoder("utf-16")("surrogatepass").decode
+    for block in chain([first], blocks):
+        if isinstance(block, Damage):
+            yield block
+            return
+        yield decode(block).encode(errors="surrogatepass")
+    try:
+        yield decode(b"", final=True).encode(errors="surrogatepass")
+    except UnicodeDecodeError:
+        yield Damage("the UTF-16 text ends within a character: the file is cut off")
 
 
 def _read(raw: BinaryIO, block_bytes: int, size_bytes: int) -> Iterator[bytes]:
@@ -214,7 +250,7 @@ def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
             fault.append(None)
         except UnicodeDecodeError as error:
             text.append(line.decode(errors="replace"))
-            fault.append(f"not valid UTF-8: byte {error.start + 1} of the line")
+            fault.append(not_utf_8(line, error))
     return _Lines(pa.array(text, pa.string()), pa.array(fault, pa.string()))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from health_assets.logs.files import RAW_TEXT_BYTES
+from health_assets.logs.formats.records import UTF_16
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 SHOWN_CHARACTERS = 100
@@ -388,6 +389,7 @@ def _rejection() -> str:
     types = ", ".join(RECORD_TYPES)
     branches = [
         ("fault IS NOT NULL", "fault"),
+        ("""contains(line, chr(0) || '"' || chr(0)) OR line = chr(0)""", f"'{UTF_16}'"),  # as `is_utf_16` tells it
         ("TRY(json_type(line)) IS NULL OR has_trailing_comma", "'not valid JSON'"),
         ("json_type(line) <> 'OBJECT'", "'not a JSON object'"),
         ("repeats_a_field", "'a field stands twice in the object'"),

@@ -91,7 +91,7 @@ def _told(incident: Incident) -> Text:
         return Text(f"{printable(incident.subject_id)}, a personal agent; the table alerts has the rest")
     text = Text(printable(incident.reason, 300))
     if incident.recovery is not None:
-        text.append(f" → {printable(incident.recovery)}", style="green")
+        text.append(f" → {printable(incident.recovery)}", style="green" if incident.is_recovered else "dim")
         return text
     evidence = json.loads(incident.evidence)
     ids = [name for loss in evidence.get("explanation", ()) for name in loss["evidence"]]

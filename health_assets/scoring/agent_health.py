@@ -9,7 +9,7 @@ from ibis import ir
 
 from health_assets.hours import HourRange
 from health_assets.scoring import FORMULA_VERSION
-from health_assets.scoring.targets import overrides, with_targets
+from health_assets.scoring.targets import listed_agents, with_targets_used
 from health_assets.scoring.weights import (
     FAILURE_SHARE,
     OPERATIONAL_POINTS,
@@ -33,7 +33,7 @@ TARGETS_USED = (
 def agent_health(
     components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
 ) -> ir.Table:
-    """One row per known, not retired agent and hour: every column of `agent_health` but `hours_covered`.
+    """One row per known, not retired agent and hour: every column of `agent_health` but those of the window.
 
     Args:
         components: hourly components, at least of `hours` and the look-back before them.
@@ -42,18 +42,10 @@ def agent_health(
         window_hours: length W of the evaluation window.
         lookback_hours: how long an agent stays known after its last event.
     """
-    listed = overrides(targets).select("agent_id")
-    sums = window_sums(components, listed, hours, window_hours, lookback_hours)
-    rows = with_targets(sums, targets, [*TARGETS_USED, "retired"])
-    rows = rows.filter(~rows.target_retired).rename({name: f"target_{name}" for name in TARGETS_USED})
-    rows = rows.rename(n="executions")
+    sums = window_sums(components, listed_agents(targets), hours, window_hours, lookback_hours)
+    rows = with_targets_used(sums, targets, TARGETS_USED).rename(n="executions")
     rows = _operational(_stability(_performance(_reliability(rows, window_hours))))
-    rows = _health(rows)
-    return rows.mutate(
-        window_start=rows.hour - ibis.interval(hours=window_hours - 1),
-        window_end=rows.hour + ibis.interval(hours=1),
-        formula_version=ibis.literal(FORMULA_VERSION),
-    )
+    return _health(rows).mutate(formula_version=ibis.literal(FORMULA_VERSION))
 
 
 def _at_most_one(value: ir.NumericValue) -> ir.NumericValue:

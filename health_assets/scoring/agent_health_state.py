@@ -12,7 +12,7 @@ from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.latency_buckets import latency_ms
 from health_assets.scoring.look_back import with_look_back
 from health_assets.scoring.relations import lookup
-from health_assets.scoring.targets import overrides, with_targets
+from health_assets.scoring.targets import listed_agents, with_targets_used
 from health_assets.scoring.windows import window_sums
 from health_assets.targets import Targets
 
@@ -32,7 +32,7 @@ def agent_health_state(
     window_hours: int,
     lookback_hours: int,
 ) -> ir.Table:
-    """One row per known, not retired agent and hour: all columns but `hours_covered` and `last_healthy_at`.
+    """One row per known, not retired agent and hour: all columns but those of the window and `last_healthy_at`.
 
     Args:
         components: `health_components` of `hours`, and of the look-back and two windows before their ends.
@@ -47,8 +47,6 @@ def agent_health_state(
     rows = with_look_back(rows, parts, hours, lookback_hours)
     rows = lookup(rows, latencies, ["hour", "agent_id"])
     rows = rows.mutate(
-        window_start=rows.hour - ibis.interval(hours=window_hours - 1),
-        window_end=rows.hour + ibis.interval(hours=1),
         measurement_window_seconds=ibis.literal(window_hours * 3600, "int64"),
         latency_p50_ms=latency_ms(rows.p50_bucket),
         latency_p99_ms=latency_ms(rows.p99_bucket),
@@ -61,11 +59,8 @@ def _counts(
     components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
 ) -> ir.Table:
     """Known agents, the counts of each window and of the window just before it, and the target."""
-    own, before = _sums(components, overrides(targets).select("agent_id"), hours, window_hours, lookback_hours)
-    own = with_targets(own, targets, ["baseline_latency_ms", "retired"])
-    own = (
-        own.filter(~own.target_retired).drop("target_retired").rename(baseline_latency_ms="target_baseline_latency_ms")
-    )
+    own, before = _sums(components, listed_agents(targets), hours, window_hours, lookback_hours)
+    own = with_targets_used(own, targets, ["baseline_latency_ms"])
     before = before.select(
         "agent_id", hour=before.hour + ibis.interval(hours=window_hours),
         samples_before="executions", successes_before="successes",
@@ -117,10 +112,11 @@ def _decay(rows: ir.Table) -> ir.Table:
     tenth = rows.sample_count * rows.samples_before
     trend = ibis.cases((change > tenth, "improving"), (-change > tenth, "declining"), else_="stable")
     since = ibis.coalesce(rows.last_restart_at, rows.first_event_at)
+    now = rows.hour + ibis.interval(hours=1)
     return rows.mutate(
         calibration_trend=trend,
-        uptime_seconds=_seconds(since, rows.window_end),
-        days_since_model_change=_seconds(rows.last_model_change_at, rows.window_end) / 86_400,
+        uptime_seconds=_seconds(since, now),
+        days_since_model_change=_seconds(rows.last_model_change_at, now) / 86_400,
         last_capability_update=rows.last_capability_update_at,
     )
 

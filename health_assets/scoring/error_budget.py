@@ -24,7 +24,7 @@ from ibis import ir
 
 from health_assets.hours import HourRange
 from health_assets.scoring import FORMULA_VERSION
-from health_assets.scoring.targets import overrides, with_targets
+from health_assets.scoring.targets import listed_agents, with_targets_used
 from health_assets.scoring.windows import WindowSum, sums_over_windows
 from health_assets.targets import Targets
 
@@ -36,7 +36,7 @@ BILLION = 10**9
 def error_budget(
     components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
 ) -> ir.Table:
-    """One row per known, not retired agent and hour: every column of `error_budget` but `hours_covered`.
+    """One row per known, not retired agent and hour: every column of `error_budget` but those of the window.
 
     Args:
         components: hourly components, at least of `hours` and the look-back before them.
@@ -50,10 +50,8 @@ def error_budget(
     for length in SHORT_WINDOWS_HOURS:
         reach = min(length, lookback_hours)
         sums |= {f"n_{length}h": WindowSum("executions", reach), f"failures_{length}h": WindowSum("failures", reach)}
-    listed = overrides(targets).select("agent_id")
-    rows = sums_over_windows(components, listed, hours, sums, lookback_hours)
-    rows = with_targets(rows, targets, ["expected_success_rate", "retired"])
-    rows = rows.filter(~rows.target_retired).rename(expected_success_rate="target_expected_success_rate")
+    summed = sums_over_windows(components, listed_agents(targets), hours, sums, lookback_hours)
+    rows = with_targets_used(summed, targets, ["expected_success_rate"])
     return rows.mutate(
         allowed_failures=_allowed(rows, rows.n),
         budget_spent=_spent(rows, rows.failures, rows.n),
@@ -61,8 +59,6 @@ def error_budget(
             f"burn_rate_{length}h": _spent(rows, rows[f"failures_{length}h"], rows[f"n_{length}h"])
             for length in SHORT_WINDOWS_HOURS
         },
-        window_start=rows.hour - ibis.interval(hours=window_hours - 1),
-        window_end=rows.hour + ibis.interval(hours=1),
         formula_version=ibis.literal(FORMULA_VERSION),
     )
 

@@ -70,7 +70,7 @@ def evidence_components(executions: ir.Table, trigger_events: ir.Table, targets:
 
 
 def score_evidence(components: ir.Table, scores: ir.Table, hours: HourRange, window_hours: int) -> ir.Table:
-    """The events of each window that weigh most in what its score lost: every column but `hours_covered`.
+    """The events of each window that weigh most in what its score lost: every column but those of the window.
 
     Args:
         components: `evidence_components` of `hours` and as many before as make each window whole.
@@ -86,11 +86,7 @@ def score_evidence(components: ir.Table, scores: ir.Table, hours: HourRange, win
     )
     of_windows = _of_one_window if len(hours) == 1 else _of_many_windows
     heaviest = of_windows(components, lost, hours, window_hours)
-    return heaviest.mutate(
-        window_start=heaviest.hour - ibis.interval(hours=window_hours - 1),
-        window_end=heaviest.hour + ibis.interval(hours=1),
-        formula_version=ibis.literal(FORMULA_VERSION),
-    )
+    return heaviest.mutate(formula_version=ibis.literal(FORMULA_VERSION))
 
 
 def _runs(kind: str, executions: ir.Table) -> ir.Table:

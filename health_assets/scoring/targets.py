@@ -36,6 +36,17 @@ def with_targets(rows: ir.Table, targets: Targets, names: Sequence[str]) -> ir.T
     return joined.select(*rows.columns, **chosen)
 
 
+def listed_agents(targets: Targets) -> ir.Table:
+    """The agents (`agent_id`) that are known before their first event, because they have targets of their own."""
+    return overrides(targets).select("agent_id")
+
+
+def with_targets_used(rows: ir.Table, targets: Targets, names: Sequence[str]) -> ir.Table:
+    """Add the named targets of each row's agent under their own names, and leave out rows of retired agents."""
+    found = with_targets(rows, targets, [*names, "retired"])
+    return found.filter(~found.target_retired).drop("target_retired").rename({name: f"target_{name}" for name in names})
+
+
 def resolve_sla(executions: ir.Table, targets: Targets) -> ir.Table:
     """Add `sla_breached`: the record's flag, else runtime over the limit of record or target, else false.
 

@@ -12,7 +12,7 @@ def tables_page() -> str:
     parts = [
         "# Tables",
         "",
-        "Written from `health_assets/warehouse/tables.py` by `make docs`; edit that, not this.",
+        "Written from `health_assets/warehouse/tables/` by `make docs`; edit that, not this.",
         "",
     ]
     for name, model in ALL_TABLES.items():

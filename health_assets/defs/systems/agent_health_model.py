@@ -3,7 +3,7 @@
 import ibis
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs
+from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.defs.specs import EVENT_TABLES
 from health_assets.scoring.agent_health import agent_health
 from health_assets.scoring.health_components import health_components
@@ -23,8 +23,7 @@ def _agents(inputs: Inputs) -> ir.Table:
     settings = inputs.settings
     components = inputs.table("health_components", back_hours=settings.lookback_hours)
     scored = agent_health(components, inputs.targets, inputs.hours, settings.window_hours, settings.lookback_hours)
-    covered = inputs.windows("health_components", settings.window_hours).select("hour", "hours_covered")
-    return scored.inner_join(covered, "hour")
+    return inputs.with_windows(scored, "health_components", settings.window_hours)
 
 
 def _fleet(inputs: Inputs) -> ir.Table:
@@ -41,9 +40,13 @@ def _busiest_agents(rows: ir.Table) -> ir.Table:
 
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max(), rows.state != "inactive")
-    return latest.order_by("health_score", "agent_id").select(
-        "hour", "agent_id", "state", "health_score", "n", "asr", "long_running", "sla_breaches", "trigger_failures"
+    latest = of_newest_hour(rows)
+    return (
+        latest.filter(latest.state != "inactive")
+        .order_by("health_score", "agent_id")
+        .select(
+            "hour", "agent_id", "state", "health_score", "n", "asr", "long_running", "sla_breaches", "trigger_failures"
+        )
     )
 
 

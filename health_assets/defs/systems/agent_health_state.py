@@ -3,7 +3,7 @@
 import ibis
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs
+from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.defs.specs import EVENT_TABLES
 from health_assets.hours import HourRange
 from health_assets.scoring.agent_health_state import agent_health_state
@@ -35,8 +35,7 @@ def _states(inputs: Inputs) -> ir.Table:
         window_hours,
         lookback_hours,
     )
-    covered = inputs.windows("health_components", window_hours).select("hour", "hours_covered")
-    rows, _ = inputs.session.kept(described.inner_join(covered, "hour"))
+    rows, _ = inputs.session.kept(inputs.with_windows(described, "health_components", window_hours))
     return with_last_healthy(rows, _known_before(inputs, rows))
 
 
@@ -85,7 +84,7 @@ def _agents_that_change(rows: ir.Table) -> ir.Table:
 
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     severity = latest.status.cases(("unhealthy", 0), ("degraded", 1), ("healthy", 2), else_=3)
     return latest.order_by(severity, "response_ratio", "agent_id").select(
         "hour", "agent_id", "status", "sample_count", "response_ratio", "latency_p50_ms", "latency_p99_ms",

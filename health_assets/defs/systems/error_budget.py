@@ -3,7 +3,7 @@
 import ibis
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs
+from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.error_budget import error_budget
 
 
@@ -11,12 +11,11 @@ def _budgets(inputs: Inputs) -> ir.Table:
     window_hours, lookback_hours = inputs.settings.window_hours, inputs.settings.lookback_hours
     components = inputs.table("health_components", back_hours=lookback_hours)
     budgets = error_budget(components, inputs.targets, inputs.hours, window_hours, lookback_hours)
-    covered = inputs.windows("health_components", window_hours).select("hour", "hours_covered")
-    return budgets.inner_join(covered, "hour")
+    return inputs.with_windows(budgets, "health_components", window_hours)
 
 
 def _most_spent(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     return latest.order_by(ibis.desc("budget_spent", nulls_first=False), "agent_id").select(
         "hour", "agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "n", "failures", "allowed_failures",
         "expected_success_rate",

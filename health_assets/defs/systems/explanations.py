@@ -3,7 +3,7 @@
 import ibis
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs
+from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.evidence import evidence_components, score_evidence
 
 
@@ -15,8 +15,7 @@ def _evidence(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.window_hours
     components = inputs.table("evidence_components", back_hours=window_hours)
     rows = score_evidence(components, inputs.table("agent_health"), inputs.hours, window_hours)
-    covered = inputs.windows("evidence_components", window_hours).select("hour", "hours_covered")
-    return rows.inner_join(covered, "hour")
+    return inputs.with_windows(rows, "evidence_components", window_hours)
 
 
 def _most_evidence(rows: ir.Table) -> ir.Table:
@@ -25,7 +24,7 @@ def _most_evidence(rows: ir.Table) -> ir.Table:
 
 
 def _latest_evidence(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     return latest.order_by("agent_id", "kind", "rank").select(
         "hour", "agent_id", "kind", "rank", "event_id", "happened_at", "runtime_s"
     )

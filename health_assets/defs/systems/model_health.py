@@ -2,7 +2,7 @@
 
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs
+from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.model_health import model_components, model_health
 
 
@@ -28,7 +28,7 @@ def _failing_models(rows: ir.Table) -> ir.Table:
 
 
 def _worst_models(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     return latest.order_by("health_score", "model").select(
         "hour", "model", "health_score", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms",
         "is_degraded", "last_error",

@@ -3,7 +3,7 @@
 import ibis
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs
+from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.reliability.consistency import average_over_tasks, baseline_runs, task_consistency
 from health_assets.scoring.reliability.overall import agent_reliability
@@ -18,7 +18,8 @@ def _tasks(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.evaluation_hours
     runs = inputs.session.arrow(baseline_runs(inputs.table("executions", back_hours=window_hours)))
     rows = ibis.memtable(task_consistency(runs, inputs.hours, window_hours))
-    return rows.inner_join(_windows(inputs), "hour").mutate(formula_version=ibis.literal(FORMULA_VERSION))
+    rows = inputs.with_windows(rows, "executions", window_hours)
+    return rows.mutate(formula_version=ibis.literal(FORMULA_VERSION))
 
 
 def _agents(inputs: Inputs) -> ir.Table:
@@ -26,7 +27,7 @@ def _agents(inputs: Inputs) -> ir.Table:
     executions = inputs.table("executions", back_hours=settings.evaluation_hours)
     runs, _ = session.kept(executions.filter(executions.task_id.notnull()).select(*RUN_COLUMNS))
     judgements = inputs.table("judgements", back_hours=settings.reach_hours)
-    windows = _windows(inputs)
+    windows = inputs.windows("executions", settings.evaluation_hours)
     predicted = predictability(session.arrow(confidence_counts(runs)), inputs.hours, settings.evaluation_hours)
     return agent_reliability(
         robustness(runs, windows),
@@ -37,19 +38,15 @@ def _agents(inputs: Inputs) -> ir.Table:
     )
 
 
-def _windows(inputs: Inputs) -> ir.Table:
-    return inputs.windows("executions", inputs.settings.evaluation_hours)
-
-
 def _least_consistent_tasks(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     return latest.order_by("outcome_agreement", "agent_id", "task_id").select(
         "hour", "agent_id", "task_id", "runs", "successes", "c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res"
     )
 
 
 def _least_reliable_agents(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     return latest.order_by(latest.reliability.asc(nulls_first=False), "agent_id").select(
         "hour", "agent_id", "reliability", "r_con", "r_pred", "r_rob", "r_saf", "tasks", "runs", "judged"
     )

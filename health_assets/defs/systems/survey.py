@@ -11,7 +11,7 @@ import dagster as dg
 import ibis
 from ibis import ir
 
-from health_assets.defs.derived import Derived, Inputs, derived_asset
+from health_assets.defs.derived import Derived, Inputs, derived_asset, of_newest_hour
 from health_assets.defs.partitions import hours_tags, run_hours
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.specs import asset_spec
@@ -88,7 +88,7 @@ def _outcomes(rows: ir.Table) -> ir.Table:
 
 
 def _latest_platforms(rows: ir.Table) -> ir.Table:
-    latest = rows.filter(rows.hour == rows.hour.max())
+    latest = of_newest_hour(rows)
     return latest.order_by(ibis.desc("agents"), "platform").select(
         "hour", "platform", "agents", "responsive", "healthy", "survival_rate"
     )

@@ -5,20 +5,26 @@ accounting, which follow from the lines as for any log.
 
 A file named `.jsonl` or `.ndjson` (also rotated or gzipped) is read line by line unless its first line is that of a
 foreign format. A file named `.json` or `.eval` is one document, unless its first line is a record by itself, or is
-damaged and the second is one.
+damaged and the second is one. A document may hold native records, too.
 """
 
 import json
 from collections.abc import Callable, Iterator
 
-from health_assets.logs.formats import inspect_eval, langfuse, otlp_document, tau2_bench, tau_bench
+from health_assets.logs.formats import (
+    inspect_eval,
+    langfuse,
+    native_document,
+    otlp_document,
+    tau2_bench,
+    tau_bench,
+)
 from health_assets.logs.formats.documents import opening
-from health_assets.logs.formats.records import Line, Record, Source, rejected
+from health_assets.logs.formats.records import UTF_16, Line, Record, Source, is_utf_16, rejected
 from health_assets.logs.stores import LINES_NAME, RawFile
 
 Reader = Callable[[Source], Iterator[Line]]
 
-NATIVE_TYPES = ("execution", "trigger", "model_call", "signals", "judgement", "agent_update")
 OTLP_FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
 BEFORE_AN_OBJECT = (b"[", b",", b":")
 """How a document's line ends if an object may stand in its next one."""
@@ -57,13 +63,15 @@ def _record(line: bytes) -> Record:
 
 def _is_line(record: Record, *, has_more: bool) -> bool:
     """Whether the first line of a file named like a document is a record of a log by itself."""
-    if record.get("type") in NATIVE_TYPES or langfuse.is_record(record):
+    if native_document.is_record(record) or langfuse.is_record(record):
         return True
     return any(name in record for name in OTLP_FIELDS) and (has_more or len(record) == 1)
 
 
 def _document_reader(head: bytes) -> Reader:
     first, members = opening(head)
+    if native_document.is_record(members):
+        return native_document.read
     if first == "[":
         if tau_bench.is_result(members):
             return tau_bench.read
@@ -83,8 +91,8 @@ def _document_reader(head: bytes) -> Reader:
 def _unknown(source: Source) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
     first = next(source.blocks, b"")
-    reason = f"no reader knows what this file holds (known are {KNOWN})"
     if isinstance(first, bytes):
+        reason = UTF_16 if is_utf_16(first[: 1 << 10]) else f"no reader knows what this file holds (known are {KNOWN})"
         yield rejected(1, first[: 1 << 10].decode(errors="replace"), reason)
     else:
         yield rejected(1, "", first.reason)

@@ -70,12 +70,15 @@ class Document:
         Raises:
             DocumentError: it is damaged or no list.
         """
+        return (value for value, _ in self._elements())
+
+    def _elements(self) -> Iterator[tuple[Any, str]]:
         self._expect("[")
         if self._peek() == "]":
             self._place += 1
             return
         while True:
-            yield self.value()
+            yield self._next_value()
             if not self._more_follow("]"):
                 return
 
@@ -85,6 +88,27 @@ class Document:
         Raises:
             DocumentError: it is damaged.
         """
+        value, _ = self._next_value()
+        return value
+
+    def texts(self) -> Iterator[str]:
+        """Elements of a list as they are written, read one after another.
+
+        Raises:
+            DocumentError: it is damaged or no list.
+        """
+        return (text for _, text in self._elements())
+
+    def text(self) -> str:
+        """The value that comes next, as it is written.
+
+        Raises:
+            DocumentError: it is damaged.
+        """
+        _, text = self._next_value()
+        return text
+
+    def _next_value(self) -> tuple[Any, str]:
         self._peek()
         while True:
             try:
@@ -97,14 +121,14 @@ class Document:
             except (ValueError, RecursionError) as error:  # a number or a nesting beyond what Python takes
                 raise self._error(f"JSON that cannot be read: {error}") from None
             if end < len(self._text):
-                self._place = end
-                return value
+                text, self._place = self._text[self._place : end], end
+                return value, text
             if self._read_more():
                 continue
             if isinstance(value, int | float) and not isinstance(value, bool):  # nobody knows whether it went on
                 raise self._error(CUT_OFF)
-            self._place = len(self._text)
-            return value
+            text, self._place = self._text[self._place :], len(self._text)
+            return value, text
 
     def finish(self) -> None:
         """Make sure that nothing follows.

@@ -7,10 +7,13 @@ from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
     OVERLONG,
     RAW_TEXT_BYTES,
+    UTF_16,
     Blocks,
     Damage,
     Line,
     Record,
+    is_utf_16,
+    not_utf_8,
     rejected,
 )
 
@@ -28,9 +31,9 @@ def _object(number: int, line: bytes) -> tuple[int, Record] | Line:
     try:
         value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError as error:
-        reason = f"not valid UTF-8: byte {error.start + 1} of the line"
+        reason = not_utf_8(line, error)
     except (ValueError, RecursionError):
-        reason = "not valid JSON"
+        reason = UTF_16 if is_utf_16(line) else "not valid JSON"
     else:
         if isinstance(value, dict):
             return number, value

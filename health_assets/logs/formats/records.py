@@ -16,6 +16,7 @@ from health_assets.logs.stores import RawFile
 RAW_TEXT_BYTES = 64 << 10
 MAX_LINE_BYTES = 64 << 20
 OVERLONG = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
+UTF_16 = "UTF-16 without a byte order mark; write UTF-8"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Record = dict[str, Any]
 
@@ -63,6 +64,20 @@ class Source:
 
 class UnusableRecordError(Exception):
     """A foreign record lacks what an execution must have; says what."""
+
+
+def is_utf_16(line: bytes) -> bool:
+    """Whether a line, cut where UTF-8 would end, is one of JSON in UTF-16.
+
+    Such a line has a quote between zero bytes of its neighbours, which no JSON has otherwise. Of the last line's end
+    there may be a zero byte left.
+    """
+    return b'\0"\0' in line or line == b"\0"
+
+
+def not_utf_8(line: bytes, error: UnicodeDecodeError) -> str:
+    """Why a line that is not UTF-8 cannot be used."""
+    return UTF_16 if is_utf_16(line) else f"not valid UTF-8: byte {error.start + 1} of the line"
 
 
 def line_of(number: int, record: Record) -> Line:

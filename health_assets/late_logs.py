@@ -1,0 +1,100 @@
+"""Late logs: what the logs hold that the hours' tables do not, found out without changing anything.
+
+What belongs here: comparing files with what the ledger says of them. What does not: parsing (`logs`), loading what is
+missing (`ingestion`) and requesting runs that do (`defs.sensors`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from health_assets.hours import HOUR, HourRange, floor_hour
+from health_assets.logs.files import RawFile
+from health_assets.logs.reader import Content, contents
+from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
+from health_assets.warehouse.store import Session
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What is needed to tell which hours' tables no longer agree with the logs, without holding the warehouse.
+
+    Args:
+        files: new and changed files.
+        entries: what the ledger says of the changed ones.
+        not_loaded: parts that are known, but not in their hours' tables.
+    """
+
+    files: Sequence[RawFile]
+    entries: Sequence[Entry]
+    not_loaded: Sequence[Part]
+
+
+def unread(session: Session, files: Sequence[RawFile]) -> Unread:
+    """Look up what there is to compare; parts whose file is gone are left out, since nothing can be done for them."""
+    ledger = Ledger(session)
+    new, changed = ledger.unread(files)
+    present = names_of(files)
+    waiting = [part for part in ledger.not_loaded() if part.source_file in present or part.source_file == TRACES]
+    return Unread(new + changed, ledger.entries(changed), waiting)
+
+
+def late_parts(found: Unread, most_bytes: int | None = None) -> dict[Part, Lines]:
+    """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
+
+    Args:
+        found: what `unread` gave.
+        most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
+    """
+    files, size_bytes = [], 0
+    for file in found.files:
+        if most_bytes is None or size_bytes < most_bytes:
+            files.append(file)
+            size_bytes += file.size_bytes
+    now = parts_of(files, contents(files)) if files else {}
+    before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
+    late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
+    return dict.fromkeys(found.not_loaded, NO_LINES) | late
+
+
+def hours_with_events(session: Session | None, files: Sequence[RawFile]) -> HourRange | None:
+    """From the first to the last hour of which the logs hold an event; None where they hold none.
+
+    Reads files that the warehouse does not know yet.
+
+    Args:
+        session: a session on the warehouse; None before there is one.
+        files: all raw logs that there are now.
+    """
+    found = unread(session, files) if session else Unread(files, [], [])
+    known = [part.hour for part in late_parts(found) if part.record_type != "rejected"]
+    if session:
+        known += Ledger(session).event_hours(names_of(files) - names_of(found.files))
+    return HourRange(min(known), max(known) + HOUR) if known else None
+
+
+def names_of(files: Sequence[RawFile]) -> set[str]:
+    """The names by which the ledger knows these files."""
+    return {file.source_file for file in files}
+
+
+def parts_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, Lines]:
+    """The parts of the files that were read; rejected lines get the hour that the contract gives them."""
+    hours = rejected_hours(files, found)
+    return {
+        Part(
+            files[content.file_id].source_file,
+            content.record_type,
+            content.hour or hours[files[content.file_id].source_file],
+        ): Lines(content.lines, str(content.digest))
+        for content in found
+    }
+
+
+def rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
+    """The hour of each file's rejected lines: that of its earliest good event, else of its modification time."""
+    hours = {file.source_file: floor_hour(datetime.fromtimestamp(file.modified_ns // 10**9, UTC)) for file in files}
+    events = [(content.file_id, content.hour) for content in found if content.hour]
+    for file_id, hour in sorted(events, reverse=True):
+        hours[files[file_id].source_file] = hour
+    return hours

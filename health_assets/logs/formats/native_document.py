@@ -1,0 +1,25 @@
+"""Records of the native format in one JSON document, a list or a single one: each becomes a line by itself."""
+
+from collections.abc import Iterator
+
+from health_assets.logs.formats.documents import Document, DocumentError
+from health_assets.logs.formats.records import Line, Record, Source, rejected
+
+TYPES = ("execution", "trigger", "model_call", "signals", "judgement", "agent_update")
+
+
+def is_record(members: Record) -> bool:
+    """Whether an object that has these members is a record."""
+    return members.get("type") in TYPES
+
+
+def read(source: Source) -> Iterator[Line]:
+    """A line for each record, as it is written, so that it is judged like any line."""
+    document, number = Document(source.blocks), 0
+    try:
+        for text in document.texts() if document.peek() == "[" else [document.text()]:
+            number += 1
+            yield Line(number, text)
+        document.finish()
+    except DocumentError as error:
+        yield rejected(number + 1, error.piece, error.reason)

@@ -1,0 +1,114 @@
+"""Every table of the warehouse, declared once: name, columns, types, units and meaning.
+
+What belongs here: one module per scoring system or kind of table, and in it one SQLModel class per table, with a
+description for each column. DDL, docs and Dagster's column metadata are generated from these classes. What does not
+belong here: how rows come about (`logs`, `scoring`) and what must be true of them (`quality`).
+
+Primary keys state identity, and columns that may not be null say so. Both are left out of the warehouse's DDL, because
+an index over millions of rows an hour costs ten times the load; the transforms keep what is declared here, and the
+expectations watch it.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlmodel import SQLModel
+
+from health_assets.warehouse.tables import (
+    agent_health_model,
+    agent_health_state,
+    alerts,
+    bookkeeping,
+    error_budget,
+    explanations,
+    model_health,
+    quality,
+    records,
+    reliability,
+    session_scores,
+    survey,
+)
+from health_assets.warehouse.tables.records import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+
+__all__ = [
+    "ALL_TABLES",
+    "FROM_SPANS",
+    "ID_OF_TABLE",
+    "RECORD_OF_TABLE",
+    "SCHEMA_VERSION",
+    "TABLE_OF_RECORD",
+    "columns_of",
+    "create_statement",
+    "describe",
+    "schema_of",
+]
+
+SCHEMA_VERSION = 2
+
+ALL_TABLES: dict[str, type[SQLModel]] = {
+    model.__tablename__: model
+    for model in (
+        *records.TABLES,
+        *agent_health_model.TABLES,
+        *explanations.TABLES,
+        *agent_health_state.TABLES,
+        *model_health.TABLES,
+        *session_scores.TABLES,
+        *reliability.TABLES,
+        *error_budget.TABLES,
+        *survey.TABLES,
+        *alerts.TABLES,
+        *quality.TABLES,
+        *bookkeeping.TABLES,
+    )
+}
+
+
+def columns_of(table: str) -> list[str]:
+    """Names of a table's columns in their declared order: identity first, as the classes state them."""
+    return [column.name for column in _columns(table)]
+
+
+def _columns(table: str) -> Sequence[sa.Column]:
+    return list(SQLModel.metadata.tables[table].columns)
+
+
+_EXPRESSION_TYPES = {
+    "TIMESTAMP WITH TIME ZONE": "timestamp('UTC')",
+    "DOUBLE PRECISION": "float64",
+    "BIGINT": "int64",
+    "BOOLEAN": "boolean",
+    "VARCHAR": "string",
+    "VARCHAR[]": "array<string>",
+    "SMALLINT[]": "array<int16>",
+    "JSON": "json",
+}
+
+
+def schema_of(table: str) -> dict[str, str]:
+    """Column names and their types as ibis writes them."""
+    return {name: _EXPRESSION_TYPES[sql_type] for name, sql_type, _, _ in describe(table)}
+
+
+def create_statement(table: str) -> str:
+    """DDL of a table, without keys and constraints (see the module's docstring); valid in DuckDB and PostgreSQL."""
+    columns = ", ".join(f"{name} {sql_type}" for name, sql_type, _, _ in describe(table))
+    return f"CREATE TABLE IF NOT EXISTS {table} ({columns})"
+
+
+@cache
+def describe(table: str) -> list[tuple[str, str, bool, str]]:
+    """(name, SQL type, nullable, meaning) of every column."""
+    model = ALL_TABLES[table]
+    dialect = postgresql.dialect()
+    return [
+        (
+            column.name,
+            column.type.compile(dialect=dialect),
+            bool(column.nullable),
+            model.model_fields[column.name].description or "",
+        )
+        for column in _columns(table)
+    ]

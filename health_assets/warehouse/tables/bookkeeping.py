@@ -1,0 +1,63 @@
+"""What the warehouse knows of itself: the files and roots it was filled from, its hours and its version."""
+
+from datetime import datetime
+
+from sqlmodel import SQLModel
+
+from health_assets.warehouse.tables.columns import Hourly, at, count, text
+
+
+class RawFile(SQLModel, table=True):
+    """The raw logs that were read, as they were then; a file is read again only when it differs."""
+
+    __tablename__ = "raw_files"
+
+    source_file: str = text("Raw log, relative to the raw root.", key=True)
+    size_bytes: int = count("Size when it was read.")
+    modified_ns: int = count("Modification time when it was read, nanoseconds since 1970.")
+    lines: int = count("Records in it: lines that were not blank, and where a line holds spans, these.")
+    rejected: int = count("Records among them that were rejected.")
+
+
+class RawFileNote(SQLModel, table=True):
+    """What the readers of foreign formats counted in the raw logs besides the lines that they made of them."""
+
+    __tablename__ = "raw_file_notes"
+
+    source_file: str = text("Raw log, relative to the raw root.", key=True)
+    note: str = text("What was counted, above all records of a known kind that no table has a place for.", key=True)
+    records: int = count("How many.")
+
+
+class RawRoot(SQLModel, table=True):
+    """The raw roots that the warehouse was filled from: one, or the places that it has moved through."""
+
+    __tablename__ = "raw_roots"
+
+    root: str = text("Folder of the raw logs.", key=True)
+
+
+class MaterializedHour(Hourly, table=True):
+    """Which hours of which asset have been materialised; an hour without rows is told from one never computed."""
+
+    __tablename__ = "materialized_hours"
+
+    asset: str = text("Asset that was materialised.", key=True)
+    rows: int = count("Rows that the hour has.")
+    materialized_at: datetime = at("When it was last materialised.")
+    changed_at: datetime | None = at("When its rows last changed; null while it has never had any.", nullable=True)
+    dropped_digest: str | None = text(
+        "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "
+        "its rows."
+    )
+
+
+class WarehouseVersion(SQLModel, table=True):
+    """The version of the tables, so that an older program refuses a newer warehouse."""
+
+    __tablename__ = "warehouse_version"
+
+    version: int = count("Version of the tables.", key=True)
+
+
+TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion)
