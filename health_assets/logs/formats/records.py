@@ -5,6 +5,7 @@ What belongs here: what all readers share, and how values of foreign files are r
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -99,13 +100,14 @@ def as_name(value: Any) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """A number, also one written as text, which is how some exports write decimals; None where it is neither."""
+    """A number, also one written as text, which is how some exports write decimals; None where it is no finite one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(value)
-    except ValueError:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def as_time(value: Any, name: str) -> datetime:
