@@ -120,15 +120,30 @@ def list_files(root: RawRoot) -> list[RawFile]:
 def _in_folder(root: Path) -> Iterator[RawFile]:
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
-    visited: set[str] = set()
-    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_cannot_list):
-        real = os.path.realpath(folder)
-        if real in visited:  # a link that leads back up
-            subfolders.clear()
-            continue
-        visited.add(real)
+    for folder, names in _folders(root):
         paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
         yield from [_stat(root, path) for path in paths if _is_file(path)]
+
+
+def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every folder with the names in it, once: one that links lead to, too, under its own name where it has one here.
+
+    Files are known by their names, so these must not follow from the order in which a file system lists a folder.
+    """
+    visited: set[str] = set()
+    waiting = [root]
+    while waiting:
+        links: list[Path] = []
+        for start in waiting:
+            for folder, subfolders, names in os.walk(start, onerror=_cannot_list):
+                real = os.path.realpath(folder)
+                if real in visited:
+                    subfolders.clear()
+                    continue
+                visited.add(real)
+                links += [path for name in subfolders if (path := Path(folder, name)).is_symlink()]
+                yield folder, names
+        waiting = sorted(links)
 
 
 def _cannot_list(error: OSError) -> None:
