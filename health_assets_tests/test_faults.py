@@ -263,12 +263,11 @@ def test_logs_that_cannot_be_looked_at_are_named(project: Project, make: Callabl
 
 @pytest.mark.parametrize("first", ["the folder", "the link"])
 def test_a_folder_that_links_lead_to_keeps_its_own_name_whatever_was_made_first(project: Project, first: str) -> None:
-    days = [project.raw / f"2026-06-0{day}" for day in range(1, 8)]
-    links = [project.raw / name for name in ("current", "0-newest", "2026-06-01-again")]
+    days = [project.raw / f"2026-06-{day:02d}" for day in range(1, 16)]
     for day in days if first == "the folder" else []:
-        day.mkdir(parents=True)
-    for link in links:
-        link.symlink_to(days[0].name)
+        day.mkdir()
+    for day in days:  # which of the two a file system lists first is luck, so there are many
+        (project.raw / f"0-newest-on-{day.name}").symlink_to(day.name)
     for day in days:
         day.mkdir(exist_ok=True)
         (day / "a.jsonl").touch()
