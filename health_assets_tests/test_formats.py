@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from health_assets.hours import HourRange
 from health_assets.logs.files import Notes, line_batches, list_files
-from health_assets.logs.formats import inspect_eval, langfuse, tau2_bench, tau_bench
+from health_assets.logs.formats import inspect_eval, langfuse, otlp_document, tau2_bench, tau_bench
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.records import Line, Source
@@ -678,6 +678,25 @@ def test_no_value_wherever_it_stands_in_a_foreign_record_stops_a_run(odd: Any) -
             content = json.dumps(changed).encode()
             lines = read(Source(RawFile(made.TAU_BENCH_NAME, Path(), len(content), 0), iter([content])))
             assert all(line.fault or json.loads(line.text) for line in lines)
+
+
+DEEP = [
+    (tau_bench.read, [made.tau_bench_trial(0, 0, 1.0) | {"trial": "?"}]),
+    (tau2_bench.read, made.TAU2 | {"simulations": [{"id": "?"}]}),
+    (langfuse.read_document, [made.LANGFUSE_OBSERVATIONS[1] | {"startTime": "?"}]),
+    (otlp_document.read, {"resourceSpans": [{"scopeSpans": "?"}]}),
+]
+
+
+@pytest.mark.parametrize(("read", "document"), DEEP, ids=["tau-bench", "tau2-bench", "Langfuse", "OTLP"])
+def test_no_nesting_however_deep_stops_a_run(read: Callable[[Source], Iterator[Line]], document: Any) -> None:
+    whole, faults = made.dumped(document), set()
+    for depth in range(700, 1000):  # to write JSON takes a little more of the stack than to read it
+        content = whole.replace('"?"', "[" * depth + "]" * depth).encode()
+        lines = read(Source(RawFile(made.TAU_BENCH_NAME, Path(), len(content), 0), iter([content])))
+        faults |= {line.fault.partition(":")[0] for line in lines if line.fault}
+    assert "JSON that cannot be read" in faults
+    assert "not valid JSON" not in faults
 
 
 def test_a_simulation_of_tau2_bench_with_a_message_at_no_time_is_rejected_and_the_others_are_kept(

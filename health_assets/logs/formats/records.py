@@ -66,14 +66,33 @@ class UnusableRecordError(Exception):
     """A foreign record lacks what an execution must have; says what."""
 
 
+def dumped(value: Any, *, is_sorted: bool = False) -> str:
+    """The value as JSON; with the names in order where equal values are to be equal texts.
+
+    Raises:
+        UnusableRecordError: it is nested as deeply as the parser just takes, which is too deep for writing it.
+    """
+    try:
+        return json.dumps(value, sort_keys=is_sorted)
+    except RecursionError:
+        raise UnusableRecordError("JSON that is nested too deeply") from None
+
+
 def line_of(number: int, record: Record) -> Line:
-    """A line of a record that parses."""
-    return Line(number, json.dumps(record))
+    """A line of a record that parses.
+
+    Raises:
+        UnusableRecordError: it is nested too deeply.
+    """
+    return Line(number, dumped(record))
 
 
 def rejected(number: int, piece: Any, reason: str) -> Line:
-    """A piece of a file that cannot be used."""
-    text = piece if isinstance(piece, str) else json.dumps(piece)
+    """A piece of a file that cannot be used; without its text where that is nested too deeply."""
+    try:
+        text = piece if isinstance(piece, str) else json.dumps(piece)
+    except RecursionError:
+        text = ""
     return Line(number, text.encode(errors="replace")[:RAW_TEXT_BYTES].decode(errors="ignore"), reason)
 
 
@@ -121,7 +140,7 @@ def as_time(value: Any, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise UnusableRecordError(f"{name} must be ISO 8601, not {json.dumps(value)[:100]}") from None
+        raise UnusableRecordError(f"{name} must be ISO 8601, not {dumped(value)[:100]}") from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
