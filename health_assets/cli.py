@@ -13,7 +13,7 @@ from rich.console import Console
 from health_assets import __version__
 from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
-from health_assets.logs.stores import RawRoot, raw_root
+from health_assets.logs.stores import RawRoot, raw_root, shown
 from health_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _hours(settings: Settings, start: str | None, end: str | None) -> HourRange:
         held = _hours_of_logs(settings)
         first, last = first or held.start, last or held.end
         hours = HourRange(first, max(first, last))
-        console.print(f"the logs in {settings.raw} hold events of {held}", soft_wrap=True)
+        console.print(f"the logs in {shown(settings.raw)} hold events of {held}", soft_wrap=True)
         if len(hours) > MOST_HOURS_UNASKED:
             raise HealthAssetsError(f"{hours} are many; name the hours that you want with --from and --to")
     if last <= first:
@@ -248,12 +248,12 @@ def _hours_of_logs(settings: Settings) -> HourRange:
         except NoWarehouseError:
             held = hours_with_events(None, files)
     if not files:
-        raise HealthAssetsError(f"no raw log lies below {settings.raw}; {NAMES_THAT_COUNT}")
+        raise HealthAssetsError(f"no raw log lies below {shown(settings.raw)}; {NAMES_THAT_COUNT}")
     if held is None:
         logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
         changed = HourRange.of(floor_hour(datetime.fromtimestamp(files[0].modified_ns / 1e9, UTC)))
         raise HealthAssetsError(
-            f"there is no event in {logs} below {settings.raw}; see why lines are rejected by "
+            f"there is no event in {logs} below {shown(settings.raw)}; see why lines are rejected by "
             f"--from {changed.start:%Y-%m-%dT%H} --to {changed.end:%Y-%m-%dT%H}"
         )
     return held

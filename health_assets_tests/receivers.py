@@ -79,6 +79,8 @@ class Mailbox:
     answers: list[str] = field(default_factory=list)
     mails: list[Message] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
+    refusals: dict[str, str] = field(default_factory=dict)
+    """By address, what is said instead of taking mail for it, like `451 try later`."""
     logins: list[str] = field(default_factory=list)
     was_encrypted: bool = False
 
@@ -130,8 +132,10 @@ def mailbox(*answers: str, certificate: tuple[Path, Path] | None = None, passwor
                         kept.logins.append(given[1])
                         self.say("235 welcome" if given[2] == password else f"535 not {given[2]}")
                     case "RCPT":
-                        to.append(rest)
-                        self.say("250 yes")
+                        answer = kept.refusals.get(rest.partition("<")[2].partition(">")[0], "250 yes")
+                        if answer.startswith("250"):
+                            to.append(rest)
+                        self.say(answer)
                     case "DATA":
                         self.say("354 go on")
                         lines = []

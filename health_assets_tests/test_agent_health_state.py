@@ -475,6 +475,25 @@ def test_groups_of_agents_do_not_show_in_the_ranks(monkeypatch: pytest.MonkeyPat
         assert row["p99_bucket"] == merged[-(-99 * len(merged) // 100) - 1]
 
 
+def test_of_many_ailing_agents_the_worst_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=4, lookback_hours=8)
+    records = [record for place in range(20) for record in runs(f"agent {place:02d}", START, 20, 1 + place)]
+    project.write_log("a.jsonl", map(line, records))
+    hours = HourRange.of(START)
+    project.materialise(hours, only=[*STEPS, "agent_health", "system_health"])
+    console = Console(width=200, record=True, file=StringIO())
+    with project.warehouse.read() as session:
+        print_health(console, session, hours)
+    fleet, states = console.export_text().split("Health documents: ")
+    for block, shown in ((fleet, 15), (states, 10)):
+        rows = [
+            text.split()[1] for text in block.splitlines() if text.startswith("agent 1") or text.startswith("agent 0")
+        ]
+        assert rows == [f"{place:02d}" for place in range(19, 19 - shown, -1)]
+    assert "20 agents" in fleet
+    assert "the worst 15 of 20 agents" in fleet
+
+
 def test_an_id_from_a_log_cannot_command_the_terminal(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=4, lookback_hours=8)
     for place, agent in enumerate(["esc\x1b[31mred", "two\nlines"]):

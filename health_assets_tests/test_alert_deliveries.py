@@ -330,6 +330,33 @@ def test_mail_is_sent_encrypted_after_logging_in(
     assert "wrong-word" not in error
 
 
+@pytest.mark.parametrize("digest_above", [10, 1])
+def test_a_recipient_for_whom_a_server_takes_no_mail_yet_gets_it_later(warehouse: Warehouse, digest_above: int) -> None:
+    with mailbox() as mail:
+        alerts = alerts_to(mail=email(mail.port)).model_copy(update={"digest_above": digest_above})
+        write(warehouse, alerts, Judged(opened=(opened("a"), opened("b", 1))))
+        mail.refusals["b@example.org"] = "451 greylisted, try later"
+        failed = deliver(warehouse, alerts).failed
+        assert [error for _, error, _ in failed] == ["it does not take it for b@example.org yet"] * 2
+        mails = 2 if digest_above == 10 else 1
+        assert mail.recipients == [["TO:<a@example.org>"]] * mails, "once in a tick, and none holds up another"
+        mail.refusals.clear()
+        assert len(deliver(warehouse, alerts, failed[0][2]).delivered) == 2
+    assert mail.recipients[mails:] == [["TO:<a@example.org>", "TO:<b@example.org>"]] * mails
+    assert [sent["Message-ID"] for sent in mail.mails[:mails]] == [sent["Message-ID"] for sent in mail.mails[mails:]]
+
+
+def test_a_recipient_whom_a_server_does_not_know_does_not_keep_the_others_waiting_or_hearing_it_again(
+    warehouse: Warehouse,
+) -> None:
+    with mailbox() as mail:
+        alerts = alerts_to(mail=email(mail.port))
+        mail.refusals["b@example.org"] = "550 nobody of that name"
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert len(deliver(warehouse, alerts).delivered) == 1
+    assert mail.recipients == [["TO:<a@example.org>"]]
+
+
 def test_a_server_that_is_not_who_it_says_gets_no_password(
     warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,6 +259,14 @@ def test_whoever_asks_for_other_hours_than_those_of_the_logs_is_told_the_right_o
     assert held not in printed(project, HOURS)
 
 
+def test_of_lines_that_were_rejected_for_one_reason_the_first_of_the_first_file_is_named(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    good = line(execution("e", "planner", START))
+    for name in ("b.jsonl", "a.jsonl"):
+        project.write_log(name, [*[good] * 8, *["no JSON"] * 3])
+    assert "6 × not valid JSON  (first in a.jsonl:9)" in printed(project, HourRange.of(START))
+
+
 def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write_log("traces.json.zst", ["Collectors can write this too"])

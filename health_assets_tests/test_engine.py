@@ -10,6 +10,7 @@ import ibis
 import pytest
 
 from health_assets.errors import WarehouseBusyError
+from health_assets.logs.reader import in_process
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Warehouse
 
@@ -82,6 +83,21 @@ def test_a_file_that_another_process_holds_is_waited_for_and_its_holder_named(wa
 def test_rows_that_do_not_fit_into_memory_go_beside_the_file(warehouse: Warehouse) -> None:
     with warehouse.write() as session:
         assert session.query("SELECT current_setting('temp_directory')") == [(f"{warehouse.path}.tmp",)]
+
+
+def test_what_the_parser_cannot_hold_goes_to_a_folder_that_is_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with in_process() as connection:
+        connection.execute("SET memory_limit = '40MB'")
+        connection.execute(
+            "CREATE TEMP TABLE large AS SELECT range AS number, hash(range) AS noise FROM range(5_000_000)"
+        )
+        [(folder,)] = connection.execute("SELECT current_setting('temp_directory')").fetchall()
+        assert list(Path(folder).iterdir())
+    assert not Path(folder).exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_session_beside_an_open_one_is_an_error_that_says_so(warehouse: Warehouse) -> None:

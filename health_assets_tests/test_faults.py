@@ -261,6 +261,29 @@ def test_logs_that_cannot_be_looked_at_are_named(project: Project, make: Callabl
         list_files(project.raw)
 
 
+@pytest.mark.parametrize("first", ["the folder", "the link"])
+def test_a_folder_that_links_lead_to_keeps_its_own_name_whatever_was_made_first(project: Project, first: str) -> None:
+    days = [project.raw / f"2026-06-{day:02d}" for day in range(1, 16)]
+    for day in days if first == "the folder" else []:
+        day.mkdir()
+    for day in days:  # which of the two a file system lists first is luck, so there are many
+        (project.raw / f"0-newest-on-{day.name}").symlink_to(day.name)
+    for day in days:
+        day.mkdir(exist_ok=True)
+        (day / "a.jsonl").touch()
+        (day / "up").symlink_to("..")
+    assert [file.source_file for file in list_files(project.raw)] == [f"{day.name}/a.jsonl" for day in days]
+
+
+def test_of_links_to_a_folder_elsewhere_the_first_by_name_names_its_logs(project: Project, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "deep").mkdir(parents=True)
+    (elsewhere / "deep" / "a.jsonl").touch()
+    for name, to in {"z": elsewhere, "m": elsewhere / "deep", "n": elsewhere}.items():
+        (project.raw / name).symlink_to(to)
+    assert [file.source_file for file in list_files(project.raw)] == ["m/a.jsonl"]
+
+
 # -- a locked warehouse ------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 
 from health_assets.hours import HourRange
 from health_assets.logs.files import Notes, line_batches, list_files
-from health_assets.logs.formats import inspect_eval, langfuse, tau2_bench
+from health_assets.logs.formats import inspect_eval, langfuse, otlp_document, tau2_bench, tau_bench
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.records import UTF_16 as REASON_OF_UTF_16
+from health_assets.logs.formats.records import Line, Source
+from health_assets.logs.stores import RawFile
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line
 from health_assets_tests.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
@@ -766,6 +769,82 @@ def test_a_half_written_file_gives_all_that_is_whole_and_one_rejected_record(
     assert faults[-1] in (
         "the document ends early: it is cut off", "not valid JSON", "the gzip stream ends early: the file is cut off",
     )  # fmt: skip
+
+
+ODD_VALUES = [
+    None, True, "", -1, 10**400, float("nan"), 1e15, "1e400", [None], {"a": None}, "9999-12-31T23:59:59.9-23:59",
+]  # fmt: skip
+"""Valid JSON, for Python's parser at least, that no tool should write anywhere."""
+READ_BY: list[tuple[Callable[[Source], Iterator[Line]], Any]] = [
+    (tau_bench.read, made.TAU_BENCH[:2]),
+    (tau2_bench.read, made.TAU2 | {"simulations": made.TAU2["simulations"][:1]}),
+    (langfuse.read_document, made.LANGFUSE_TRACE),
+    (langfuse.read_document, made.snake(made.LANGFUSE_OBSERVATIONS[1])),
+    (langfuse.read_document, made.snake(made.LANGFUSE_TRACE["scores"][0])),
+]
+
+
+def with_each_value_changed(value: Any, to: Any) -> Iterator[Any]:
+    """Copies of a document in which one value of it, at whatever depth, is another."""
+    if isinstance(value, dict | list):
+        for key, member in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            for changed in [to, *with_each_value_changed(member, to)]:
+                copied = value.copy()
+                copied[key] = changed
+                yield copied
+
+
+@pytest.mark.parametrize("odd", ODD_VALUES, ids=lambda odd: json.dumps(odd)[:10])
+def test_no_value_wherever_it_stands_in_a_foreign_record_stops_a_run(odd: Any) -> None:
+    for read, document in READ_BY:
+        for changed in with_each_value_changed(document, odd):
+            content = json.dumps(changed).encode()
+            lines = read(Source(RawFile(made.TAU_BENCH_NAME, Path(), len(content), 0), iter([content])))
+            assert all(line.fault or json.loads(line.text) for line in lines)
+
+
+DEEP = [
+    (tau_bench.read, [made.tau_bench_trial(0, 0, 1.0) | {"trial": "?"}]),
+    (tau2_bench.read, made.TAU2 | {"simulations": [{"id": "?"}]}),
+    (langfuse.read_document, [made.LANGFUSE_OBSERVATIONS[1] | {"startTime": "?"}]),
+    (otlp_document.read, {"resourceSpans": [{"scopeSpans": "?"}]}),
+]
+
+
+@pytest.mark.parametrize(("read", "document"), DEEP, ids=["tau-bench", "tau2-bench", "Langfuse", "OTLP"])
+def test_no_nesting_however_deep_stops_a_run(read: Callable[[Source], Iterator[Line]], document: Any) -> None:
+    whole, faults = made.dumped(document), set()
+    for depth in range(700, 1000):  # to write JSON takes a little more of the stack than to read it
+        content = whole.replace('"?"', "[" * depth + "]" * depth).encode()
+        lines = read(Source(RawFile(made.TAU_BENCH_NAME, Path(), len(content), 0), iter([content])))
+        faults |= {line.fault.partition(":")[0] for line in lines if line.fault}
+    assert "JSON that cannot be read" in faults
+    assert "not valid JSON" not in faults
+
+
+def test_a_simulation_of_tau2_bench_with_a_message_at_no_time_is_rejected_and_the_others_are_kept(
+    project: Project,
+) -> None:
+    simulations = [made.tau2_simulation(f"sim-{place}", place, 1.0) for place in range(3)]
+    simulations[1]["messages"][2]["timestamp"] = "soon"
+    project.write_bytes("tau2.json", made.dumped(made.TAU2 | {"simulations": simulations}).encode())
+    lines, _ = lines_of(project)
+    assert [(row["line_number"], row["fault"]) for row in lines if row["fault"]] == [
+        (2, 'timestamp of a message must be ISO 8601, not "soon"')
+    ]
+    assert {row["line_number"] for row in lines if not row["fault"]} == {1, 3}
+
+
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), 10**400, "nan"], ids=lambda reward: str(reward)[:10])
+def test_a_reward_that_is_no_number_is_neither_success_nor_failure(project: Project, reward: Any) -> None:
+    project.write_bytes(made.TAU_BENCH_NAME, made.dumped([made.tau_bench_trial(0, 0, reward)]).encode())
+    project.write_bytes(
+        "tau2.json", made.dumped(made.TAU2 | {"simulations": [made.tau2_simulation("s", 0, reward)]}).encode()
+    )
+    lines, _ = lines_of(project)
+    assert sorted(row["fault"] for row in lines) == [
+        "reward must be a number", "reward_info.reward is missing: the simulation was not evaluated",
+    ]  # fmt: skip
 
 
 def test_damage_never_stops_a_run_and_counts_survive_in_the_warehouse(project: Project) -> None:

@@ -19,6 +19,7 @@ from health_assets.logs.reader import contents
 from health_assets.logs.stores import list_files, raw_root
 from health_assets.settings import Settings, load_settings
 from health_assets.targets import load_targets
+from health_assets.warehouse.ledger import Ledger
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line
 from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, command, materialise_arguments
@@ -196,6 +197,26 @@ def test_a_url_of_no_known_store_is_told() -> None:
     assert sentence_of("carrier-pigeon://loft").startswith(
         "the raw root carrier-pigeon://loft is not a URL that can be read: "
     )
+
+
+@pytest.mark.parametrize("protocol", ["ftp", "http", "s3", "carrier-pigeon"])
+def test_a_password_in_a_url_is_not_told_whatever_is_wrong_with_the_store(protocol: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(HealthAssetsError) as told:
+            list_files(f"{protocol}://user:hush@127.0.0.1:{taken.getsockname()[1]}/logs")
+    assert "hush" not in str(told.value)
+    assert told.value.__cause__ is None, "the error of the library may repeat it"
+    assert f"{protocol}://user:…@127.0.0.1:" in str(told.value)
+
+
+def test_a_warehouse_remembers_its_root_without_the_password(remote: Project) -> None:
+    with remote.warehouse.write() as session:
+        Ledger(session).require_root("ftp://user:hush@host/logs", [])
+    assert remote.query("SELECT root FROM raw_roots") == [("ftp://user:…@host/logs",)]
+    with remote.warehouse.write() as session:
+        Ledger(session).require_root("ftp://user:another@host/logs", [])
+    assert remote.query("SELECT count(*) FROM raw_roots") == [(1,)]
 
 
 def test_an_object_that_vanishes_before_it_is_read_is_told(remote: Project, s3: Any) -> None:

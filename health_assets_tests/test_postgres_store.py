@@ -21,6 +21,7 @@ from serving_made import fill_agents, score, served, state
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import HourRange
+from health_assets.warehouse.ledger import Ledger, Part
 from health_assets.warehouse.location import database_of, is_postgres
 from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.migrations.__main__ import FIRST, first_revision
@@ -233,6 +234,34 @@ def test_an_hour_is_found_by_its_index(url: str) -> None:
             "EXPLAIN SELECT count(*) FROM executions WHERE hour >= ? AND hour < ?", [START, START + timedelta(hours=1)]
         )
     assert "executions_by_hour" in str(plan)
+
+
+def test_rows_of_an_hour_are_deleted_and_corrected_without_a_look_at_the_other_hours(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = []
+    with Warehouse(url).write() as session:
+        session.query(
+            "INSERT INTO model_calls (hour, source_file, model) "
+            "SELECT TIMESTAMPTZ '2026-06-01T00:00Z' + n / 100 * INTERVAL '1 hour', 'a.jsonl', 'm' "
+            "FROM generate_series(1, 20000) AS n"
+        )
+        session.query("ANALYZE model_calls")
+        run = session.query
+
+        def explained(sql: str, parameters: Any = ()) -> list[tuple]:
+            if sql.startswith(("DELETE FROM model_calls", "UPDATE model_calls")):
+                plans.append(str(run(f"EXPLAIN {sql}", parameters)))
+            return run(sql, parameters)
+
+        monkeypatch.setattr(session, "query", explained)
+        correct = ibis.memtable({"hour": [START], "model": ["m"], "error": ["late"]})
+        session.correct_rows("model_calls", correct, ["hour", "model"])
+        assert run("SELECT count(*) FROM model_calls WHERE error = 'late'") == [(100,)]
+        Ledger(session).delete_rows([Part("a.jsonl", "model_call", START)])
+        assert run("SELECT count(*) FROM model_calls") == [(19_900,)]
+    assert len(plans) == 2
+    assert all("model_calls_by_hour" in plan and "Seq Scan on model_calls" not in plan for plan in plans)
 
 
 def test_migrating_again_changes_nothing_and_an_older_version_is_brought_up_to_date() -> None:

@@ -388,7 +388,7 @@ def test_the_command_drops_old_rows_and_says_what_it_dropped_and_what_waits(tmp_
     code, text = invoke("prune", "--older-than-days", "15", *where)
     assert code == 0, text
     assert "nothing to drop" in text
-    assert "1 dropped hours have other lines or traces since (1 lines wait)" in text
+    assert "1 dropped hour has other lines or traces since (1 line waits)" in text
     assert f"--from {old:%Y-%m-%dT%H} --to {old + HOUR:%Y-%m-%dT%H}" in text
 
 

@@ -18,7 +18,7 @@ from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, asser
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.files import list_files
+from health_assets.logs.files import COMPRESSED_BLOCK_BYTES, list_files
 
 RAW_BYTES = 64 << 10
 AT = START + HOUR / 2
@@ -522,9 +522,10 @@ def test_a_file_that_is_not_gzip_but_named_so_is_one_rejected_line(project: Proj
     assert executions(project) == ["e1"]
 
 
-def test_gzip_members_one_after_another_are_one_log(project: Project) -> None:
+@pytest.mark.parametrize("padding", [0, 512, COMPRESSED_BLOCK_BYTES])
+def test_gzip_members_one_after_another_are_one_log_however_far_it_is_padded(project: Project, padding: int) -> None:
     members = b"".join(gzip.compress(text.encode() + b"\n") for text in five_lines())
-    (project.raw / "a.jsonl.gz").write_bytes(members + b"\0" * 512)
+    (project.raw / "a.jsonl.gz").write_bytes(members + b"\0" * padding)
     project.ingest(HourRange.of(START))
     assert len(executions(project)) == 5
     assert rejected(project) == []

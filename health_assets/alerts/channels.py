@@ -1,4 +1,4 @@
-"""Sending one message over one channel. What comes back is nothing, or one of two errors without any secret in it."""
+"""Sending one message over one channel. What comes back is nothing, or a `NotDelivered` without any secret in it."""
 
 import logging
 import smtplib
@@ -30,6 +30,10 @@ class Refused(NotDelivered):
     """The channel will not take this message, whatever it does with others."""
 
 
+class TakenInPart(NotDelivered):
+    """Some recipients have the message and others may get it later: to try at once would send it to all again."""
+
+
 def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) -> None:
     """Send a message, trying again for a moment where that may help.
 
@@ -40,6 +44,7 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) 
 
     Raises:
         Refused: the channel does not want this message.
+        TakenInPart: some recipients have it, and others may get it later.
         NotDelivered: the channel cannot be reached or does not work, or its secrets are not set.
     """
     try:
@@ -47,24 +52,23 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) 
     except HealthAssetsError as error:
         raise NotDelivered(str(error)) from None
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(lambda error: not isinstance(error, Refused)),
+        retry=tenacity.retry_if_exception(lambda error: not isinstance(error, Refused | TakenInPart)),
         wait=tenacity.wait_random_exponential(multiplier=pause_s, max=4 * pause_s),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
         reraise=True,
     )
-    kind: Callable[[Channel, Message, dict[str, str]], None] = _SENDERS[type(channel)]
-    refused, sentence = False, None
+    sender: Callable[[Channel, Message, dict[str, str]], None] = _SENDERS[type(channel)]
+    kind, sentence = NotDelivered, None
     try:
-        retrying(kind, channel, message, secrets)
+        retrying(sender, channel, message, secrets)
     except NotDelivered as error:
-        refused, sentence = isinstance(error, Refused), str(error)
+        kind, sentence = type(error), str(error)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
         sentence = "its address is not valid"  # which the error repeats in pieces
     except (httpx.HTTPError, smtplib.SMTPException, OSError) as error:
         sentence = f"{type(error).__name__}: {error}"
     if sentence is not None:  # outside of the handlers: what the libraries raise may hold addresses and passwords
-        told = _without(secrets, channel, sentence)
-        raise Refused(told) if refused else NotDelivered(told)
+        raise kind(_without(secrets, channel, sentence))
 
 
 def _without(secrets: dict[str, str], channel: Channel, sentence: str) -> str:
@@ -124,13 +128,15 @@ def _mail(channel: Channel, message: Message, secrets: dict[str, str]) -> None:
         if channel.username and channel.password_env:
             server.login(channel.username, secrets[channel.password_env])
         try:
-            server.send_message(mail_of(message, channel.sender, channel.to))
+            not_taken = server.send_message(mail_of(message, channel.sender, channel.to))
         except smtplib.SMTPRecipientsRefused as error:
             codes = {code for code, _ in error.recipients.values()}
             sentence = f"it refused every recipient ({', '.join(map(str, sorted(codes)))})"
         except smtplib.SMTPResponseException as error:
             codes, sentence = {error.smtp_code}, f"it answered {error.smtp_code}"
         else:
+            if later := sorted(address for address, (code, _) in not_taken.items() if code < 500):
+                raise TakenInPart(f"it does not take it for {', '.join(later)} yet")
             return
     raise Refused(sentence) if min(codes) >= 500 else NotDelivered(sentence)
 

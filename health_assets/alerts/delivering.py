@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, send
+from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, send
 from health_assets.alerts.config import Alerts, Channel
 from health_assets.alerts.incidents import personal_by_now
 from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
@@ -163,7 +163,8 @@ class _Post(threading.Thread):
             send(self._channel, message, pause_s=self._pause_s)
         except NotDelivered as caught:
             error = caught
-        is_refused = isinstance(error, Refused)
+        # what it took in part is for others no reason to wait, but a digest is not sent in pieces besides
+        is_refused = isinstance(error, Refused) or (is_kept and isinstance(error, TakenInPart))
         with self._lock:
             self._current = ()
             if error is None:

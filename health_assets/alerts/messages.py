@@ -14,6 +14,7 @@ from typing import Any
 
 from health_assets.alerts.keeping import CLOSED, OPENED, Notice
 from health_assets.terminal import printable
+from health_assets.wording import counted
 
 KEY_HEADER = "Idempotency-Key"
 LINES_OF_DIGEST = 30
@@ -56,7 +57,7 @@ def digest_of(notices: Sequence[Notice]) -> Message:
     """One message about many events, so that a bad hour of a large fleet is not a storm."""
     key = hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
     opened = sum(notice.event == OPENED for notice in notices)
-    title = f"{opened:,} incidents opened and {len(notices) - opened:,} closed"
+    title = f"{counted(opened, 'incident')} opened and {len(notices) - opened:,} closed"
     lines = [f"{_sign(notice)} {_sentence(notice)}" for notice in notices[:LINES_OF_DIGEST]]
     if len(notices) > LINES_OF_DIGEST:
         lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; all are in the table alerts")

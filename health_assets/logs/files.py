@@ -200,6 +200,9 @@ def _gunzipped(raw: BinaryIO, size_bytes: int) -> Blocks:
     for compressed in _read(raw, COMPRESSED_BLOCK_BYTES, size_bytes):
         while compressed:
             if member.eof:
+                compressed = compressed.lstrip(b"\0")  # some writers pad the end with zeros
+                if not compressed:
+                    break
                 member = _new_member()
             before = member.copy()
             try:
@@ -210,7 +213,7 @@ def _gunzipped(raw: BinaryIO, size_bytes: int) -> Blocks:
                 return
             if plain:
                 yield plain
-            compressed = member.unused_data.lstrip(b"\0")  # some writers pad the end with zeros
+            compressed = member.unused_data
     if not member.eof and raw.tell():
         yield Damage("the gzip stream ends early: the file is cut off")
 

@@ -133,13 +133,15 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 @contextmanager
 def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is."""
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    with duckdb.connect(config=config) as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
-        yield connection
+    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "temp_directory": folder,  # without one it would spill into the working directory
+        }
+        with duckdb.connect(config=config) as connection:
+            connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+            yield connection
 
 
 def _counted(rows: str) -> str:

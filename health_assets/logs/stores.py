@@ -25,6 +25,7 @@ LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNO
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
 NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1 or .gz behind"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|memory:")
+PASSWORD = re.compile(r"://[^/:@]*:(?P<password>[^/]+)@")
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 TAG_FIELDS = ("ETag", "etag", "md5Hash", "content_md5")
@@ -90,6 +91,21 @@ def raw_root(value: RawRoot) -> RawRoot:
     return Path(value.removeprefix("file://")) if value.startswith("file://") else value.rstrip("/")
 
 
+def shown(root: RawRoot) -> str:
+    """The root as people may see it: a URL without the password that may stand in it."""
+    return str(root) if isinstance(root, Path) else _without_password(root, root)
+
+
+def _without_password(text: str, url: str) -> str:
+    found = PASSWORD.search(url)
+    return text.replace(found["password"], "…") if found else text
+
+
+def _cause(error: Exception, url: str) -> Exception | None:
+    """The library's error, unless it may repeat the password."""
+    return None if PASSWORD.search(url) else error
+
+
 def local_root(root: RawRoot, what: str) -> Path:
     """The root as a folder, for whoever writes logs.
 
@@ -98,12 +114,14 @@ def local_root(root: RawRoot, what: str) -> Path:
     """
     if isinstance(root, Path):
         return root
-    raise HealthAssetsError(f"{what} writes its log below the raw root, which must be a local folder, not {root}")
+    raise HealthAssetsError(
+        f"{what} writes its log below the raw root, which must be a local folder, not {shown(root)}"
+    )
 
 
 def root_name(root: RawRoot) -> str:
     """How the root is remembered."""
-    return str(root.resolve()) if isinstance(root, Path) else root
+    return str(root.resolve()) if isinstance(root, Path) else shown(root)
 
 
 def list_files(root: RawRoot) -> list[RawFile]:
@@ -120,15 +138,30 @@ def list_files(root: RawRoot) -> list[RawFile]:
 def _in_folder(root: Path) -> Iterator[RawFile]:
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
-    visited: set[str] = set()
-    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_cannot_list):
-        real = os.path.realpath(folder)
-        if real in visited:  # a link that leads back up
-            subfolders.clear()
-            continue
-        visited.add(real)
+    for folder, names in _folders(root):
         paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
         yield from [_stat(root, path) for path in paths if _is_file(path)]
+
+
+def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every folder with the names in it, once: one that links lead to, too, under its own name where it has one here.
+
+    Files are known by their names, so these must not follow from the order in which a file system lists a folder.
+    """
+    visited: set[str] = set()
+    waiting = [root]
+    while waiting:
+        links: list[Path] = []
+        for start in waiting:
+            for folder, subfolders, names in os.walk(start, onerror=_cannot_list):
+                real = os.path.realpath(folder)
+                if real in visited:
+                    subfolders.clear()
+                    continue
+                visited.add(real)
+                links += [path for name in subfolders if (path := Path(folder, name)).is_symlink()]
+                yield folder, names
+        waiting = sorted(links)
 
 
 def _cannot_list(error: OSError) -> None:
@@ -148,19 +181,22 @@ def _stat(root: Path, path: Path) -> RawFile:
     return RawFile(path.relative_to(root).as_posix(), path, status.st_size, status.st_mtime_ns)
 
 
-def _in_store(url: str) -> Iterator[RawFile]:
-    store, prefix = _connected(url)
-    with _told("list", f"the raw logs in {url}"):
+def _in_store(url: str) -> list[RawFile]:
+    with _told("list", f"the raw logs in {url}", url):
+        store, prefix = _connected(url)
         store.invalidate_cache()  # what was listed before is of no interest
         found = store.find(prefix, detail=True)
-    if not found and not _is_there(store, prefix, url):
-        raise HealthAssetsError(f"there is nothing at {url}; set HEALTH_RAW or --raw to where the logs are")
+        is_there = bool(found) or store.exists(prefix)
+        logs = [
+            RawFile(name, path, details["size"], _modified_ns(path, details), store)
+            for path, details in found.items()
+            if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
+        ]
+    if not is_there:
+        raise HealthAssetsError(f"there is nothing at {shown(url)}; set HEALTH_RAW or --raw to where the logs are")
     if prefix in found:
-        raise HealthAssetsError(f"the raw root {url} is a file; name the prefix above it")
-    for path, details in found.items():
-        name = path.removeprefix(prefix).lstrip("/")
-        if details["type"] == "file" and LOG_NAME.search(name):
-            yield RawFile(name, path, details["size"], _modified_ns(path, details), store)
+        raise HealthAssetsError(f"the raw root {shown(url)} is a file; name the prefix above it")
+    return logs
 
 
 def _connected(url: str) -> tuple[Any, str]:
@@ -173,9 +209,11 @@ def _connected(url: str) -> tuple[Any, str]:
     except ImportError as error:
         extra = EXTRAS.get(protocol)
         install = f"install health-assets[{extra}]" if extra else str(error)
-        raise HealthAssetsError(f"the raw root {url} needs a package that is not installed: {install}") from error
+        sentence = f"the raw root {url} needs a package that is not installed: {install}"
+        raise HealthAssetsError(_without_password(sentence, url)) from _cause(error, url)
     except ValueError as error:
-        raise HealthAssetsError(f"the raw root {url} is not a URL that can be read: {_sentence(error)}") from error
+        sentence = f"the raw root {url} is not a URL that can be read: {_sentence(error)}"
+        raise HealthAssetsError(_without_password(sentence, url)) from _cause(error, url)
     return store, prefix.rstrip("/")
 
 
@@ -192,11 +230,6 @@ def _stop_the_stores_thread() -> None:
     if loop is not None and thread is not None:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(STOP_TIMEOUT_S)
-
-
-def _is_there(store: Any, prefix: str, url: str) -> bool:
-    with _told("list", f"the raw logs in {url}"):
-        return store.exists(prefix)
 
 
 def _modified_ns(path: str, details: dict[str, Any]) -> int:
@@ -221,14 +254,21 @@ def _modified_ns(path: str, details: dict[str, Any]) -> int:
 
 
 @contextmanager
-def _told(verb: str, name: str) -> Iterator[None]:
-    """Turn whatever the store's library raises into one sentence; there is no common class of its errors."""
+def _told(verb: str, name: str, url: str = "") -> Iterator[None]:
+    """Turn whatever the store's library raises into one sentence; there is no common class of its errors.
+
+    Args:
+        verb: what could not be done.
+        name: to what.
+        url: the raw root, whose password is not told.
+    """
     try:
         yield
     except (HealthAssetsError, GeneratorExit, KeyboardInterrupt):
         raise
     except Exception as error:
-        raise HealthAssetsError(f"cannot {verb} {name}: {_sentence(error)}") from error
+        sentence = f"cannot {verb} {name}: {_sentence(error)}"
+        raise HealthAssetsError(_without_password(sentence, url)) from _cause(error, url)
 
 
 def _sentence(error: Exception) -> str:

@@ -19,6 +19,7 @@ from health_assets.scoring.weights import (
 )
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
 POINTS = {
@@ -38,19 +39,19 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     )[0]
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
-    title.append(f"  {agents:,} agents: ")
+    title.append(f"  {counted(agents, 'agent')}: ")
     for state, number in zip(STATES, counts, strict=True):
         title.append(f"{number:,} {state}  ", style=COLOURS[state])
     console.print()
     console.print(title)
-    console.print(_agents_table(session, latest))
+    console.print(_agents_table(session, latest, agents))
 
 
-def _agents_table(session: Session, hour: datetime) -> Table:
+def _agents_table(session: Session, hour: datetime, count: int) -> Table:
     """The worst agents, the points that each dimension cost them, and what cost most."""
     own = ("agent_id", "state", "health_score", "reliability_score", "operational_score")
     names = tuple(dict.fromkeys((*own, *COLUMNS)))
-    order = "state = 'inactive', health_score, agent_id"
+    order = f"state = 'inactive', health_score, agent_id LIMIT {AGENTS_SHOWN}"
     found = session.query(f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order}", [hour])
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
@@ -60,7 +61,7 @@ def _agents_table(session: Session, hour: datetime) -> Table:
         table.add_column(f"-{dimension}", justify="right", no_wrap=True)
     table.add_column("runs", justify="right", no_wrap=True)
     table.add_column("what cost most")
-    for values in found[:AGENTS_SHOWN]:
+    for values in found:
         agent = dict(zip(names, values, strict=True))
         table.add_row(
             Text(printable(agent["agent_id"])), Text(agent["state"], style=COLOURS[agent["state"]]),
@@ -69,8 +70,8 @@ def _agents_table(session: Session, hour: datetime) -> Table:
             f"{agent['n']:,}", Text(_reason(agent)),
         )  # fmt: skip
     table.caption = "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
-    if len(found) > AGENTS_SHOWN:
-        table.caption += f"\nthe worst {AGENTS_SHOWN} of {len(found):,} agents; all are in the table agent_health"
+    if count > AGENTS_SHOWN:
+        table.caption += f"\nthe worst {AGENTS_SHOWN} of {count:,} agents; all are in the table agent_health"
     return table
 
 

@@ -15,6 +15,7 @@ from health_assets.warehouse.store import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "unknown": "dim"}
 TREND_COLOURS = {"improving": "green", "declining": "red", "stable": ""}
+AILING = ("unhealthy", "degraded")
 AGENTS_SHOWN = 10
 SHOWN = (
     "agent_id", "status", "response_ratio", "calibration_trend", "latency_p50_ms", "latency_p99_ms", "uptime_seconds",
@@ -35,24 +36,24 @@ def print_states(console: Console, session: Session, hours: HourRange) -> None:
         title.append(f"{counts.get(status, 0):,} {status}  ", style=COLOURS[status])
     console.print()
     console.print(title)
-    ailing = _ailing_agents(session, latest)
+    ailing = sum(counts.get(status, 0) for status in AILING)
     if ailing:
-        console.print(_table(ailing))
+        console.print(_table(_worst_agents(session, latest), ailing))
 
 
-def _ailing_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
+def _worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
     found = session.query(
         f"""
         SELECT {", ".join(SHOWN)} FROM agent_health_state
-        WHERE hour = ? AND status IN ('degraded', 'unhealthy')
-        ORDER BY status = 'degraded', response_ratio, agent_id
+        WHERE hour = ? AND status IN (SELECT unnest(?))
+        ORDER BY status = 'degraded', response_ratio, agent_id LIMIT {AGENTS_SHOWN}
         """,
-        [hour],
+        [hour, list(AILING)],
     )
     return [dict(zip(SHOWN, values, strict=True)) for values in found]
 
 
-def _table(agents: list[dict[str, Any]]) -> Table:
+def _table(agents: list[dict[str, Any]], ailing: int) -> Table:
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
@@ -60,7 +61,7 @@ def _table(agents: list[dict[str, Any]]) -> Table:
     table.add_column("trend", no_wrap=True)
     for heading in ("p50", "p99", "up for", "model since", "healthy until"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for agent in agents[:AGENTS_SHOWN]:
+    for agent in agents:
         trend = agent["calibration_trend"]
         table.add_row(
             Text(printable(agent["agent_id"])), Text(agent["status"], style=COLOURS[agent["status"]]),
@@ -69,8 +70,8 @@ def _table(agents: list[dict[str, Any]]) -> Table:
             _duration(agent["uptime_seconds"]), _duration(_seconds_of_days(agent["days_since_model_change"])),
             _ago(agent["last_healthy_at"], agent["window_end"]),
         )  # fmt: skip
-    if len(agents) > AGENTS_SHOWN:
-        table.caption = f"the worst {AGENTS_SHOWN} of {len(agents):,} agents; all are in the table agent_health_state"
+    if ailing > AGENTS_SHOWN:
+        table.caption = f"the worst {AGENTS_SHOWN} of {ailing:,} agents; all are in the table agent_health_state"
     return table
 
 

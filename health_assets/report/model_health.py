@@ -7,6 +7,7 @@ from health_assets.hours import HourRange
 from health_assets.report.layout import latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 MODELS_SHOWN = 10
 ERROR_WIDTH = 40
@@ -28,7 +29,7 @@ def print_models(console: Console, session: Session, hours: HourRange) -> None:
     best = max(found, key=lambda row: row[1])
     degraded = sum(row[5] for row in found)
     title = Text(f"Models at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{len(found):,} models, last {found[0][7]:,} calls of each: ")
+    title.append(f"{counted(len(found), 'model')}, last {found[0][7]:,} calls of each: ")
     title.append(f"{degraded:,} degraded", style="red" if degraded else "green")
     title.append("  best: ")
     title.append(printable(best[0]), style="green")

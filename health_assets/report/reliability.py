@@ -10,6 +10,7 @@ from health_assets.hours import HOUR, HourRange
 from health_assets.report.layout import latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 AGENTS_SHOWN = 10
 TASKS_SHOWN = 5
@@ -34,7 +35,8 @@ def print_reliability(console: Console, session: Session, hours: HourRange) -> N
         [latest],
     )
     title = Text(f"Reliability evaluation at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{agents:,} agents, {runs:,} runs, {tasks:,} repeated tasks in {(end - start) // HOUR} h")
+    title.append(f"{counted(agents, 'agent')}, {counted(runs, 'run')}, {counted(tasks, 'repeated task')} ")
+    title.append(f"in {(end - start) // HOUR} h")
     console.print()
     console.print(title)
     console.print(_agents_table(session, latest, agents))

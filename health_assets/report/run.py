@@ -82,7 +82,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
     if not ranges:
         return
     count = sum(len(hours) for hours in ranges)
-    more = f", and {len(ranges) - 1} more such ranges" if len(ranges) > 1 else ""
+    more = f", and {counted(len(ranges) - 1, 'more such range')}" if len(ranges) > 1 else ""
     console.print(
         f"[yellow]  {counted(count, 'other hour looks', 'other hours look')} back on what has changed: "
         f"materialise {ranges[0]} too{more}[/]"
@@ -102,9 +102,15 @@ def _print_where_events_are(console: Console, session: Session) -> None:
 def _print_rejections(console: Console, session: Session, span: list) -> None:
     reasons = session.query(
         """
-        SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, count(*) AS lines,
-            min(source_file || ':' || line_number)
-        FROM rejected_records WHERE hour >= ? AND hour < ? GROUP BY kind ORDER BY lines DESC, kind
+        WITH told AS (
+            SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, source_file, line_number
+            FROM rejected_records WHERE hour >= ? AND hour < ?
+        ), placed AS (
+            SELECT *, count(*) OVER (PARTITION BY kind) AS lines,
+                row_number() OVER (PARTITION BY kind ORDER BY source_file, line_number) AS place
+            FROM told
+        )
+        SELECT kind, lines, source_file || ':' || line_number FROM placed WHERE place = 1 ORDER BY lines DESC, kind
         """,
         span,
     )

@@ -13,6 +13,7 @@ from health_assets.report.layout import latest_hour, plain_table
 from health_assets.scoring.survey_summary import ALL_PLATFORMS
 from health_assets.survey.probing import Probe
 from health_assets.warehouse.store import Session
+from health_assets.wording import counted
 
 PLATFORMS_SHOWN = 15
 WORDS = {
@@ -49,7 +50,7 @@ def print_survey(console: Console, session: Session, hours: HourRange) -> None:
     (_, agents, responsive, healthy, rate), *platforms = found
     title = Text(f"Survey at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{rate:.1%} survive", style=_colour_of(rate))
-    title.append(f"  {agents:,} agents: {responsive:,} responsive, {healthy:,} healthy")
+    title.append(f"  {counted(agents, 'agent')}: {responsive:,} responsive, {healthy:,} healthy")
     console.print()
     console.print(title)
     table = plain_table()

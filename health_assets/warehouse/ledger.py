@@ -18,7 +18,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.stores import RawRoot, root_name
 from health_assets.warehouse.store import Session
@@ -313,10 +313,13 @@ class Ledger:
         """Delete the rows that these parts have in the record tables."""
         for values in _by_record(parts):
             table = TABLE_OF_RECORD[values.pop("record")]
+            # the range is for engines that would otherwise look at every hour for those that are chosen
+            span = {"start": min(values["hours"]), "end": max(values["hours"]) + HOUR}
             self._session.query(
                 f"DELETE FROM {table} USING {_CHOSEN} "
-                f"WHERE {part_source(table)} = parts.source_file AND {table}.hour = parts.hour",
-                values,
+                f"WHERE {part_source(table)} = parts.source_file AND {table}.hour = parts.hour "
+                f"AND {table}.hour >= $start AND {table}.hour < $end",
+                values | span,
             )
 
 

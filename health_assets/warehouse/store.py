@@ -215,7 +215,13 @@ class Session(ABC):
             return
         values = ", ".join(f"{column} = kept.{column}" for column in kept.columns if column not in keys)
         same = " AND ".join(f"{name}.{key} = kept.{key}" for key in keys)
-        self.query(f"UPDATE {name} SET {values} FROM ({self.sql(kept)}) AS kept WHERE {same}")
+        [(first, last)] = self.query(f"SELECT min(hour), max(hour) FROM ({self.sql(kept)}) AS kept")
+        # the range is for engines that would otherwise look at every hour for those of the rows
+        self.query(
+            f"UPDATE {name} SET {values} FROM ({self.sql(kept)}) AS kept "
+            f"WHERE {same} AND {name}.hour >= ? AND {name}.hour < ?",
+            [first, last + HOUR],
+        )
         self.query(
             "UPDATE materialized_hours SET changed_at = ? "
             f"WHERE asset = ? AND hour IN (SELECT hour FROM ({self.sql(kept)}) AS kept)",

@@ -231,7 +231,7 @@ def _trace_lines(source: Source, number: int, record: Record) -> Iterator[Line]:
             faults.append(rejected(number, item, str(fault)))
     latency = as_number(record.get("latency"))
     if latency is not None and latency >= 0 and (latency > 0 or not spans):
-        times.append(started_at + timedelta(seconds=latency))
+        times.append(_end(started_at, latency))
     elif not spans:
         raise UnusableRecordError("the trace has neither a latency nor observations, so its end is not known")
     errors = [found for found in map(_error, roots) if found is not None]
@@ -241,6 +241,13 @@ def _trace_lines(source: Source, number: int, record: Record) -> Iterator[Line]:
     yield _otlp(number, [whole, *spans])
     yield from faults
     yield from _score_lines(source, number, scores, trace_key)
+
+
+def _end(started_at: datetime, latency_s: float) -> datetime:
+    try:
+        return started_at + timedelta(seconds=latency_s)
+    except OverflowError:
+        raise UnusableRecordError("latency reaches beyond the last year of the calendar") from None
 
 
 def _observation_lines(source: Source, number: int, record: Record) -> Iterator[Line]:

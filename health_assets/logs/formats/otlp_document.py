@@ -1,10 +1,9 @@
 """OTLP-JSON as one document that somebody made readable: every resource becomes a line as the Collector writes it."""
 
-import json
 from collections.abc import Iterator
 
 from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import Line, Source, rejected
+from health_assets.logs.formats.records import Line, Source, UnusableRecordError, line_of, rejected
 
 
 def read(source: Source) -> Iterator[Line]:
@@ -17,7 +16,10 @@ def read(source: Source) -> Iterator[Line]:
                 continue
             for resource in document.elements():
                 number += 1
-                yield Line(number, json.dumps({name: [resource]}))
+                try:
+                    yield line_of(number, {name: [resource]})
+                except UnusableRecordError as error:
+                    yield rejected(number, resource, str(error))
         document.finish()
     except DocumentError as error:
         yield rejected(number + 1, error.piece, error.reason)

@@ -5,6 +5,7 @@ What belongs here: what all readers share, and how values of foreign files are r
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -80,14 +81,33 @@ def not_utf_8(line: bytes, error: UnicodeDecodeError) -> str:
     return UTF_16 if is_utf_16(line) else f"not valid UTF-8: byte {error.start + 1} of the line"
 
 
+def dumped(value: Any, *, is_sorted: bool = False) -> str:
+    """The value as JSON; with the names in order where equal values are to be equal texts.
+
+    Raises:
+        UnusableRecordError: it is nested as deeply as the parser just takes, which is too deep for writing it.
+    """
+    try:
+        return json.dumps(value, sort_keys=is_sorted)
+    except RecursionError:
+        raise UnusableRecordError("JSON that is nested too deeply") from None
+
+
 def line_of(number: int, record: Record) -> Line:
-    """A line of a record that parses."""
-    return Line(number, json.dumps(record))
+    """A line of a record that parses.
+
+    Raises:
+        UnusableRecordError: it is nested too deeply.
+    """
+    return Line(number, dumped(record))
 
 
 def rejected(number: int, piece: Any, reason: str) -> Line:
-    """A piece of a file that cannot be used."""
-    text = piece if isinstance(piece, str) else json.dumps(piece)
+    """A piece of a file that cannot be used; without its text where that is nested too deeply."""
+    try:
+        text = piece if isinstance(piece, str) else json.dumps(piece)
+    except RecursionError:
+        text = ""
     return Line(number, text.encode(errors="replace")[:RAW_TEXT_BYTES].decode(errors="ignore"), reason)
 
 
@@ -114,13 +134,14 @@ def as_name(value: Any) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """A number, also one written as text, which is how some exports write decimals; None where it is neither."""
+    """A number, also one written as text, which is how some exports write decimals; None where it is no finite one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(value)
-    except ValueError:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def as_time(value: Any, name: str) -> datetime:
@@ -134,7 +155,7 @@ def as_time(value: Any, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise UnusableRecordError(f"{name} must be ISO 8601, not {json.dumps(value)[:100]}") from None
+        raise UnusableRecordError(f"{name} must be ISO 8601, not {dumped(value)[:100]}") from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 

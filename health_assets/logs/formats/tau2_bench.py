@@ -64,7 +64,7 @@ def _lines(source: Source, number: int, simulation: Any, info: Record) -> Iterat
         return
     try:
         execution = _execution(as_object(simulation), info)
-        calls = _model_calls(execution, as_list(simulation.get("messages")))
+        calls = list(_model_calls(execution, as_list(simulation.get("messages"))))
     except UnusableRecordError as error:
         yield rejected(number, simulation, str(error))
         return

@@ -18,6 +18,7 @@ from health_assets.logs.formats.records import (
     as_name,
     as_number,
     as_object,
+    dumped,
     hex_id,
     line_of,
     present,
@@ -109,7 +110,7 @@ def _execution(trial: Record, agent: Record, domain: str | None) -> Record:
         {
             "type": "execution",
             # the same trial has the same id wherever its file lies
-            "execution_id": hex_id(32, json.dumps(agent), json.dumps(trial, sort_keys=True)),
+            "execution_id": hex_id(32, json.dumps(agent), dumped(trial, is_sorted=True)),
             **agent,
             "task_id": f"{domain}/{task}" if domain else task,
             "status": "success" if reward >= LEAST_REWARD_OF_SUCCESS else "failure",
