@@ -549,12 +549,18 @@ def test_a_rule_may_look_at_some_agents_only_and_have_its_own_numbers(warehouse:
 def test_an_hour_is_ready_when_it_is_complete_and_quiet() -> None:
     now = START + 10 * HOUR
     written = {"raw_logs": now - timedelta(seconds=200), "agent_health": now - timedelta(seconds=100)}
-    assert is_ready(START + 9 * HOUR, written, {"agent_health"}, now)
-    assert not is_ready(START + 9 * HOUR, written | {"x": now - timedelta(seconds=80)}, {"agent_health"}, now)
-    assert is_ready(START + 7 * HOUR, written | {"x": now}, {"agent_health"}, now)  # changed again and again
-    assert not is_ready(START + 7 * HOUR, written, {"agent_health", "model_health"}, now)
+
+    def is_ready_at(hour: int, written: dict[str, datetime], *needed: str, idle_h: float = 0) -> bool:
+        return is_ready(START + hour * HOUR, written, set(needed), now, timedelta(hours=idle_h))
+
+    assert is_ready_at(9, written, "agent_health")
+    assert not is_ready_at(9, written | {"x": now - timedelta(seconds=80)}, "agent_health")
+    assert is_ready_at(7, written | {"x": now}, "agent_health"), "changed again and again"
+    assert not is_ready_at(7, written, "agent_health", "model_health")
     old = {name: moment - timedelta(minutes=20) for name, moment in written.items()}
-    assert is_ready(START + 7 * HOUR, old, {"agent_health", "model_health"}, now)  # its run has failed
+    assert is_ready_at(7, old, "agent_health", "model_health"), "its run has failed"
+    assert is_ready_at(7, written, "agent_health", "model_health", idle_h=2), "it fails again and again"
+    assert not is_ready_at(8, written, "agent_health", "model_health", idle_h=2), "which may still come right"
 
 
 def test_every_rule_is_named_and_described() -> None:

@@ -177,6 +177,7 @@ def test_what_stands_in_place_of_a_span_is_told(project: Project) -> None:
     scope = {"spans": ["one", None, agent(1, 1, AT)]}
     tables = ingested(project, json.dumps({"resourceSpans": [{"scopeSpans": [scope]}]}))
     assert [row["reason"] for row in tables["rejected_records"]] == [
+        "a span must be an object, not null, in span 0.0.1",
         "resourceSpans[*].scopeSpans[*].spans[*] must be an object",
         "traceId is missing, in span 0.0.0",
     ]

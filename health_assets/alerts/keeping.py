@@ -145,6 +145,11 @@ def last_judged(session: Session) -> datetime | None:
     return session.query("SELECT max(hour) FROM materialized_hours WHERE asset = ?", [ASSET])[0][0]
 
 
+def last_judged_at(session: Session) -> datetime | None:
+    """When an hour was last judged; None before the first."""
+    return session.query("SELECT max(materialized_at) FROM materialized_hours WHERE asset = ?", [ASSET])[0][0]
+
+
 def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
     """Write down that an hour was judged."""
     session.note_materialized(ASSET, HourRange.of(hour), [hour] if is_changed else [])

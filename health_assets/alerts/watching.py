@@ -14,7 +14,16 @@ from datetime import datetime, timedelta
 
 from health_assets.alerts.config import Alerts
 from health_assets.alerts.incidents import Incident, Judged, judge, unwatched
-from health_assets.alerts.keeping import ASSET, is_there, keep, last_judged, not_kept, note_judged, open_incidents
+from health_assets.alerts.keeping import (
+    ASSET,
+    is_there,
+    keep,
+    last_judged,
+    last_judged_at,
+    not_kept,
+    note_judged,
+    open_incidents,
+)
 from health_assets.alerts.observing import HOURS, View, observe
 from health_assets.alerts.seen import DueSeen
 from health_assets.hours import HOUR, HourRange, floor_hour
@@ -31,7 +40,8 @@ QUIET = timedelta(seconds=90)
 GIVEN_UP = timedelta(minutes=20)
 """After so long without a write an hour is judged by what is there: its run has failed."""
 LATEST = timedelta(hours=2)
-"""So long after its end a complete hour is judged, however often late logs still change it."""
+"""So long after its end an hour is judged although something still changes it: a complete one at once, another by what
+is there once none was judged for as long. A run that fails again and again holds up no alerts."""
 MOST_HOURS_A_TICK = 24
 
 
@@ -123,12 +133,13 @@ def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tup
     written = _written(session, span)
     [*made] = session.query("SELECT DISTINCT asset FROM materialized_hours")
     needed = {name for (name,) in made} & set(NEEDED)
+    idle_for = now - (last_judged_at(session) or now)
     ready: list[tuple[datetime, bool]] = []
     missing: list[tuple[datetime, bool]] = []
     for hour in span:
         if hour not in written:
             missing.append((hour, False))
-        elif is_ready(hour, written[hour], needed, now):
+        elif is_ready(hour, written[hour], needed, now, idle_for):
             ready += [*missing, (hour, True)]
             missing = []
         else:
@@ -136,7 +147,9 @@ def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tup
     return ready[:MOST_HOURS_A_TICK]
 
 
-def is_ready(hour: datetime, written: dict[str, datetime], needed: set[str], now: datetime) -> bool:
+def is_ready(
+    hour: datetime, written: dict[str, datetime], needed: set[str], now: datetime, idle_for: timedelta
+) -> bool:
     """Whether an hour can be judged.
 
     Args:
@@ -144,11 +157,13 @@ def is_ready(hour: datetime, written: dict[str, datetime], needed: set[str], now
         written: when each of its assets was last written.
         needed: assets that must be there.
         now: the time.
+        idle_for: how long no hour has been judged.
     """
     quiet_for = now - max(written.values())
+    is_overdue = now >= hour + HOUR + LATEST
     if needed <= written.keys():
-        return quiet_for >= QUIET or now >= hour + HOUR + LATEST
-    return quiet_for >= GIVEN_UP
+        return quiet_for >= QUIET or is_overdue
+    return quiet_for >= GIVEN_UP or (is_overdue and idle_for >= LATEST)
 
 
 def _span(session: Session, settings: Settings, now: datetime) -> HourRange | None:

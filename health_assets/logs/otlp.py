@@ -136,7 +136,7 @@ def parsed_spans(lines: str) -> str:
     ), taken_apart AS (
         SELECT *, list_transform(span.attributes, lambda one: one.key) AS keys,
             list_transform(span.attributes, lambda one: one.value) AS attribute_values
-        FROM spans WHERE span IS NOT NULL OR is_line
+        FROM spans
     ), looked_up AS (
         SELECT file_id, line_number, line, line_reason, is_line, span, service_name,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
@@ -232,7 +232,7 @@ def _reason() -> str:
     """Why a span cannot be used; null where it can."""
     no_id = "'{field} must be {digits} hexadecimal digits that are not all zero, not ' || {shown}"
     no_time = "'{field} must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || {shown}"
-    branches = []
+    branches = [("span IS NULL", "'a span must be an object, not null'")]
     for field, column, digits in (("traceId", "trace_id", 32), ("spanId", "span_id", 16)):
         branches.append((f"span.{field} IS NULL OR span.{field} = ''", f"'{field} is missing'"))
         branches.append((f"{column} IS NULL", no_id.format(field=field, digits=digits, shown=_shown(field))))

@@ -33,21 +33,31 @@ def last_known(states: ir.Table) -> ir.Table:
     return states.group_by("agent_id").aggregate(last_healthy_at=states.last_healthy_at.max())
 
 
-def corrections(states: ir.Table, hours: HourRange) -> ir.Table:
-    """Rows after these hours whose `last_healthy_at` is another since the hours were replaced.
-
-    Only rows of agents that have not been healthy since these hours can be among them.
+def unhealthy_since(states: ir.Table, hours: HourRange) -> ir.Table:
+    """Rows after these hours of agents that have not been healthy since: the only ones that may have to follow them.
 
     Args:
         states: all rows of `agent_health_state`.
         hours: the hours that were replaced.
 
     Returns:
-        `hour`, `agent_id` and the `last_healthy_at` that is right.
+        `hour`, `agent_id` and `last_healthy_at`.
     """
-    known = last_known(states.filter(states.hour < hours.end)).rename(known_at="last_healthy_at")
     later = states.filter(states.hour >= hours.end)
     later = later.filter(later.last_healthy_at.isnull() | (later.last_healthy_at <= hours.end))
-    joined = lookup(later.select("hour", "agent_id", "last_healthy_at"), known, "agent_id")
+    return later.select("hour", "agent_id", "last_healthy_at")
+
+
+def corrections(rows: ir.Table, known: ir.Table) -> ir.Table:
+    """Those of the rows whose `last_healthy_at` is another than is known, with the one that is right.
+
+    Args:
+        rows: what `unhealthy_since` gives.
+        known: `agent_id` and `last_healthy_at` as known after the hours that were replaced.
+
+    Returns:
+        `hour`, `agent_id` and `last_healthy_at`.
+    """
+    joined = lookup(rows, known.select("agent_id", known_at="last_healthy_at"), "agent_id")
     wrong = joined.filter(~joined.last_healthy_at.identical_to(joined.known_at))
     return wrong.select("hour", "agent_id", last_healthy_at="known_at")

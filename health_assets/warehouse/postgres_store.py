@@ -56,6 +56,8 @@ UNREACHABLE_FOR_S = 5.0
 
 LOCK = "hashtextextended('health-assets ' || current_schema(), 0)"
 """The key of the lock that writers of a schema take."""
+LOCK_NOT_AVAILABLE = "55P03"
+"""SQLSTATE of a wait for a lock that took too long."""
 
 
 class PostgresSession(Session):
@@ -218,13 +220,14 @@ class PostgresSchema:
         try:
             rows_of(connection, f"SELECT pg_advisory_xact_lock({LOCK})::text")
         except adbc.Error as error:
-            if error.sqlstate != "55P03":
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
             connection.rollback()
             holder = rows_of(
                 connection,
                 "SELECT application_name, pg_locks.pid FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) "
                 "WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
+                "AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
                 f"AND (classid::bigint << 32 | objid::bigint) = {LOCK} LIMIT 1",
             )
             program, pid = holder[0] if holder else (None, None)

@@ -1,5 +1,7 @@
 """The Agent Health State (source 3): hourly parts, and the health document of every agent as columns."""
 
+from datetime import datetime
+
 import ibis
 from ibis import ir
 
@@ -7,7 +9,7 @@ from health_assets.defs.derived import Derived, Inputs, of_newest_hour
 from health_assets.defs.specs import EVENT_TABLES
 from health_assets.hours import HourRange
 from health_assets.scoring.agent_health_state import agent_health_state
-from health_assets.scoring.last_healthy import corrections, last_known, with_last_healthy
+from health_assets.scoring.last_healthy import corrections, last_known, unhealthy_since, with_last_healthy
 from health_assets.scoring.state_components import state_components
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
 
@@ -36,7 +38,7 @@ def _states(inputs: Inputs) -> ir.Table:
         lookback_hours,
     )
     rows, _ = inputs.session.kept(inputs.with_windows(described, "health_components", window_hours))
-    return with_last_healthy(rows, _known_before(inputs, rows))
+    return with_last_healthy(rows, _known(inputs, rows, inputs.hours.start))
 
 
 def _latencies(inputs: Inputs) -> ir.Table:
@@ -49,18 +51,18 @@ def _latencies(inputs: Inputs) -> ir.Table:
     return ibis.memtable(sliding_window_buckets(in_order, inputs.hours, window_hours))
 
 
-def _known_before(inputs: Inputs, rows: ir.Table) -> ir.Table:
-    """When each agent of `rows` was last healthy before these hours.
+def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
+    """When each of these agents was last healthy, as is known of the hours before a time.
 
-    The hour just before knows it of all its agents; only for those that it does not have, history is looked through.
+    The latest of these hours knows it of all its agents; only for others is history looked through.
     """
     states = inputs.session.table("agent_health_state")
-    earlier = states.filter(states.hour < inputs.hours.start)
-    [(latest,)] = inputs.session.query("SELECT max(hour) FROM agent_health_state WHERE hour < ?", [inputs.hours.start])
+    earlier = states.filter(states.hour < before)
+    [(latest,)] = inputs.session.query("SELECT max(hour) FROM agent_health_state WHERE hour < ?", [before])
     if latest is None:
         return last_known(earlier)
     at_latest = inputs.session.hours_of("agent_health_state", HourRange.of(latest))
-    newcomers, count = inputs.session.kept(rows.select("agent_id").distinct().anti_join(at_latest, "agent_id"))
+    newcomers, count = inputs.session.kept(agents.select("agent_id").distinct().anti_join(at_latest, "agent_id"))
     known = at_latest.select("agent_id", "last_healthy_at")
     if not count:
         return known
@@ -69,9 +71,11 @@ def _known_before(inputs: Inputs, rows: ir.Table) -> ir.Table:
 
 def _correct_later_hours(inputs: Inputs) -> None:
     states = inputs.session.table("agent_health_state")
-    later = inputs.session.query("SELECT 1 FROM agent_health_state WHERE hour >= ? LIMIT 1", [inputs.hours.end])
-    if later:
-        wrong = corrections(states, inputs.hours)
+    if not inputs.session.query("SELECT 1 FROM agent_health_state WHERE hour >= ? LIMIT 1", [inputs.hours.end]):
+        return
+    rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
+    if count:
+        wrong = corrections(rows, _known(inputs, rows, inputs.hours.end))
         inputs.session.correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
 
 

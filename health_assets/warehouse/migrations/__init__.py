@@ -70,10 +70,12 @@ def connected(database: Database) -> Iterator[sa.Connection]:
 
 
 def _lock(connection: sa.Connection, database: Database, lock_timeout_s: float) -> None:
-    from health_assets.warehouse.postgres_store import LOCK
+    from health_assets.warehouse.postgres_store import LOCK, LOCK_NOT_AVAILABLE
 
     connection.execute(sa.text(f"SET LOCAL lock_timeout = '{math.ceil(lock_timeout_s * 1000)}ms'"))
     try:
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
     except sa.exc.OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            raise
         raise still_held(database.name, "another program", lock_timeout_s) from error
