@@ -291,9 +291,8 @@ def test_a_locked_warehouse_is_waited_for_and_then_its_holder_is_named(filled: P
 
 def test_a_warehouse_that_comes_free_in_time_is_used(filled: Project, tmp_path: Path) -> None:
     project = copy_of(filled, tmp_path / "project")
-    with held_by_another_process(project.warehouse_path, 8):
-        done = command(*materialise_arguments(project, LATER))
-    assert done.returncode == 0, done.stderr
+    with held_by_another_process(project.warehouse_path, 2):
+        project.materialise(LATER, only=["ingest"])
     assert project.query("SELECT count(*) FROM executions") == [(12,)]
 
 
@@ -409,7 +408,7 @@ def test_ctrl_c_stops_without_a_wall_of_text(filled: Project, tmp_path: Path) ->
     while process.poll() is None and project.warehouse_path.stat().st_mtime_ns == modified:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    output, complaints = process.communicate(timeout=120)
+    output, complaints = process.communicate(timeout=300)
     assert process.returncode > 0
     assert "Traceback" not in output + complaints
     assert len(complaints.strip().splitlines()) <= 2
