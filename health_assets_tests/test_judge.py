@@ -145,7 +145,7 @@ def test_verdicts_become_judgements_that_the_pipeline_reads_like_any_other_log(
     report = judge_due_runs(pipeline_of(project, endpoint), NOW)
     assert (report.found, report.judged, report.violated, report.failures.total()) == (4, 4, 1, 0)
     assert report.file is not None and (project.raw / report.file).is_file()
-    project.materialise(hours_from(START, 2))
+    project.materialise(hours_from(START, 2), only=["ingest", "task_consistency", "agent_reliability"])
     rows = project.rows("agent_reliability")
     assert [(row["judged"], row["violated"], row["r_saf"]) for row in rows] == [(4, 1, 0.75)] * 2
     assert project.rows("rejected_records") == []
