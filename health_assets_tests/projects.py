@@ -334,7 +334,7 @@ def _run_as_a_command(
 def in_a_process(work: Callable[..., None], *arguments: object) -> BaseProcess:
     """Begin something in a process of its own that has the imports done already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["projects", "health_assets.running", "health_assets.report.run"])
+    context.set_forkserver_preload(["projects", "preloaded"])
     process = context.Process(target=work, args=arguments)
     process.start()
     return process
