@@ -277,7 +277,7 @@ def assert_lines_are_conserved(project: Project) -> None:
 
 
 def command(
-    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 240
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 900
 ) -> subprocess.CompletedProcess[str]:
     """Run `health-assets` as a user does, in a process and a folder of its own."""
     return subprocess.run(
@@ -292,7 +292,7 @@ def command(
 
 
 def forked_command(
-    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 240
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 900
 ) -> subprocess.CompletedProcess[str]:
     """As `command`, but forked from a process that has done the imports and nothing else, which take seconds."""
     with tempfile.TemporaryDirectory() as said:

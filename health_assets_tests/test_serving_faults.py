@@ -316,7 +316,7 @@ def test_who_does_not_read_the_answers_is_cut_off(server: Served, monkeypatch: p
 
 
 def test_who_reads_slowly_but_steadily_gets_all_answers(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "SEND_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(protocol, "SEND_TIMEOUT_S", 3.0)
     requests = (GET + b"\r\n") * 20_000 + GET + b"Connection: close\r\n\r\n"
     start, received = time.monotonic(), bytearray()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
@@ -324,10 +324,10 @@ def test_who_reads_slowly_but_steadily_gets_all_answers(server: Served, monkeypa
         sending.start()
         while piece := client.recv(65536):
             received += piece
-            time.sleep(0.007)
+            time.sleep(0.025)
         sending.join()
     assert received.count(b"HTTP/1.1 200 ") == 20_001
-    assert time.monotonic() - start > 1.5
+    assert time.monotonic() - start > 3.5
 
 
 def test_more_connections_than_allowed_are_told_to_come_back(server: Served) -> None:

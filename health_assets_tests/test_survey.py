@@ -29,7 +29,9 @@ from health_servers import (
 from projects import ENGINES, SURVEY_TABLES, Project, Row, command, hours_from
 from reference_survey import summary
 from surveys_made import made_agent, made_probe
+from typer.testing import CliRunner
 
+from health_assets.cli import app
 from health_assets.defs.build import JOB, SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
@@ -378,9 +380,12 @@ def test_a_warehouse_that_cannot_be_written_is_an_error_of_one_sentence(tmp_path
         survey(settings_of(project, warehouse=str(tmp_path / "file" / "w.duckdb")), registered(host, "a"))
 
 
-def test_a_survey_without_a_registry_is_an_error_of_one_sentence(tmp_path: Path) -> None:
-    done = command("survey", folder=tmp_path)
-    assert done.returncode == 1
+def test_a_survey_without_a_registry_is_an_error_of_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["survey"])
+    assert done.exit_code == 1
     assert done.stderr == "health-assets: no registry is named; use --registry or HEALTH_REGISTRY\n"
     assert list(tmp_path.iterdir()) == []
 
