@@ -8,10 +8,8 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 from logs_made import START, execution, line
-from projects import Project
-from typer.testing import CliRunner
+from projects import Project, command
 
-from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.warehouse import tables
@@ -177,8 +175,8 @@ def test_an_older_warehouse_can_be_read_without_being_changed(tmp_path: Path, sh
 def test_the_command_brings_an_older_file_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "old.duckdb"
     an_older_warehouse(path)
-    done = CliRunner().invoke(app, ["migrate", "--warehouse", str(path)])
-    assert (done.exit_code, f"version {SCHEMA_VERSION}" in done.stdout) == (0, True)
+    done = command("migrate", "--warehouse", str(path))
+    assert (done.returncode, f"version {SCHEMA_VERSION}" in done.stdout) == (0, True)
     assert "confidence" in types_in(path)["executions"]
 
 
