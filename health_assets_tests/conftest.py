@@ -1,5 +1,6 @@
 """Fixtures that every test may use, and how long Hypothesis looks."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning"
     )
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays to the end: the collector of garbage need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

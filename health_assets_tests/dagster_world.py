@@ -14,11 +14,12 @@ from pathlib import Path
 
 import dagster as dg
 import duckdb
+from projects import run_bodies
 
-from health_assets.defs.assets import all_assets
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.partitions import hourly_partitions, hours_tags
+from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.hours import HOUR, HourRange
 from health_assets.running import EVENT_STORAGE
 from health_assets.settings import Settings
@@ -32,7 +33,6 @@ ASSETS = (
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
-SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 NOON = datetime(2026, 6, 7, 12, tzinfo=UTC)
 
 
@@ -98,11 +98,17 @@ class World:
         world.materialize(hours)
         return world
 
-    def materialize(self, hours: HourRange | None = None, *, tags: Mapping[str, str] | None = None) -> None:
-        """Materialise hours, or those of a run request, without checks and without a trace in any Dagster instance."""
+    def materialize(
+        self,
+        hours: HourRange | None = None,
+        *,
+        tags: Mapping[str, str] | None = None,
+        only: Sequence[str] | None = None,
+    ) -> None:
+        """Materialise hours, or those of a run request, by the assets' bodies: without Dagster and without checks."""
         chosen = dict(tags) if hours is None else hours_tags(hours)
-        partitions = hourly_partitions(requested_hours(chosen).extended_back(self.settings.lookback_hours))
-        dg.materialize(all_assets(partitions), resources=self.resources(), tags=chosen, run_config=SILENT)
+        is_stale = ONLY_STALE_TAG in chosen
+        run_bodies(Pipeline(self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""

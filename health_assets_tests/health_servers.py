@@ -85,7 +85,7 @@ class Host:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
         for thread in list(self._threads):
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
@@ -100,7 +100,7 @@ class Host:
 
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
-            connection.settimeout(20)
+            connection.settimeout(60)
             talking = self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
             with talking:
                 request = self._read(talking)
@@ -110,6 +110,19 @@ class Host:
                     self.most_under_way = max(self.most_under_way, len(self._waiting))
                 behave = self._behaviour(request.path)
                 behave(Exchange(talking, request, self._is_over, lambda: self._waiting.discard(request)))
+
+    def gathers(self, count: int) -> Behaviour:
+        """Answers with a document once so many requests have been under way at a time, and a moment later: no sooner,
+        so that a client that asks for fewer at a time is found out however fast the machine is.
+        """
+
+        def behave(exchange: Exchange) -> None:
+            end = time.monotonic() + 20
+            while self.most_under_way < count and time.monotonic() < end:
+                exchange.is_over.wait(0.005)
+            answers(document(), after_s=0.03)(exchange)
+
+        return behave
 
     def _read(self, connection: socket.socket) -> Request:
         received = b""
@@ -204,10 +217,11 @@ def redirects(location: str, status: str = "302 Found") -> Behaviour:
     return answers(b"", status, headers={"Location": location})
 
 
-def drips(content: bytes, every_s: float = 0.05) -> Behaviour:
-    """A byte at a time (a slow loris)."""
+def drips(content: bytes, every_s: float = 0.05, first: bytes = b"") -> Behaviour:
+    """After these bytes, a byte at a time (a slow loris)."""
 
     def behave(exchange: Exchange) -> None:
+        exchange.send(first)
         for place in range(len(content)):
             exchange.send(content[place : place + 1])
             if exchange.is_over.wait(every_s):
@@ -237,7 +251,7 @@ def hangs(first: bytes = b"") -> Behaviour:
 
     def behave(exchange: Exchange) -> None:
         exchange.send(first)
-        exchange.is_over.wait(30)
+        exchange.is_over.wait(300)
 
     return behave
 

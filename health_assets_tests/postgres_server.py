@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -26,6 +27,7 @@ from health_assets.warehouse.migrations import migrate
 PASSWORD = "pa55 w/rd@tests"
 QUOTED_PASSWORD = "pa55%20w%2Frd%40tests"
 NOBODY = 65534
+START_S = 120
 FAST = {
     "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0",
     "shared_buffers": "64MB", "autovacuum": "off", "max_connections": "100", "log_min_messages": "fatal",
@@ -55,6 +57,15 @@ def start_server(folder: Path, settings: Mapping[str, str] = FAST) -> str:
     initialise = [programs / "initdb", "-D", folder / "data", "-U", "owner", "-A", "scram-sha-256", "--no-sync"]
     initialise += ["--pwfile", password, "-E", "UTF8", "--locale=C.UTF-8"]
     subprocess.run(initialise, check=True, capture_output=True, cwd=folder, **as_user)
+    for _ in range(5):  # another process may take the port meanwhile
+        url = _started(programs, folder, settings, as_user)
+        if url is not None:
+            return url
+    raise RuntimeError(f"the server did not start: {(folder / 'log').read_text()}")
+
+
+def _started(programs: Path, folder: Path, settings: Mapping[str, str], as_user: Mapping[str, Any]) -> str | None:
+    """The URL of a server that listens on a port that was free; None where it has ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
@@ -74,14 +85,15 @@ def start_server(folder: Path, settings: Mapping[str, str] = FAST) -> str:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, cwd=folder, **as_user)
     atexit.register(_stop, server)
     url = f"postgresql://owner:{QUOTED_PASSWORD}@127.0.0.1:{port}/postgres"
-    for _ in range(200):
+    end = time.monotonic() + START_S
+    while server.poll() is None and time.monotonic() < end:
         try:
             psycopg.connect(url).close()
         except psycopg.OperationalError:
             time.sleep(0.05)
         else:
             return url
-    raise RuntimeError(f"the server did not start: {(folder / 'log').read_text()}")
+    return None
 
 
 def _programs(folder: Path) -> Path:
@@ -99,8 +111,9 @@ def _programs(folder: Path) -> Path:
 
 
 def _stop(server: subprocess.Popen) -> None:
-    server.send_signal(signal.SIGQUIT)  # at once: its data is thrown away
-    server.wait(timeout=20)
+    if server.poll() is None:
+        server.send_signal(signal.SIGQUIT)  # at once: its data is thrown away
+        server.wait(timeout=120)
 
 
 def copy_of(url: str) -> str:

@@ -6,12 +6,16 @@ code in a tenth of the time. What Dagster itself does with the assets is tested 
 
 import gzip
 import math
+import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -143,23 +147,7 @@ class Project:
             only_stale: as the late-log sensor runs them.
             only: names of the steps to run (`ingest` makes all record tables); all by default.
         """
-        metadata = {}
-        for asset in all_assets(hourly_partitions(hours.extended_back(self.lookback_hours))):
-            if only is not None and asset.op.name not in only:
-                continue
-            context = SimpleNamespace(
-                has_partition_key=len(hours) == 1,
-                has_partition_key_range=True,
-                partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
-                selected_asset_keys=asset.keys,
-                run=SimpleNamespace(tags={ONLY_STALE_TAG: "true"} if only_stale else {}),
-                log_event=lambda _: None,
-            )
-            made = asset.op.compute_fn.decorated_fn(context=context, pipeline=self.pipeline)
-            for result in [made] if isinstance(made, dg.MaterializeResult) else made:
-                name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
-                metadata[name] = dict(result.metadata)
-        return metadata
+        return run_bodies(self.pipeline, hours, only_stale=only_stale, only=only)
 
     def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
@@ -214,6 +202,29 @@ class Project:
         return twin
 
 
+def run_bodies(
+    pipeline: Pipeline, hours: HourRange, *, only_stale: bool = False, only: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """What `Project.materialise` does, with any pipeline."""
+    metadata = {}
+    for asset in all_assets(hourly_partitions(hours.extended_back(pipeline.settings.lookback_hours))):
+        if only is not None and asset.op.name not in only:
+            continue
+        context = SimpleNamespace(
+            has_partition_key=len(hours) == 1,
+            has_partition_key_range=True,
+            partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
+            selected_asset_keys=asset.keys,
+            run=SimpleNamespace(tags={ONLY_STALE_TAG: "true"} if only_stale else {}),
+            log_event=lambda _: None,
+        )
+        made = asset.op.compute_fn.decorated_fn(context=context, pipeline=pipeline)
+        for result in [made] if isinstance(made, dg.MaterializeResult) else made:
+            name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
+            metadata[name] = dict(result.metadata)
+    return metadata
+
+
 ENGINES = ("duckdb", "postgres")
 
 
@@ -266,7 +277,7 @@ def assert_lines_are_conserved(project: Project) -> None:
 
 
 def command(
-    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 240
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 900
 ) -> subprocess.CompletedProcess[str]:
     """Run `health-assets` as a user does, in a process and a folder of its own."""
     return subprocess.run(
@@ -278,6 +289,55 @@ def command(
         timeout=timeout_s,
         check=False,
     )
+
+
+def forked_command(
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 900
+) -> subprocess.CompletedProcess[str]:
+    """As `command`, but forked from a process that has done the imports and nothing else, which take seconds."""
+    with tempfile.TemporaryDirectory() as said:
+        outputs = [f"{said}/stdout", f"{said}/stderr"]
+        process = start_forked_command(arguments, environment or {}, folder or REPOSITORY.parent, outputs)
+        process.join(timeout_s)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(arguments, timeout_s)
+        stdout, stderr = (Path(path).read_text(encoding="utf-8") for path in outputs)
+    return subprocess.CompletedProcess(arguments, process.exitcode, stdout, stderr)
+
+
+def start_forked_command(
+    arguments: Sequence[str],
+    environment: dict[str, str],
+    folder: Path,
+    outputs: Sequence[str] = (os.devnull, os.devnull),
+) -> BaseProcess:
+    """Begin what `forked_command` waits for; stdout and stderr go to two files."""
+    return in_a_process(_run_as_a_command, arguments, command_environment() | environment, str(folder), outputs)
+
+
+def _run_as_a_command(
+    arguments: Sequence[str], environment: dict[str, str], folder: str, outputs: Sequence[str]
+) -> None:
+    for number, path in enumerate(outputs, 1):
+        with Path(path).open("wb") as output:
+            os.dup2(output.fileno(), number)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    tempfile.tempdir = None  # which the environment names
+    sys.argv = ["health-assets", *arguments]
+    runpy.run_module("health_assets.cli", run_name="__main__", alter_sys=True)
+
+
+def in_a_process(work: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Begin something in a process of its own that has the imports done already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["projects", "preloaded"])
+    process = context.Process(target=work, args=arguments)
+    process.start()
+    return process
 
 
 def command_line(*arguments: str) -> list[str]:

@@ -41,7 +41,7 @@ class Receiver:
         return [body for _, body in self.received]
 
 
-def hanging(seconds: float = 5.0) -> int:
+def hanging(seconds: float = 60.0) -> int:
     """Take longer than anybody waits."""
     time.sleep(seconds)
     return 200

@@ -25,7 +25,7 @@ from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import describe
 
 HOUR = START + timedelta(hours=13)
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 ARROW = {
     "TIMESTAMP WITH TIME ZONE": (pa.timestamp("us", "UTC"), START),
     "DOUBLE PRECISION": (pa.float64(), 0.5),

@@ -352,7 +352,7 @@ def test_every_state_of_random_logs_equals_the_reference(
 def test_an_hour_alone_has_the_rows_of_the_range_and_any_order_ends_like_a_clean_rebuild(tmp_path: Path) -> None:
     project = random_project(tmp_path, 5, 4, 9, lines=400)
     asked = hours_from(START + 9 * HOUR, 5)
-    whole = project.clean_rebuild(asked, "whole")
+    whole = project.clean_rebuild(asked, "whole", only=STEPS)
     for hour in Random(5).sample(list(asked), len(asked)):
         project.materialise(HourRange.of(hour), only=STEPS)
     names = ["state_components", "agent_health_state"]
@@ -361,7 +361,7 @@ def test_an_hour_alone_has_the_rows_of_the_range_and_any_order_ends_like_a_clean
 
 def test_samples_and_agents_are_those_of_the_agent_health_model(tmp_path: Path) -> None:
     project = random_project(tmp_path, 6, 5, 9, lines=300)
-    project.materialise(hours_from(START, 20))
+    project.materialise(hours_from(START, 20), only=[*STEPS, "agent_health"])
     model = {(row["hour"], row["agent_id"]): row for row in project.rows("agent_health")}
     own = {(row["hour"], row["agent_id"]): row for row in project.rows("agent_health_state")}
     assert own.keys() == model.keys()

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from alerts_made import at, scored
+from health_servers import closed_port
 from projects import command_environment
 from receivers import hanging, mailbox, receiver
 from test_serving_tls import certificate
@@ -63,7 +63,7 @@ def write(warehouse: Warehouse, alerts: Alerts, judged: Judged, now: datetime = 
         keep(session, judged, alerts, now)
 
 
-def deliver(warehouse: Warehouse, alerts: Alerts, now: datetime = NOW, budget_s: float = 10.0) -> Delivery:
+def deliver(warehouse: Warehouse, alerts: Alerts, now: datetime = NOW, budget_s: float = 60.0) -> Delivery:
     return delivering.deliver(warehouse, warehouse, alerts, now, budget_s=budget_s, pause_s=0.01)
 
 
@@ -73,12 +73,6 @@ def outbox(warehouse: Warehouse) -> list[tuple]:
             "SELECT event, channel, attempts, delivered_at IS NOT NULL, last_error FROM alert_deliveries "
             "ORDER BY written_at, channel, event DESC"
         )
-
-
-def closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 # -- at least once -----------------------------------------------------------------------------------------------------
@@ -145,13 +139,13 @@ def test_a_receiver_with_a_bad_moment_is_asked_again_within_the_tick(warehouse: 
 
 def test_what_is_down_is_tried_again_at_later_ticks_and_in_order(warehouse: Warehouse) -> None:
     incident = opened()
-    port = closed_port()
-    down = alerts_to(hook=Webhook(type="webhook", url=f"http://127.0.0.1:{port}/"))
-    write(warehouse, down, Judged(opened=(incident,)))
-    write(warehouse, down, Judged(closed=(closed(incident),)), NOW + timedelta(seconds=1))
-    now = NOW + timedelta(seconds=2)
-    assert len(deliver(warehouse, down, now).failed) == 1  # the end waits for its opening
-    assert deliver(warehouse, down, now + timedelta(seconds=30)).failed == []  # not yet
+    with closed_port() as url:
+        down = alerts_to(hook=Webhook(type="webhook", url=url))
+        write(warehouse, down, Judged(opened=(incident,)))
+        write(warehouse, down, Judged(closed=(closed(incident),)), NOW + timedelta(seconds=1))
+        now = NOW + timedelta(seconds=2)
+        assert len(deliver(warehouse, down, now).failed) == 1  # the end waits for its opening
+        assert deliver(warehouse, down, now + timedelta(seconds=30)).failed == []  # not yet
     [opening, end] = outbox(warehouse)
     assert opening[:4] == ("opened", "hook", 1, False)
     assert "refused" in opening[4]
@@ -188,14 +182,14 @@ def test_a_redirect_is_not_followed(warehouse: Warehouse) -> None:
 def test_a_receiver_that_hangs_holds_up_neither_the_others_nor_the_tick(warehouse: Warehouse) -> None:
     with receiver(*[hanging] * 4) as slow, receiver() as hook:
         alerts = alerts_to(
-            a_slow=Webhook(type="webhook", url=slow.url, timeout_s=0.2),
+            a_slow=Webhook(type="webhook", url=slow.url, timeout_s=0.5),
             hanging=Webhook(type="webhook", url=slow.url, timeout_s=60),
             hook=Webhook(type="webhook", url=hook.url),
         )
         write(warehouse, alerts, Judged(opened=(opened(),)))
         start = time.monotonic()
-        done = deliver(warehouse, alerts, budget_s=1.5)
-        assert time.monotonic() - start < 4
+        done = deliver(warehouse, alerts, budget_s=6)
+        assert time.monotonic() - start < 40
     assert [notice.channel for notice in done.delivered] == ["hook"]
     assert {notice.channel: error for notice, error, _ in done.failed} == {
         "a_slow": "ReadTimeout: timed out", "hanging": "it did not answer in time",
@@ -211,9 +205,9 @@ def test_the_warehouse_is_free_while_a_message_is_sent(warehouse: Warehouse) -> 
         return 200
 
     with receiver(opening_it_elsewhere) as hook:
-        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url, timeout_s=30))
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url, timeout_s=60))
         write(warehouse, alerts, Judged(opened=(opened(),)))
-        assert len(deliver(warehouse, alerts, budget_s=30).delivered) == 1
+        assert len(deliver(warehouse, alerts, budget_s=120).delivered) == 1
     assert outcomes == [0]
 
 
@@ -242,7 +236,7 @@ def test_a_process_that_is_killed_between_sending_and_marking_sends_again(wareho
         write(warehouse, alerts, Judged(opened=(opened(),)))
         arguments = [sys.executable, "-c", KILLED, str(warehouse.path), str(tmp_path / "alerts.yaml")]
         sender = subprocess.Popen(arguments, env=command_environment())
-        assert sender.wait(60) == -signal.SIGKILL
+        assert sender.wait(240) == -signal.SIGKILL
         assert outbox(warehouse) == [("opened", "hook", 0, False, None)]
         assert len(deliver(warehouse, alerts).delivered) == 1
     assert len(hook.keys) == 2

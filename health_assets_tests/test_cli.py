@@ -3,13 +3,12 @@
 import re
 import subprocess
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from logs_made import START, execution, line, trigger
-from projects import SURVEY_TABLES, Project, command, hours_from, materialise_arguments
+from projects import SURVEY_TABLES, Project, command, forked_command, hours_from, materialise_arguments
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -51,7 +50,7 @@ def _plain(folder: Path) -> Run:
 def _again(folder: Path) -> Run:
     project = make_project(folder)
     project.materialise(HOURS)
-    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+    return project, forked_command(*materialise_arguments(project, HOURS), folder=folder)
 
 
 def _environment(folder: Path) -> Run:
@@ -65,7 +64,7 @@ def _environment(folder: Path) -> Run:
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     project.warehouse_path = elsewhere / "data" / "health.duckdb"
-    done = command(
+    done = forked_command(
         "materialize", "--from", "2026-06-07T00", "--to", "2026-06-07T03", environment=environment, folder=elsewhere
     )
     return project, done
@@ -81,7 +80,7 @@ def _red_check(folder: Path) -> Run:
 
 def _no_logs(folder: Path) -> Run:
     project = Project(folder)
-    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+    return project, forked_command(*materialise_arguments(project, HOURS), folder=folder)
 
 
 def _late_log(folder: Path) -> Run:
@@ -89,14 +88,15 @@ def _late_log(folder: Path) -> Run:
     project = make_project(folder)
     project.materialise(HOURS)
     project.write_log("late.jsonl", [line(execution("late", "slow", START))])
-    return project, command(*materialise_arguments(project, HourRange.of(START)), folder=folder)
+    return project, forked_command(*materialise_arguments(project, HourRange.of(START)), folder=folder)
 
 
 def _one_system(folder: Path) -> Run:
     project = make_project(folder)
-    return project, command(*materialise_arguments(project, HOURS), "--system", "model_health", folder=folder)
+    return project, forked_command(*materialise_arguments(project, HOURS), "--system", "model_health", folder=folder)
 
 
+# as a user does it for a run that succeeds (`_plain`) and one that fails (`_red_check`); the others are forked
 RUNS: dict[str, Callable[[Path], Run]] = {
     run.__name__: run for run in (_plain, _again, _environment, _red_check, _no_logs, _late_log, _one_system)
 }
@@ -105,9 +105,7 @@ RUNS: dict[str, Callable[[Path], Run]] = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     folder = tmp_path_factory.mktemp("runs")
-    with ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda name: RUNS[name](folder / name), RUNS)
-        return dict(zip(RUNS, done, strict=True))
+    return {name: run(folder / name) for name, run in RUNS.items()}
 
 
 def test_a_run_says_what_it_read_kept_rejected_and_scored_and_how_long_it_took(runs: dict[str, Run]) -> None:
@@ -313,9 +311,9 @@ def test_help_names_every_command_and_option() -> None:
 
 def test_a_system_that_there_is_not_is_named_with_those_that_there_are(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    done = command(*materialise_arguments(project, HOURS), "--system", "astrology", folder=tmp_path)
-    assert done.returncode == 1
-    assert "there is no system 'astrology'; choose from agent_health_model," in done.stderr
+    code, output = invoke(*materialise_arguments(project, HOURS), "--system", "astrology")
+    assert code == 1
+    assert "there is no system 'astrology'; choose from agent_health_model," in " ".join(output.split())
     assert not project.warehouse_path.exists()
 
 

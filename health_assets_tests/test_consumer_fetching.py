@@ -95,10 +95,10 @@ BAD: dict[str, tuple] = {
         says(head("200 OK", "application/json", {"Content-Length": "900"}) + BODY[:20]), "unreachable", 200, "whole",
     ),
     "hangs": (hangs(), "timeout", None, "did not answer within 0.3 s"),
-    "hangs after its head": (hangs(JSON_HEAD), "timeout", 200, "did not finish its answer within 1.5 s"),
+    "hangs after its head": (hangs(JSON_HEAD), "timeout", 200, "did not finish its answer within 3 s"),
     "drips": (drips(JSON_HEAD + BODY), "timeout", None, "did not answer within 0.3 s"),
-    "drips its body": (drips(JSON_HEAD + BODY, 0.005), "timeout", 200, "did not finish"),
-    "is late": (answers(GOOD, after_s=5), "timeout", None, "did not answer within 0.3 s"),
+    "drips its body": (drips(BODY, first=JSON_HEAD), "timeout", 200, "did not finish"),
+    "is late": (answers(GOOD, after_s=60), "timeout", None, "did not answer within 0.3 s"),
     "answers 100 for ever": (never_ends(b"HTTP/1.1 100 Continue\r\n\r\n", b""), "timeout", None, "did not answer"),
 }  # fmt: skip
 
@@ -107,7 +107,7 @@ BAD: dict[str, tuple] = {
 def test_a_bad_answer_is_named_and_never_raises(name: str) -> None:
     behaviour, outcome, http_status, words = BAD[name]
     is_slow = outcome == "timeout"
-    limit_s = (0.3 if http_status is None else 1.5) if is_slow else 10
+    limit_s = (0.3 if http_status is None else 3) if is_slow else 40
     start = time.monotonic()
     with Host(behaviour) as host:
         answer = fetch_health(host.url, timeout_s=limit_s)
@@ -116,7 +116,7 @@ def test_a_bad_answer_is_named_and_never_raises(name: str) -> None:
     assert words in answer.error
     assert answer.document is None
     assert (answer.latency_ms is None) == (outcome in ("timeout", "unreachable"))
-    assert took_s < limit_s + 3 if is_slow else took_s < limit_s
+    assert took_s < limit_s + 20 if is_slow else took_s < limit_s
 
 
 GOOD_ANSWERS = {
@@ -163,7 +163,7 @@ def test_the_time_limit_holds_for_the_look_up_of_a_name(monkeypatch: pytest.Monk
     resolver_ends = threading.Event()
 
     def slow(*_: object, **__: object) -> None:
-        resolver_ends.wait(8)
+        resolver_ends.wait(60)
         raise socket.gaierror("at last")
 
     async def notebook() -> Answer:
@@ -175,7 +175,7 @@ def test_the_time_limit_holds_for_the_look_up_of_a_name(monkeypatch: pytest.Monk
     took_s = time.monotonic() - start
     resolver_ends.set()
     assert answer.outcome == "timeout"
-    assert took_s < 3
+    assert took_s < 20
 
 
 def test_a_name_that_is_known_is_looked_up() -> None:

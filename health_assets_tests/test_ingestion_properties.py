@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import multiprocessing
 import os
 import shutil
 import sys
@@ -31,6 +30,7 @@ from projects import (
     assert_lines_are_conserved,
     assert_same_tables,
     hours_from,
+    in_a_process,
 )
 
 from health_assets.defs.sensors import late_logs_sensor
@@ -43,6 +43,8 @@ from health_assets.scoring.health_components import SUMS, merge
 from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
 
 HOURS = 6
+FLEET = ["ingest", "health_components", "agent_health", "system_health"]
+"""The steps of the Agent Health Model, where the property is not about the other systems."""
 ALL_HOURS = hours_from(START - 2 * HOUR, HOURS + 4)
 
 
@@ -161,9 +163,9 @@ class Deliveries(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def compare_with_a_clean_rebuild(self) -> None:
-        self.project.materialise(ALL_HOURS)
+        self.project.materialise(ALL_HOURS, only=FLEET)
         tables = self.project.tables()
-        clean = self.project.clean_rebuild(ALL_HOURS)
+        clean = self.project.clean_rebuild(ALL_HOURS, only=FLEET)
         assert_same_tables(tables, clean.tables())
         assert_lines_are_conserved(self.project)
         good, rejected = reference.read_lines(self.project.raw)
@@ -180,7 +182,7 @@ class DeliveriesToPostgres(Deliveries):
     engine = "postgres"
 
 
-@pytest.mark.parametrize(("machine", "steady"), [(Deliveries, 1), (DeliveriesToPostgres, 1)])
+@pytest.mark.parametrize(("machine", "steady"), [(Deliveries, 3), (DeliveriesToPostgres, 2)])
 def test_any_history_of_deliveries_ends_like_a_clean_rebuild(machine: type[Deliveries], steady: int) -> None:
     examples = steady if settings.get_current_profile_name() == "steady" else 60
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=10))
@@ -239,8 +241,10 @@ def late_logs_tick(project: Project, only: Sequence[str] | None = None) -> list[
     return ranges
 
 
-def assert_like_a_clean_rebuild_in_the_hours_built(project: Project, hours: HourRange) -> None:
-    clean = project.clean_rebuild(hours)
+def assert_like_a_clean_rebuild_in_the_hours_built(
+    project: Project, hours: HourRange, only: Sequence[str] | None = None
+) -> None:
+    clean = project.clean_rebuild(hours, only=only)
     for table in RESULT_TABLES:
         built = project.built_hours(table)
         expected = [row for row in clean.rows(table) if row["hour"] in built]
@@ -274,9 +278,9 @@ def _hour_of(text: str) -> datetime | None:
 def test_the_sensor_asks_only_for_hours_that_depend_on_what_is_late(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=2, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(20)])
-    project.materialise(hours_from(START, 20))
+    project.materialise(hours_from(START, 20), only=FLEET)
     project.write_log("late.jsonl", [line(execution("late", "b", START + 7 * HOUR))])
-    assert late_logs_tick(project) == [hours_from(START + 7 * HOUR, 5)]
+    assert late_logs_tick(project, only=[]) == [hours_from(START + 7 * HOUR, 5)]
 
 
 def test_a_late_bad_line_asks_for_its_hour_alone_and_only_once(tmp_path: Path) -> None:
@@ -292,9 +296,9 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_t
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     lines = [line(execution(f"e{n} {m}", "a", START + n * HOUR)) for n in range(20) for m in range(5)]
     project.write_log("a.jsonl", lines)
-    project.materialise(hours_from(START, 20))
+    project.materialise(hours_from(START, 20), only=FLEET)
     project.write_log("a.jsonl", [*lines, line(execution("new", "a", START + 17 * HOUR))])
-    assert late_logs_tick(project) == [hours_from(START + 17 * HOUR, 3)]
+    assert late_logs_tick(project, only=FLEET) == [hours_from(START + 17 * HOUR, 3)]
     assert late_logs_tick(project) == []
     os.utime(project.raw / "a.jsonl")
     assert late_logs_tick(project) == []
@@ -303,11 +307,12 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_t
 def test_materialising_a_late_hour_by_hand_leaves_no_later_hour_out_of_date(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(8)])
-    project.materialise(hours_from(START, 8))
+    steps = [*FLEET, "trace_risks", "session_scores", "error_budget"]
+    project.materialise(hours_from(START, 8), only=steps)
     project.write_log("late.jsonl", [line(execution("late", "b", START + 3 * HOUR))])
-    project.materialise(HourRange.of(START + 3 * HOUR))  # somebody is faster than the sensor
-    late_logs_tick(project)
-    assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START, 8))
+    project.materialise(HourRange.of(START + 3 * HOUR), only=steps)  # somebody is faster than the sensor
+    late_logs_tick(project, only=steps)
+    assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START, 8), only=steps)
 
 
 # -- what is read --------------------------------------------------------------------------------------------------------
@@ -376,7 +381,7 @@ def test_a_run_reads_a_changed_file_once(project: Project) -> None:
 
 def test_a_file_that_was_only_touched_changes_nothing(project: Project) -> None:
     three_files(project)
-    project.materialise(hours_from(START, 4))
+    project.ingest(hours_from(START, 4))
     before = project.tables()
     stamps = project.query("SELECT * FROM materialized_hours WHERE asset = 'executions' ORDER BY ALL")
     os.utime(project.raw / "a.jsonl")
@@ -411,26 +416,11 @@ def test_looking_for_late_logs_writes_nothing(project: Project) -> None:
 # -- replays, repairs and ties -------------------------------------------------------------------------------------------
 
 
-def test_a_replay_changes_nothing(tmp_path: Path) -> None:
-    random = Random(3)
-    project = Project(tmp_path / "project", random_targets(random), 6, 12)
-    for name, lines in cut_into_files(random, random_lines(random, 300, 20)).items():
-        project.write_log(name, lines, modified=START)
-    hours = hours_from(START, 20)
-    project.materialise(hours)
-    before = project.tables()
-    project.materialise(hours)
-    assert_same_tables(project.tables(), before)
-    project.materialise(hours_from(START + 7 * HOUR, 3))
-    project.materialise(HourRange.of(START + 19 * HOUR))
-    assert_same_tables(project.tables(), before)
-
-
 @pytest.fixture(scope="module")
 def built_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with rows in every table; copy its warehouse to change it."""
     random = Random(4)
-    project = Project(tmp_path_factory.mktemp("built once") / "project", None, 3, 6)
+    project = Project(tmp_path_factory.mktemp("built once") / "project", random_targets(random), 3, 6)
     for name, lines in cut_into_files(random, random_lines(random, 200, 6, bad_share=0.2)).items():
         project.write_log(name, lines, modified=START)
     project.materialise(hours_from(START, 6))
@@ -438,10 +428,21 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def copy_of(project: Project) -> Project:
-    twin = Project(Path(tempfile.mkdtemp(dir=project.folder)), None, project.window_hours, project.lookback_hours)
+    folder = Path(tempfile.mkdtemp(dir=project.folder))
+    twin = Project(folder, project.targets, project.window_hours, project.lookback_hours)
     twin.raw = project.raw
     shutil.copy(project.warehouse_path, twin.warehouse_path)
     return twin
+
+
+def test_a_replay_changes_nothing(built_once: Project) -> None:
+    project = copy_of(built_once)
+    before = project.tables()
+    project.materialise(hours_from(START, 6))
+    assert_same_tables(project.tables(), before)
+    project.materialise(hours_from(START + HOUR, 3))
+    project.materialise(HourRange.of(START + 5 * HOUR))
+    assert_same_tables(project.tables(), before)
 
 
 @pytest.mark.parametrize("table", [table for table in RECORD_TABLES if table != "spans"])
@@ -473,11 +474,11 @@ def test_rows_doubled_by_hand_are_single_again(project: Project) -> None:
         "d.jsonl", ["bad", line({"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"})]
     )
     hours = hours_from(START, 4)
-    project.materialise(hours)
+    project.materialise(hours, only=FLEET)
     before = project.tables()
     for table in ("executions", "agent_updates", "rejected_records", "health_components", "agent_health"):
         project.change(f"INSERT INTO {table} SELECT * FROM {table}")
-    project.materialise(hours)
+    project.materialise(hours, only=FLEET)
     assert_same_tables(project.tables(), before)
 
 
@@ -530,7 +531,8 @@ def test_a_superseded_duplicate_comes_back_when_the_file_that_beat_it_changes(pr
     project.write_log("b.jsonl.gz", changed, modified=START)
     project.ingest(hours)
     assert ("x", "new" if way == "changes" else "loser") in {row[:2] for row in ids_and_files(project)}
-    assert_same_tables(project.tables(names=RECORD_TABLES), project.clean_rebuild(hours).tables(names=RECORD_TABLES))
+    clean = project.clean_rebuild(hours, only=["ingest"])
+    assert_same_tables(project.tables(names=RECORD_TABLES), clean.tables(names=RECORD_TABLES))
     assert_lines_are_conserved(project)
 
 
@@ -548,23 +550,23 @@ def test_the_same_lines_plain_and_gzipped_are_one_row_each(project: Project) -> 
 def test_a_log_that_is_rotated_away_keeps_its_rows(project: Project) -> None:
     """`app.jsonl` is renamed and begins anew, as log rotation does it."""
     project.write_log("app.jsonl", [line(execution(f"old {n}", "a", START + n * HOUR)) for n in range(3)])
-    project.materialise(hours_from(START, 4))
+    project.materialise(hours_from(START, 4), only=FLEET)
     (project.raw / "app.jsonl").rename(project.raw / "app.1.jsonl")
     project.write_log("app.jsonl", [line(execution("new", "a", START + 3 * HOUR))])
-    project.materialise(hours_from(START, 4))
+    project.materialise(hours_from(START, 4), only=FLEET)
     assert [row[0] for row in ids_and_files(project)] == ["new", "old 0", "old 1", "old 2"]
-    assert_same_tables(project.tables(), project.clean_rebuild(hours_from(START, 4)).tables())
+    assert_same_tables(project.tables(), project.clean_rebuild(hours_from(START, 4), only=FLEET).tables())
 
 
 def test_a_log_that_is_gone_keeps_its_rows_and_stops_only_what_needs_it(project: Project) -> None:
     three_files(project)
-    project.materialise(hours_from(START, 2))
+    project.materialise(hours_from(START, 2), only=FLEET)
     (project.raw / "a.jsonl").unlink()
     before = project.tables(hours_from(START, 2))
-    project.materialise(hours_from(START, 2))
+    project.materialise(hours_from(START, 2), only=FLEET)
     assert_same_tables(project.tables(hours_from(START, 2)), before)
     with pytest.raises((HealthAssetsError, dg.Failure), match=r"a\.jsonl is gone.*2026-06-07T0[23]"):
-        project.materialise(hours_from(START, 4))
+        project.materialise(hours_from(START, 4), only=FLEET)
     assert_same_tables(project.tables(hours_from(START, 2)), before)
 
 
@@ -574,10 +576,10 @@ def test_a_log_that_is_gone_keeps_its_rows_and_stops_only_what_needs_it(project:
 def test_changed_targets_apply_to_the_hours_materialised_from_then_on(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 1, 3)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, 60)) for n in range(4)])
-    project.materialise(hours_from(START, 4))
+    project.materialise(hours_from(START, 4), only=FLEET)
     assert project.query("SELECT sum(sla_breaches) FROM health_components") == [(0,)]
     project.write_targets({"defaults": {"sla_s": 10}})
-    project.materialise(hours_from(START + 2 * HOUR, 2))
+    project.materialise(hours_from(START + 2 * HOUR, 2), only=FLEET)
     breached = dict(project.query("SELECT hour, sla_breached FROM executions"))
     assert [breached[START + n * HOUR] for n in range(4)] == [False, False, True, True]
     assert [row["sla_breaches"] for row in project.rows("agent_health")] == [0, 0, 1, 1]
@@ -588,10 +590,10 @@ def test_changed_targets_leave_hours_alone_that_nobody_asked_for(tmp_path: Path)
     """An old log that comes late makes the run build hours before those that are built already."""
     project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 2, 8)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, 60)) for n in range(4)])
-    project.materialise(hours_from(START, 4))
+    project.materialise(hours_from(START, 4), only=FLEET)
     project.write_targets({"defaults": {"sla_s": 10}})
     project.write_log("old.jsonl", [line(execution("old", "a", START - HOUR, 60))])
-    project.materialise(HourRange.of(START + 4 * HOUR))
+    project.materialise(HourRange.of(START + 4 * HOUR), only=FLEET)
     for hour in hours_from(START, 4):
         (breached,) = project.query("SELECT count(*) FILTER (sla_breached) FROM executions WHERE hour = ?", [hour])
         (summed,) = project.query("SELECT sum(sla_breaches) FROM health_components WHERE hour = ?", [hour])
@@ -640,14 +642,10 @@ def test_runs_at_the_same_time_wait_for_each_other_and_end_like_a_clean_rebuild(
     project = Project(tmp_path / "project", random_targets(random), 4, 8)
     for name, lines in cut_into_files(random, random_lines(random, 1000, 24)).items():
         project.write_log(name, lines, modified=START)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["projects"])
     runs = [
-        context.Process(target=_materialise, args=(str(project.folder), project.targets, first, count))
+        in_a_process(_materialise, str(project.folder), project.targets, first, count)
         for first, count in [(0, 10), (8, 12), (16, 8)]
     ]
-    for run in runs:
-        run.start()
     for run in runs:
         run.join()
     assert [run.exitcode for run in runs] == [0, 0, 0]

@@ -121,7 +121,7 @@ def project_with(folder: Path, runs: int, engine: str = "duckdb") -> Project:
 
 
 def pipeline_of(project: Project, endpoint: Endpoint, **settings: Any) -> Pipeline:
-    given = {"judge_url": endpoint.url, "judge_model": "judge-1", "judge_key": KEY, "judge_timeout_s": 5.0} | settings
+    given = {"judge_url": endpoint.url, "judge_model": "judge-1", "judge_key": KEY, "judge_timeout_s": 60.0} | settings
     return Pipeline(Settings(raw=project.raw, warehouse=project.warehouse_url, **given))
 
 
@@ -145,7 +145,7 @@ def test_verdicts_become_judgements_that_the_pipeline_reads_like_any_other_log(
     report = judge_due_runs(pipeline_of(project, endpoint), NOW)
     assert (report.found, report.judged, report.violated, report.failures.total()) == (4, 4, 1, 0)
     assert report.file is not None and (project.raw / report.file).is_file()
-    project.materialise(hours_from(START, 2))
+    project.materialise(hours_from(START, 2), only=["ingest", "task_consistency", "agent_reliability"])
     rows = project.rows("agent_reliability")
     assert [(row["judged"], row["violated"], row["r_saf"]) for row in rows] == [(4, 1, 0.75)] * 2
     assert project.rows("rejected_records") == []
@@ -296,7 +296,7 @@ def test_a_good_answer_after_a_bad_one_counts(tmp_path: Path, endpoint: Endpoint
 def test_a_judge_that_is_too_slow_is_given_up(tmp_path: Path, endpoint: Endpoint) -> None:
     project = project_with(tmp_path, 1)
     done = threading.Event()
-    endpoint.wait = lambda: done.wait(20)
+    endpoint.wait = lambda: done.wait(60)
     report = judge_due_runs(pipeline_of(project, endpoint, judge_timeout_s=0.1), NOW)
     done.set()
     assert (report.judged, dict(report.failures)) == (0, {"timeout": 1})

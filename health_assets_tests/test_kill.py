@@ -1,13 +1,12 @@
 """A materialisation that is killed at any moment: whole hours or nothing, and running again mends everything."""
 
-import multiprocessing
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,15 +21,17 @@ from projects import (
     Row,
     assert_lines_are_conserved,
     assert_same_tables,
-    command_environment,
-    command_line,
+    command,
     hours_from,
+    in_a_process,
     materialise_arguments,
+    start_forked_command,
 )
 from traces_made import agent, in_lines, otlp_line, random_spans
 
 from health_assets.hours import HOUR, HourRange
 from health_assets.retention import prune
+from health_assets.warehouse.store import Session, Warehouse
 
 FILLED = hours_from(START, 6)
 ALL_HOURS = hours_from(START, 30)
@@ -102,10 +103,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def start_command(project: Project) -> subprocess.Popen:
-    environment = command_environment() | {"HEALTH_WINDOW_HOURS": "6", "HEALTH_LOOKBACK_HOURS": "24"}
-    arguments = command_line(*materialise_arguments(project, ALL_HOURS))
-    return subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+ENVIRONMENT = {"HEALTH_WINDOW_HOURS": "6", "HEALTH_LOOKBACK_HOURS": "24"}
 
 
 def warehouse_state(project: Project) -> list[tuple[str, int, int]]:
@@ -114,18 +112,19 @@ def warehouse_state(project: Project) -> list[tuple[str, int, int]]:
     return [(str(found.st_ino), found.st_size, found.st_mtime_ns) for found in files]
 
 
-def kill_after_writes(project: Project, writes: int, seconds: float) -> int:
+def kill_after_writes(project: Project, writes: int, seconds: float) -> int | None:
     """Start the command and kill it some seconds after the warehouse has changed so often; gives its exit code."""
-    process = start_command(project)
+    process = start_forked_command(materialise_arguments(project, ALL_HOURS), ENVIRONMENT, project.folder)
     state = warehouse_state(project)
-    while writes and process.poll() is None:
+    while writes and process.is_alive():
         now = warehouse_state(project)
         writes -= now != state
         state = now
         time.sleep(0.002)
     time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    return process.wait()
+    process.kill()
+    process.join()
+    return process.exitcode
 
 
 MOMENTS = [(1, 0.0), (3, 0.01), (7, 0.1)]
@@ -135,12 +134,12 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
     killed: Killed, tmp_path: Path
 ) -> None:
     projects = [killed.copy(tmp_path / str(place)) for place in range(len(MOMENTS))]
-    with ThreadPoolExecutor(2) as pool:
-        codes = list(pool.map(lambda place: kill_after_writes(projects[place], *MOMENTS[place]), range(len(MOMENTS))))
+    codes = [kill_after_writes(project, *moment) for project, moment in zip(projects, MOMENTS, strict=True)]
     assert codes.count(-signal.SIGKILL) >= len(MOMENTS) - 2, f"the processes were done before they were killed: {codes}"
     for project in projects:
         killed.assert_whole_hours(project)
-    assert start_command(projects[-1]).wait() == 0  # once as the user does it
+    arguments = materialise_arguments(projects[-1], ALL_HOURS)
+    assert command(*arguments, environment=ENVIRONMENT, timeout_s=600).returncode == 0  # once as the user does it
     for project in projects[:-1]:
         project.materialise(ALL_HOURS)
     for project in projects:
@@ -156,18 +155,21 @@ def _materialise(project: dict[str, Any], hours: HourRange, only_stale: bool) ->
     Project(**project).materialise(hours, only_stale=only_stale)
 
 
-def start_in_a_process(
-    project: Project, hours: HourRange = ALL_HOURS, *, only_stale: bool = False
-) -> multiprocessing.Process:
-    return in_a_process(_materialise, project, hours, only_stale)
+def start_in_a_process(project: Project, hours: HourRange = ALL_HOURS, *, only_stale: bool = False) -> BaseProcess:
+    return in_a_process(_materialise, given(project), hours, only_stale)
 
 
-def in_a_process(work: Callable[..., None], project: Project, *arguments: object) -> multiprocessing.Process:
-    context = multiprocessing.get_context("forkserver")  # has the imports done already
-    context.set_forkserver_preload(["projects"])
-    process = context.Process(target=work, args=(given(project), *arguments))
-    process.start()
-    return process
+def killed_after(project: Project, seconds: float) -> None:
+    """Kill a materialisation after some seconds; where it was done by then, another one sooner."""
+    while True:
+        process = start_in_a_process(project)
+        process.join(seconds)
+        process.kill()
+        process.join()
+        if process.exitcode == -signal.SIGKILL:
+            return
+        assert process.exitcode == 0
+        seconds /= 2
 
 
 def given(project: Project) -> dict[str, Any]:
@@ -184,23 +186,17 @@ def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_runni
     start = time.monotonic()
     process = start_in_a_process(undisturbed)
     process.join()
+    life = time.monotonic() - start
     assert process.exitcode == 0
     killed.assert_mended(undisturbed)
-    life = time.monotonic() - start
     random = Random(5)
-    codes = []
     for turn in range(COPIES):
         project = killed.copy(tmp_path / str(turn))
         for moment in (life * (turn + random.random()) / COPIES, life * random.random() / 2):
-            process = start_in_a_process(project)
-            time.sleep(moment)
-            process.kill()
-            process.join()
-            codes.append(process.exitcode)
+            killed_after(project, moment)
             killed.assert_whole_hours(project)
         project.materialise(ALL_HOURS)
         killed.assert_mended(project)
-    assert codes.count(-signal.SIGKILL) >= COPIES, f"the processes were done before they were killed: {codes}"
 
 
 # -- dropping old hours ------------------------------------------------------------------------------------------------
@@ -209,8 +205,18 @@ DAYS = 14
 PRUNED = hours_from(START, 24 * DAYS)
 
 
-def _prune(project: dict[str, Any]) -> None:
-    prune(Project(**project).warehouse, ["health_components"], PRUNED.end, 3)
+class Unhurried(Warehouse):
+    """A warehouse that rests after each transaction, so that who looks at its file sees one after another."""
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with super().write() as session:
+            yield session
+        time.sleep(0.2)
+
+
+def _prune(project: dict[str, Any], kind: type[Warehouse] = Unhurried) -> None:
+    prune(kind.of(Project(**project).settings), ["health_components"], PRUNED.end, 3)
 
 
 def test_a_pruning_killed_at_any_moment_leaves_whole_days_and_the_next_one_goes_on(tmp_path: Path) -> None:
@@ -221,7 +227,7 @@ def test_a_pruning_killed_at_any_moment_leaves_whole_days_and_the_next_one_goes_
     project.materialise(PRUNED, only=["ingest", "health_components"])
     days = []
     for writes in (1, 2, 1):
-        process, state = in_a_process(_prune, project), warehouse_state(project)
+        process, state = in_a_process(_prune, given(project)), warehouse_state(project)
         while writes and process.is_alive():
             now = warehouse_state(project)
             writes -= now != state
@@ -239,7 +245,7 @@ def test_a_pruning_killed_at_any_moment_leaves_whole_days_and_the_next_one_goes_
     assert days == sorted(days)
     assert all(day.is_integer() for day in days)
     assert 0 < days[-1] < DAYS, f"the process was killed before or after its work: {days}"
-    _prune(given(project))
+    _prune(given(project), Warehouse)
     assert [len(project.rows(table)) for table in PRUNED_TABLES] == [0, 0, 0]
 
 

@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import alembic.autogenerate
 import alembic.migration
 import ibis
+import psutil
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -40,7 +43,7 @@ def url() -> str:
 
 @pytest.fixture
 def warehouse(url: str) -> Warehouse:
-    return Warehouse(url, lock_timeout_s=0.3)
+    return Warehouse(url)
 
 
 # -- the URL and SQL -----------------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ def test_a_writer_waits_for_another_and_says_who_holds_the_warehouse(warehouse: 
     with (
         warehouse.write(),
         pytest.raises(WarehouseBusyError, match=r"held by health-assets@.* within 0.3 s"),
-        warehouse.write(),
+        Warehouse(url, lock_timeout_s=0.3).write(),
     ):
         pass
     done = []
@@ -439,17 +442,13 @@ def test_a_reader_process_is_not_given_the_password_on_its_command_line(url: str
 
 
 def _command_lines_of_readers() -> list[str]:
-    import time
-
-    import psutil
-
-    for _ in range(200):
-        found = [
-            process
-            for process in psutil.Process().children(recursive=True)
-            if "health_assets.serving.reader" in process.cmdline()
-        ]
-        if found:
-            return [" ".join(process.cmdline()) for process in found]
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        found = []
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                found.append(process.cmdline())
+        if readers := [" ".join(words) for words in found if "health_assets.serving.reader" in words]:
+            return readers
         time.sleep(0.05)
     return []

@@ -384,7 +384,7 @@ def test_order_and_duplicates_of_lines_do_not_matter_to_the_last_bit(
 def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_before(project: Project) -> None:
     severe = [{"constraint": "c", "severity": "high"}]
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=severe))])
-    project.materialise(hours_from(START, 4))
+    project.materialise(hours_from(START, 4), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 0, 0, 0]
     at = [(START + HOUR * hours).isoformat() for hours in (1.5, 3)]
     later = [
@@ -392,7 +392,7 @@ def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_bef
         {"type": "judgement", "execution_id": "e", "at": at[0], "violations": []},
     ]
     project.write_log("later.jsonl", map(line, later))
-    project.materialise(hours_from(START, 4), only_stale=True)
+    project.materialise(hours_from(START, 4), only_stale=True, only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 1, 1, 0.75]
 
 

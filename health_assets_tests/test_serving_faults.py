@@ -142,14 +142,14 @@ def test_a_busy_warehouse_holds_up_a_session_for_seconds_and_no_document(tmp_pat
     fill(path, agent_health_state=[state("fine")], agent_health=[score("fine")], session_scores=[{"session_id": "s"}])
     with served(path) as server:
         with Warehouse(str(path)).write():
-            replies = []
+            replies, documents = [], 0
             asking = threading.Thread(target=lambda: replies.append(server.ask("/sessions/s")))
             asking.start()
             while asking.is_alive():
-                start = time.monotonic()
                 assert server.ask(PATH).status == 200
-                assert time.monotonic() - start < 1
+                documents += 1
                 time.sleep(0.05)
+        assert documents > 5, "a document waited for the session"
         assert (replies[0].status, replies[0].json["detail"]) == (503, "the warehouse is busy")
         assert server.ask("/sessions/s").status == 200
 
@@ -162,21 +162,21 @@ def test_a_reader_that_hangs_or_dies_is_replaced_and_none_outlives_its_server(tm
             reader.ask({"session": "s"}, timeout_s)
         return caught.value.kind
 
-    assert ask(30) == "missing"
+    assert ask(120) == "missing"
     hanging = reader._process
     assert hanging is not None
     hanging.send_signal(signal.SIGSTOP)
     assert ask(0.2) == "unreadable"
     assert hanging.returncode == -signal.SIGKILL
-    assert ask(30) == "missing"
+    assert ask(120) == "missing"
     assert reader._process is not None
     reader._process.kill()
     reader._process.wait()
-    assert ask(30) == "missing"
+    assert ask(120) == "missing"
     left_alone = reader._process
     assert left_alone.stdin is not None
     left_alone.stdin.close()  # which is what a reader sees of a server that was killed
-    assert left_alone.wait(timeout=10) == 0
+    assert left_alone.wait(timeout=60) == 0
     assert left_alone.stdout is not None
     left_alone.stdout.close()
 
@@ -248,7 +248,7 @@ def test_other_methods_are_refused(server: Served, method: str) -> None:
     ],
 )  # fmt: skip
 def test_a_head_that_is_odd_is_answered_or_refused(server: Served, head: bytes, status: int) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(GET + head)
         received = connection.recv(65536)
     assert received.startswith(b"HTTP/1.1 %d " % status), received[:200]
@@ -268,7 +268,7 @@ def test_a_head_that_is_odd_is_answered_or_refused(server: Served, head: bytes, 
     ],
 )  # fmt: skip
 def test_tricks_with_the_path_get_a_clear_4xx(server: Served, line: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(line + b"\r\nHost: x\r\n\r\n")
         received = connection.recv(65536)
     assert re.match(rb"HTTP/1\.1 4\d\d ", received), received[:200]
@@ -276,15 +276,13 @@ def test_tricks_with_the_path_get_a_clear_4xx(server: Served, line: bytes) -> No
 
 
 def test_a_request_that_trickles_in_is_cut_off(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
-    start = time.monotonic()
-    assert server.send(GET, *[b"X: y\r\n"] * 20, pause_s=0.1).startswith(b"HTTP/1.1 408 ")
+    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 1.0)
+    assert server.send(GET, *[b"X: y\r\n"] * 30, pause_s=0.1).startswith(b"HTTP/1.1 408 ")
     assert server.send().startswith(b"HTTP/1.1 408 ")  # not a byte in time
     once = GET + b"\r\n"
     again = server.send(once, b"G", pause_s=0.1)
     assert again.startswith(b"HTTP/1.1 200 ")
     assert b"HTTP/1.1 408 " in again  # the second request of a connection
-    assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("ending", ["full buffers", "a close", "a refusal", "silence"])
@@ -308,44 +306,45 @@ def test_who_does_not_read_the_answers_is_cut_off(server: Served, monkeypatch: p
     last = {"a close": GET + b"Connection: close\r\n\r\n", "a refusal": b"G"}.get(ending, b"")
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.settimeout(10)
+        client.settimeout(60)
         client.connect(("127.0.0.1", server.port))
         with suppress(ConnectionResetError, BrokenPipeError):
             client.sendall((GET + b"\r\n") * 20_000 + last)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not made or made[0] in made[0].connections:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
 
 def test_who_reads_slowly_but_steadily_gets_all_answers(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "SEND_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(protocol, "SEND_TIMEOUT_S", 3.0)
     requests = (GET + b"\r\n") * 20_000 + GET + b"Connection: close\r\n\r\n"
     start, received = time.monotonic(), bytearray()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
         sending = threading.Thread(target=client.sendall, args=(requests,))
         sending.start()
         while piece := client.recv(65536):
             received += piece
-            time.sleep(0.007)
+            time.sleep(0.025)
         sending.join()
     assert received.count(b"HTTP/1.1 200 ") == 20_001
-    assert time.monotonic() - start > 1.5
+    assert time.monotonic() - start > 3.5
 
 
 def test_more_connections_than_allowed_are_told_to_come_back(server: Served) -> None:
-    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(60)]
-    try:
-        time.sleep(0.2)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as one_more:
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(60)]
+    try:  # the server takes connections in the order in which they are made
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as one_more:
             received = one_more.recv(65536)
         assert received.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 1" in received
     finally:
         for connection in idle:
             connection.close()
-    time.sleep(0.2)
-    assert server.ask(PATH).status == 200
+    deadline = time.monotonic() + 60
+    while server.ask(PATH).status != 200:  # it has not seen yet that they are closed
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_requests_that_follow_each_other_without_waiting_are_all_answered(server: Served) -> None:
@@ -411,7 +410,7 @@ def test_the_command_says_where_it_listens_and_ends_quietly(tmp_path: Path) -> N
                 running.wait_for(lambda status: status["is_ready"])
                 assert running.ask("/.well-known/agent-health").json["agent_id"] == "fine"
             os.kill(process.pid, ending)
-            process.wait(timeout=20)
+            process.wait(timeout=120)
             assert (process.stdout.read(), process.stderr.read()) == ("", "")
             assert process.returncode == (0 if ending is signal.SIGINT else -signal.SIGTERM)
 

@@ -495,7 +495,7 @@ def test_an_id_in_two_hours_is_a_warning_in_the_later_hour(project: Project, apa
     project.write_log(
         "a.jsonl", [line(execution("same", "a", START)), line(execution("same", "a", START + apart * HOUR))]
     )
-    project.materialise(hours_from(START, 6))
+    project.ingest(hours_from(START, 6))
     result = evaluated(project, "executions", HourRange.of(START + apart * HOUR))["execution_id_is_in_one_hour_only"]
     assert result.check.severity == "warn"
     assert result.unexpected_count == 1
@@ -505,7 +505,7 @@ def test_an_id_in_two_hours_is_a_warning_in_the_later_hour(project: Project, apa
 def test_an_id_in_two_hours_far_apart_is_noticed_when_both_are_checked(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("same", "a", START)), line(execution("same", "a", START + 5 * HOUR))])
     hours = hours_from(START, 6)
-    project.materialise(hours)
+    project.ingest(hours)
     assert evaluated(project, "executions", hours)["execution_id_is_in_one_hour_only"].unexpected_count == 2
 
 
@@ -514,7 +514,7 @@ def test_few_rejected_lines_pass_and_many_are_a_warning(project: Project) -> Non
         lines = [line(execution(f"{place} {n}", "a", START + place * HOUR)) for n in range(100 - bad)]
         project.write_log(f"{place}.jsonl", lines + ["bad"] * bad, modified=START + place * HOUR)
     hours = hours_from(START, 4)
-    project.materialise(hours)
+    project.ingest(hours)
     result = evaluated(project, "rejected_records", hours)["few_lines_are_rejected"]
     assert result.check.severity == "warn"
     assert [hour.unexpected_count for hour in result.hours] == [0, 0, 1, 1]
@@ -539,7 +539,7 @@ def test_random_logs_break_no_check_that_blocks(tmp_path_factory: pytest.TempPat
 def test_a_window_whose_hours_are_not_all_there_is_a_warning(tmp_path_factory: pytest.TempPathFactory) -> None:
     project = Project(tmp_path_factory.mktemp("holes") / "project", None, 3, 6)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(9)])
-    project.materialise(hours_from(START, 9))
+    project.materialise(hours_from(START, 9), only=["ingest", "health_components", "agent_health"])
     project.change("DELETE FROM materialized_hours WHERE hour = ?", [START + 4 * HOUR])
     hours = HourRange.of(START + 5 * HOUR)
     project.materialise(hours, only=["agent_health"])

@@ -29,7 +29,9 @@ from health_servers import (
 from projects import ENGINES, SURVEY_TABLES, Project, Row, command, hours_from
 from reference_survey import summary
 from surveys_made import made_agent, made_probe
+from typer.testing import CliRunner
 
+from health_assets.cli import app
 from health_assets.defs.build import JOB, SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
@@ -42,12 +44,12 @@ from health_assets.survey.probing import Manners, Probe, probe_agents
 from health_assets.survey.registry import RegisteredAgent
 
 START = datetime(2026, 6, 7, tzinfo=UTC)
-HURRIED = {"survey_pause_s": 0, "survey_per_host": 64, "survey_concurrency": 64, "survey_timeout_s": 1.0}
+HURRIED = {"survey_pause_s": 0, "survey_per_host": 16, "survey_concurrency": 16, "survey_timeout_s": 5.0}
 
 
 def this_hour() -> datetime:
-    """The hour that runs, and that runs on for long enough to be surveyed."""
-    while (left := floor_hour(datetime.now(UTC)) + HOUR - datetime.now(UTC)) < timedelta(seconds=20):
+    """The hour that runs, and that runs on for long enough to be surveyed, on a slow machine too."""
+    while (left := floor_hour(datetime.now(UTC)) + HOUR - datetime.now(UTC)) < timedelta(seconds=60):
         time.sleep(left.total_seconds() + 0.1)
     return floor_hour(datetime.now(UTC))
 
@@ -77,7 +79,7 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
         "moved": (redirects("http://192.0.2.1/"), "refused"),
     }
     with Host({f"/{name}": behaviour for name, (behaviour, _) in behaviours.items()}) as host:
-        probes, too_late = ask(registered(host, *behaviours), Manners(8, 8, 0, 2))
+        probes, too_late = ask(registered(host, *behaviours), Manners(8, 8, 0, 4))
     assert too_late == 0
     by_name = {probe.agent.name: probe for probe in probes}
     assert {name: probe.answer.outcome for name, probe in by_name.items()} == {
@@ -94,17 +96,16 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
 @pytest.mark.parametrize(("concurrency", "per_host", "most"), [(3, 8, 3), (8, 2, 2), (1, 1, 1), (8, 8, 8)])
 def test_no_more_than_so_many_are_asked_at_a_time(concurrency: int, per_host: int, most: int) -> None:
     names = [f"a{n}" for n in range(16)]
-    with Host(answers(document(), after_s=0.03)) as host:
-        probes, _ = ask(registered(host, *names), Manners(concurrency, per_host, 0, 5))
+    with Host(lambda exchange: host.gathers(most)(exchange)) as host:
+        probes, _ = ask(registered(host, *names), Manners(concurrency, per_host, 0, 60))
         assert sorted(request.path.split("/")[1] for request in host.requests) == sorted(names), "each once"
     assert {probe.answer.outcome for probe in probes} == {"valid"}
-    assert host.most_under_way <= most
-    assert host.most_under_way == most or most == 8, "and no fewer, as far as the machine manages"
+    assert host.most_under_way == most, "and no fewer"
 
 
 def test_a_host_rests_between_two_requests() -> None:
     with Host(answers(document())) as host:
-        ask(registered(host, *"abcd"), Manners(8, 1, 0.2, 5))
+        ask(registered(host, *"abcd"), Manners(8, 1, 0.2, 30))
     times = [request.at for request in host.requests]
     rests = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
     assert min(rests) >= 0.1
@@ -112,15 +113,15 @@ def test_a_host_rests_between_two_requests() -> None:
 
 
 def test_a_slow_host_does_not_hold_up_the_others() -> None:
-    """Twenty agents of a host that hangs, ten of one that answers: these are through at once."""
+    """Twelve agents of a host that hangs, six of one that answers: these are through before the second four time out."""
     with Host(hangs()) as slow, Host(answers(document())) as quick:
         other_name = quick.url.replace("127.0.0.1", "localhost")
-        agents = registered(slow, *(f"s{n}" for n in range(20)))
-        agents += [RegisteredAgent(name=f"q{n}", platform="p", url=f"{other_name}/q{n}") for n in range(10)]
-        probes, _ = ask(agents, Manners(6, 4, 0, 1))
+        agents = registered(slow, *(f"s{n}" for n in range(12)))
+        agents += [RegisteredAgent(name=f"q{n}", platform="p", url=f"{other_name}/q{n}") for n in range(6)]
+        probes, _ = ask(agents, Manners(6, 4, 0, 2))
     place = {probe.agent.name: index for index, probe in enumerate(probes)}
     assert {probe.answer.outcome for probe in probes if probe.agent.name.startswith("q")} == {"valid"}
-    assert max(place[f"q{n}"] for n in range(10)) < 20
+    assert max(place[f"q{n}"] for n in range(6)) < 4 + 6
 
 
 def test_names_that_nobody_serves_do_not_make_live_agents_look_slow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +146,8 @@ def test_names_that_nobody_serves_do_not_make_live_agents_look_slow(monkeypatch:
 
 def test_nobody_is_asked_when_the_time_is_over() -> None:
     with Host(answers(document(), after_s=0.1)) as host:
-        probes, too_late = ask(registered(host, *(f"a{n}" for n in range(50))), Manners(1, 1, 0, 5),
-                               until=datetime.now(UTC) + timedelta(seconds=1.5))  # fmt: skip
+        probes, too_late = ask(registered(host, *(f"a{n}" for n in range(50))), Manners(1, 1, 0, 30),
+                               until=datetime.now(UTC) + timedelta(seconds=3))  # fmt: skip
         assert len(host.requests) == len(probes)
         assert ask(registered(host, "x"), Manners(), until=datetime.now(UTC)) == ([], 1)
     assert 1 <= len(probes) < 50
@@ -379,9 +380,12 @@ def test_a_warehouse_that_cannot_be_written_is_an_error_of_one_sentence(tmp_path
         survey(settings_of(project, warehouse=str(tmp_path / "file" / "w.duckdb")), registered(host, "a"))
 
 
-def test_a_survey_without_a_registry_is_an_error_of_one_sentence(tmp_path: Path) -> None:
-    done = command("survey", folder=tmp_path)
-    assert done.returncode == 1
+def test_a_survey_without_a_registry_is_an_error_of_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["survey"])
+    assert done.exit_code == 1
     assert done.stderr == "health-assets: no registry is named; use --registry or HEALTH_REGISTRY\n"
     assert list(tmp_path.iterdir()) == []
 

@@ -145,7 +145,7 @@ def assert_same_rows(found: list[Row], expected: list[Row]) -> None:
 
 
 def test_any_history_of_spans_ends_like_a_clean_rebuild_and_like_the_reference() -> None:
-    examples = 2 if settings.get_current_profile_name() == "steady" else 60
+    examples = 4 if settings.get_current_profile_name() == "steady" else 60
     run_state_machine_as_test(Traces, settings=settings(max_examples=examples, stateful_step_count=9))
 
 

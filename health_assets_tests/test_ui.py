@@ -36,9 +36,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 CHROMIUM = "/usr/bin/chromium"
 CHROMEDRIVER = "/usr/bin/chromedriver"
 SCREENSHOTS = Path("/tmp/ui") if os.getenv("HEALTH_SCREENSHOTS") else None
-START_S = 60
-PAGE_S = 40
-STOP_S = 10
+START_S = 240
+PAGE_S = 120
+STOP_S = 20
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
