@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import ibis
@@ -505,6 +506,25 @@ def test_an_id_in_two_hours_far_apart_is_noticed_when_both_are_checked(project: 
     hours = hours_from(START, 6)
     project.materialise(hours)
     assert evaluated(project, "executions", hours)["execution_id_is_in_one_hour_only"].unexpected_count == 2
+
+
+def test_a_burn_rate_of_an_agent_that_is_quiet_for_a_short_window_breaks_no_check(tmp_path: Path) -> None:
+    """The 6 hours of the burn rate reach further back than a window of 2."""
+    project = Project(
+        tmp_path,
+        {"defaults": {"expected_success_rate": 0.9}, "agents": {"strict": {"expected_success_rate": 1}}},
+        2,
+        12,
+    )
+    project.write_log("a.jsonl", [line(execution(agent, agent, START)) for agent in ("quiet", "strict")])
+    hours = hours_from(START, 4)
+    project.materialise(hours, only=["ingest", "health_components", "error_budget"])
+    last = [row for row in project.rows("error_budget") if row["hour"] == hours.end - HOUR]
+    assert {row["agent_id"]: (row["n"], row["n_6h"], row["burn_rate_6h"]) for row in last} == {
+        "quiet": (0, 1, 0.0),
+        "strict": (0, 1, None),
+    }
+    assert red(evaluated(project, "error_budget", hours)) == set()
 
 
 def test_few_rejected_lines_pass_and_many_are_a_warning(project: Project) -> None:
