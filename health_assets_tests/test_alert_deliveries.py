@@ -143,6 +143,29 @@ def test_a_receiver_with_a_bad_moment_is_asked_again_within_the_tick(warehouse: 
     assert len(hook.keys) == 3
 
 
+@pytest.mark.parametrize(
+    ("rest", "asked", "wait_s"), [("300", 1, 300), ("999999999999", 1, 3600), ("soon", 3, 60), ("0", 3, 60)]
+)
+def test_a_receiver_that_asks_to_be_left_alone_is(warehouse: Warehouse, rest: str, asked: int, wait_s: int) -> None:
+    with receiver(429, 503, 429) as hook:
+        hook.rest = rest
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert [again_at for *_, again_at in deliver(warehouse, alerts).failed] == [NOW + timedelta(seconds=wait_s)]
+    assert len(hook.keys) == asked
+
+
+def test_a_receiver_that_asks_for_a_moment_is_given_it_within_the_tick(warehouse: Warehouse) -> None:
+    with receiver(429) as hook:
+        hook.rest = "1"
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        began = time.monotonic()
+        assert len(deliver(warehouse, alerts).delivered) == 1
+        assert time.monotonic() - began >= 1
+    assert len(hook.keys) == 2
+
+
 def test_what_is_down_is_tried_again_at_later_ticks_and_in_order(warehouse: Warehouse) -> None:
     incident = opened()
     port = closed_port()
