@@ -114,8 +114,13 @@ def test_opening_and_end_are_each_told_once_over_every_channel(
     _assert_bodies(hook.bodies, incident)
     assert slack.bodies[0]["text"] == "🔴 a scored 40.0, below 65: 50% succeeded, 50% expected"
     texts = [block["text"]["text"] for block in slack.bodies[0]["blocks"] if "text" in block]
-    assert texts[1] == "-60.0 success: 50% succeeded, 50% expected (e-1, &lt;e-2&gt;)"
+    assert texts[1].splitlines() == [
+        "-60.0 success: 50% succeeded, 50% expected (e-1, &lt;e-2&gt;)",
+        "opened 2026-06-07 01:00 UTC",
+    ]
     assert slack.bodies[1]["text"] == "🟢 a is back"
+    end = slack.bodies[1]["blocks"][1]["text"]["text"]
+    assert end.startswith("open from 2026-06-07 01:00 UTC to 2026-06-07 06:00 UTC: a scored 40.0, below 65")
     assert mail.mails[0]["Message-ID"] == f"<{keys[0]}@example.org>"
     text = mail.mails[0].get_payload(decode=True).decode()
     assert "a scored 40.0" in text
