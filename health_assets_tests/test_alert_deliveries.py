@@ -245,7 +245,7 @@ def test_the_warehouse_is_free_while_a_message_is_sent(warehouse: Warehouse) -> 
     assert outcomes == [0]
 
 
-KILLED = """
+DELIVERS = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -268,13 +268,24 @@ def test_a_process_that_is_killed_between_sending_and_marking_sends_again(wareho
         (tmp_path / "alerts.yaml").write_text(f"channels: {{hook: {{type: webhook, url: '{hook.url}'}}}}")
         alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
         write(warehouse, alerts, Judged(opened=(opened(),)))
-        arguments = [sys.executable, "-c", KILLED, str(warehouse.path), str(tmp_path / "alerts.yaml")]
+        arguments = [sys.executable, "-c", DELIVERS, str(warehouse.path), str(tmp_path / "alerts.yaml")]
         sender = subprocess.Popen(arguments, env=command_environment())
         assert sender.wait(60) == -signal.SIGKILL
         assert outbox(warehouse) == [("opened", "hook", 0, False, None)]
         assert len(deliver(warehouse, alerts).delivered) == 1
     assert len(hook.keys) == 2
     assert len(set(hook.keys)) == 1
+
+
+def test_a_process_that_delivers_ends_without_a_word(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Who runs the command from cron is told of what it writes to standard error."""
+    with receiver() as hook:
+        (tmp_path / "alerts.yaml").write_text(f"channels: {{hook: {{type: webhook, url: '{hook.url}'}}}}")
+        write(warehouse, alerts_to(hook=Webhook(type="webhook", url=hook.url)), Judged(opened=(opened(),)))
+        arguments = [sys.executable, "-c", DELIVERS, str(warehouse.path), str(tmp_path / "alerts.yaml")]
+        done = subprocess.run(arguments, env=command_environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert outbox(warehouse) == [("opened", "hook", 1, True, None)]
 
 
 def test_incident_and_notice_are_kept_together_or_not_at_all(warehouse: Warehouse) -> None:

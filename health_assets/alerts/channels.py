@@ -106,18 +106,20 @@ def _post_slack(channel: Channel, message: Message, secrets: dict[str, str]) -> 
     _post(secrets[channel.url_env], slack_body(message), {KEY_HEADER: message.key}, channel.timeout_s)
 
 
-_is_discreet: ContextVar[bool] = ContextVar("is_discreet", default=False)
-logging.getLogger("httpx").addFilter(lambda _: not _is_discreet.get())
+_is_logged: ContextVar[bool] = ContextVar("is_logged")
+# Where nothing is set, `get` gives back the record, which is then logged. A function of ours would keep this module
+# alive beyond the interpreter's end, and with it what the database's driver then complains about on standard error.
+logging.getLogger("httpx").addFilter(_is_logged.get)
 
 
 @contextmanager
 def _discreetly() -> Iterator[None]:
     """Keep the requests made meanwhile out of the client's own log, which names whole addresses."""
-    token = _is_discreet.set(True)
+    token = _is_logged.set(False)
     try:
         yield
     finally:
-        _is_discreet.reset(token)
+        _is_logged.reset(token)
 
 
 def _post(url: str, body: dict, headers: dict[str, str], timeout_s: float) -> None:
