@@ -460,7 +460,7 @@ class SessionScore(Hourly, table=True):
     __tablename__ = "session_scores"
 
     session_id: str = _text("Session.", key=True)
-    agent_id: str | None = _text("Agent of the session's latest trace.")
+    agent_id: str | None = _text("Agent of the session's latest trace that names one.")
     total_traces: int = _count("Traces of the session in the look-back.")
     traces_evaluated: int = _count("Traces with any signal.")
     agent_reliability: float = _number("1 - raw_risk, 0 to 1; 1 when no trace can be evaluated.")
