@@ -24,8 +24,8 @@ from health_assets.alerts import delivering
 from health_assets.alerts.config import Alerts, Channel, Email, Slack, Webhook
 from health_assets.alerts.delivering import Delivery, next_attempt, try_channels
 from health_assets.alerts.incidents import Incident, Judged, judge
-from health_assets.alerts.keeping import count_waiting, keep
-from health_assets.alerts.messages import SIGNS
+from health_assets.alerts.keeping import Notice, count_waiting, keep
+from health_assets.alerts.messages import SIGNS, digest_of
 from health_assets.alerts.rules import RULES, Floor
 from health_assets.alerts.seen import AgentSeen
 from health_assets.hours import HOUR
@@ -321,6 +321,15 @@ def test_a_bad_hour_of_a_fleet_is_one_message(warehouse: Warehouse) -> None:
     assert hook.bodies[-1]["event"] == "digest"
     keys = {notice["idempotency_key"] for notice in hook.bodies[-1]["notices"]}
     assert len(keys) == 300
+
+
+def test_a_digest_says_of_each_event_when_it_was() -> None:
+    incident = opened()
+    told = digest_of([Notice(incident, "opened", "hook"), Notice(closed(incident), "closed", "hook")])
+    assert [line[2:] for line in told.lines] == [
+        "a scored 40.0, below 65: 50% succeeded, 50% expected (2026-06-07 01:00 UTC)",
+        "a is back (2026-06-07 06:00 UTC)",
+    ]
 
 
 def test_a_digest_that_is_refused_is_sent_one_by_one_until_what_is_not_taken_is_set_aside(warehouse: Warehouse) -> None:
