@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import httpx
 import tenacity
@@ -106,7 +107,7 @@ def _post_slack(channel: Channel, message: Message, secrets: dict[str, str]) -> 
     _post(secrets[channel.url_env], slack_body(message), {KEY_HEADER: message.key}, channel.timeout_s)
 
 
-_is_logged: ContextVar[bool] = ContextVar("is_logged")
+_is_logged: ContextVar[Any] = ContextVar("is_logged")
 # Where nothing is set, `get` gives back the record, which is then logged. A function of ours would keep this module
 # alive beyond the interpreter's end, and with it what the database's driver then complains about on standard error.
 logging.getLogger("httpx").addFilter(_is_logged.get)
