@@ -89,21 +89,25 @@ def _drop(
     count = 0
     while True:
         with warehouse.write() as session:
-            hours = _next_hours(session, [*records, *components], before)
+            hours, held = _next_hours(session, [*records, *components], before)
             if hours is None:
                 return count
             for table in [*records, *components]:
                 rows = session.drop_hours(table, hours, is_remembered=table in components)
                 dropped[table] = dropped.get(table, 0) + rows
             Ledger(session).drop(records, hours)
-        count += len(hours)
+        count += held
 
 
-def _next_hours(session: Session, tables: Sequence[str], before: datetime) -> HourRange | None:
-    """The earliest hours that still have rows of one of these tables; None where there are none."""
-    [(first,)] = session.query(
-        "SELECT min(hour) FROM materialized_hours "
-        "WHERE dropped_digest IS NULL AND hour < ? AND asset IN (SELECT unnest(?))",
-        [before, list(tables)],
+def _next_hours(session: Session, tables: Sequence[str], before: datetime) -> tuple[HourRange | None, int]:
+    """The earliest hours that still have rows of one of these tables, None where there are none; and how many do."""
+    there = "dropped_digest IS NULL AND hour < ? AND asset IN (SELECT unnest(?))"
+    [(first,)] = session.query(f"SELECT min(hour) FROM materialized_hours WHERE {there}", [before, list(tables)])
+    if first is None:
+        return None, 0
+    hours = HourRange(first, min(first + HOURS_AT_ONCE * HOUR, before))
+    [(held,)] = session.query(
+        f"SELECT count(DISTINCT hour) FROM materialized_hours WHERE {there} AND hour >= ?",
+        [hours.end, list(tables), hours.start],
     )
-    return None if first is None else HourRange(first, min(first + HOURS_AT_ONCE * HOUR, before))
+    return hours, held

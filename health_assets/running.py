@@ -23,6 +23,7 @@ from health_assets.defs.progress import listening
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
 from health_assets.quality.evaluation import import_great_expectations
+from health_assets.run_owners import free_what_the_dead_hold, owner_tags
 from health_assets.settings import Settings, load_settings
 from health_assets.warehouse.engine import Engine
 
@@ -78,13 +79,20 @@ def run_hours(
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     import_great_expectations()
-    with Engine() as engine, _instance(settings) as instance, listening(on_event), _modules_left_alone():
+    with (
+        Engine() as engine,
+        _instance(settings) as instance,
+        owner_tags() as owner,
+        listening(on_event),
+        _modules_left_alone(),
+    ):
+        free_what_the_dead_hold(instance)
         # few partitions: Dagster lists all of them for every check
         definitions = build_definitions(settings, hours.extended_back(settings.reach_hours), systems, engine)
         job = definitions.resolve_job_def(JOB)
         start = time.perf_counter()
         result = job.execute_in_process(
-            instance=instance, tags=hours_tags(hours), run_config=QUIET, raise_on_error=False
+            instance=instance, tags={**hours_tags(hours), **owner}, run_config=QUIET, raise_on_error=False
         )
         elapsed_s = time.perf_counter() - start
     return _outcome(result, hours, elapsed_s)

@@ -25,6 +25,7 @@ class Receiver:
 
     port: int = 0
     answers: list[Answer] = field(default_factory=list)
+    rest: str = ""
     received: list[tuple[dict[str, str], Any]] = field(default_factory=list)
 
     @property
@@ -59,6 +60,8 @@ def receiver(*answers: Answer) -> Iterator[Receiver]:
             answer = kept.answers.pop(0) if kept.answers else 200
             with suppress(BrokenPipeError, ConnectionResetError):
                 self.send_response(answer if isinstance(answer, int) else answer())
+                if kept.rest:
+                    self.send_header("Retry-After", kept.rest)
                 self.end_headers()
 
         def log_message(self, *_: object) -> None:

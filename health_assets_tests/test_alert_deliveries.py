@@ -24,8 +24,8 @@ from health_assets.alerts import delivering
 from health_assets.alerts.config import Alerts, Channel, Email, Slack, Webhook
 from health_assets.alerts.delivering import Delivery, next_attempt, try_channels
 from health_assets.alerts.incidents import Incident, Judged, judge
-from health_assets.alerts.keeping import count_waiting, keep
-from health_assets.alerts.messages import SIGNS
+from health_assets.alerts.keeping import Notice, count_waiting, keep
+from health_assets.alerts.messages import SIGNS, digest_of
 from health_assets.alerts.rules import RULES, Floor
 from health_assets.alerts.seen import AgentSeen
 from health_assets.hours import HOUR
@@ -108,8 +108,13 @@ def test_opening_and_end_are_each_told_once_over_every_channel(
     _assert_bodies(hook.bodies, incident)
     assert slack.bodies[0]["text"] == "🔴 a scored 40.0, below 65: 50% succeeded, 50% expected"
     texts = [block["text"]["text"] for block in slack.bodies[0]["blocks"] if "text" in block]
-    assert texts[1] == "-60.0 success: 50% succeeded, 50% expected (e-1, &lt;e-2&gt;)"
+    assert texts[1].splitlines() == [
+        "-60.0 success: 50% succeeded, 50% expected (e-1, &lt;e-2&gt;)",
+        "opened 2026-06-07 01:00 UTC",
+    ]
     assert slack.bodies[1]["text"] == "🟢 a is back"
+    end = slack.bodies[1]["blocks"][1]["text"]["text"]
+    assert end.startswith("open from 2026-06-07 01:00 UTC to 2026-06-07 06:00 UTC: a scored 40.0, below 65")
     assert mail.mails[0]["Message-ID"] == f"<{keys[0]}@example.org>"
     text = mail.mails[0].get_payload(decode=True).decode()
     assert "a scored 40.0" in text
@@ -135,6 +140,29 @@ def test_a_receiver_with_a_bad_moment_is_asked_again_within_the_tick(warehouse: 
         assert len(deliver(warehouse, alerts).delivered) == 1
     assert len(set(hook.keys)) == 1
     assert len(hook.keys) == 3
+
+
+@pytest.mark.parametrize(
+    ("rest", "asked", "wait_s"), [("300", 1, 300), ("999999999999", 1, 3600), ("soon", 3, 60), ("0", 3, 60)]
+)
+def test_a_receiver_that_asks_to_be_left_alone_is(warehouse: Warehouse, rest: str, asked: int, wait_s: int) -> None:
+    with receiver(429, 503, 429) as hook:
+        hook.rest = rest
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        assert [again_at for *_, again_at in deliver(warehouse, alerts).failed] == [NOW + timedelta(seconds=wait_s)]
+    assert len(hook.keys) == asked
+
+
+def test_a_receiver_that_asks_for_a_moment_is_given_it_within_the_tick(warehouse: Warehouse) -> None:
+    with receiver(429) as hook:
+        hook.rest = "1"
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        write(warehouse, alerts, Judged(opened=(opened(),)))
+        began = time.monotonic()
+        assert len(deliver(warehouse, alerts).delivered) == 1
+        assert time.monotonic() - began >= 1
+    assert len(hook.keys) == 2
 
 
 def test_what_is_down_is_tried_again_at_later_ticks_and_in_order(warehouse: Warehouse) -> None:
@@ -211,7 +239,7 @@ def test_the_warehouse_is_free_while_a_message_is_sent(warehouse: Warehouse) -> 
     assert outcomes == [0]
 
 
-KILLED = """
+DELIVERS = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -234,13 +262,24 @@ def test_a_process_that_is_killed_between_sending_and_marking_sends_again(wareho
         (tmp_path / "alerts.yaml").write_text(f"channels: {{hook: {{type: webhook, url: '{hook.url}'}}}}")
         alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
         write(warehouse, alerts, Judged(opened=(opened(),)))
-        arguments = [sys.executable, "-c", KILLED, str(warehouse.path), str(tmp_path / "alerts.yaml")]
+        arguments = [sys.executable, "-c", DELIVERS, str(warehouse.path), str(tmp_path / "alerts.yaml")]
         sender = subprocess.Popen(arguments, env=command_environment())
         assert sender.wait(240) == -signal.SIGKILL
         assert outbox(warehouse) == [("opened", "hook", 0, False, None)]
         assert len(deliver(warehouse, alerts).delivered) == 1
     assert len(hook.keys) == 2
     assert len(set(hook.keys)) == 1
+
+
+def test_a_process_that_delivers_ends_without_a_word(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Who runs the command from cron is told of what it writes to standard error."""
+    with receiver() as hook:
+        (tmp_path / "alerts.yaml").write_text(f"channels: {{hook: {{type: webhook, url: '{hook.url}'}}}}")
+        write(warehouse, alerts_to(hook=Webhook(type="webhook", url=hook.url)), Judged(opened=(opened(),)))
+        arguments = [sys.executable, "-c", DELIVERS, str(warehouse.path), str(tmp_path / "alerts.yaml")]
+        done = subprocess.run(arguments, env=command_environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert outbox(warehouse) == [("opened", "hook", 1, True, None)]
 
 
 def test_incident_and_notice_are_kept_together_or_not_at_all(warehouse: Warehouse) -> None:
@@ -276,6 +315,15 @@ def test_a_bad_hour_of_a_fleet_is_one_message(warehouse: Warehouse) -> None:
     assert hook.bodies[-1]["event"] == "digest"
     keys = {notice["idempotency_key"] for notice in hook.bodies[-1]["notices"]}
     assert len(keys) == 300
+
+
+def test_a_digest_says_of_each_event_when_it_was() -> None:
+    incident = opened()
+    told = digest_of([Notice(incident, "opened", "hook"), Notice(closed(incident), "closed", "hook")])
+    assert [line[2:] for line in told.lines] == [
+        "a scored 40.0, below 65: 50% succeeded, 50% expected (2026-06-07 01:00 UTC)",
+        "a is back (2026-06-07 06:00 UTC)",
+    ]
 
 
 def test_a_digest_that_is_refused_is_sent_one_by_one_until_what_is_not_taken_is_set_aside(warehouse: Warehouse) -> None:

@@ -534,7 +534,9 @@ def test_a_burning_budget_says_how_fast_and_names_the_latest_failures(warehouse:
     evidence = json.loads(incident.evidence)
     assert (evidence["burn_rate_1h"], evidence["latest_failures"], incident.recovers_at) == (8.0, ["e-1"], 5.0)
     assert (incident.hour, incident.closed_at) == (at(0), at(5))
-    assert incident.recovery == "a spends its error budget 5.0 times as fast as it may, 7.0 times over 6 h"
+    assert incident.recovery == (
+        "a spends its error budget 5.0 times as fast as it may in the last hour, and 7.0 times over 6 h"
+    )
 
 
 def test_a_rule_may_look_at_some_agents_only_and_have_its_own_numbers(warehouse: Path) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,14 +33,16 @@ from dagster_world import (
     stamp,
 )
 from projects import SURVEY_TABLES
+from test_run_owners import run_at, slots
 
 import health_assets.definitions
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
-from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.defs.specs import ONLY_STALE_TAG, POOL
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
+from health_assets.run_owners import OWNER_TAG
 from health_assets.settings import Settings
 
 WINDOW_HOURS = 3
@@ -182,6 +185,14 @@ def test_the_sensor_skips_where_nothing_is_late(built: Built, tmp_path: Path) ->
     empty = World.at(tmp_path / "empty")
     empty.write("first.jsonl", lines_of_hour(NOON))
     assert sensor_tick(empty, built.instance).skip_message == "nothing has been materialised yet, so nothing is late"
+
+
+def test_a_tick_frees_what_a_killed_command_holds(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    instance.event_log_storage.set_concurrency_slots(POOL, 1)
+    run_at(instance, {OWNER_TAG: f"{socket.gethostname()}:/nowhere"})
+    assert slots(instance) != (set(), set())
+    sensor_tick(World.at(tmp_path / "empty"), instance)
+    assert slots(instance) == (set(), set())
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,15 @@ def test_a_database_is_shown_without_user_and_password(url: str, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://me:se@cret@host/db", "postgresql://me:s#cret@host/db", "postgresql://h:x/db"]
+    "url",
+    [
+        "postgresql://me:se@cret@host/db",
+        "postgresql://me:s#cret@host/db",
+        "postgresql://h:x/db",
+        "postgresql:/me:secret@host/db",
+    ],
 )
-def test_a_url_whose_password_is_not_escaped_is_refused_without_showing_it(url: str) -> None:
+def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(HealthAssetsError, match="special characters") as caught:
         Warehouse(url)
     assert "cret" not in str(caught.value)

@@ -180,6 +180,7 @@ def of_steps(tables: Tables) -> Tables:
 def test_pruning_again_drops_nothing_and_a_later_cutoff_only_what_is_new(steady: Project) -> None:
     assert pruned_at(steady, CUT).hours == 0
     assert pruned_at(steady, CUT + 3 * HOUR).hours == 3
+    assert pruned_at(steady, HOURS.end + 100 * HOUR).hours == len(KEPT) - 3  # not those that nobody materialised
 
 
 # -- nothing comes back by itself --------------------------------------------------------------------------------------

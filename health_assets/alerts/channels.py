@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import httpx
 import tenacity
@@ -18,12 +19,23 @@ ATTEMPTS = 3
 """How often a message is tried within one tick."""
 RETRY_PAUSE_S = 1.0
 MOST_ERROR = 300
+LONGEST_REST_S = 5
+"""A channel that asks to be left alone for longer is not tried again within the tick."""
 AGAIN = frozenset({408, 409, 425, 429})
 """Answers below 500 that may be others later."""
 
 
 class NotDelivered(Exception):
-    """The channel did not take the message; it may later."""
+    """The channel did not take the message; it may later.
+
+    Args:
+        sentence: why.
+        rest_s: for how long it asks to be left alone; 0 where it does not.
+    """
+
+    def __init__(self, sentence: str, rest_s: int = 0) -> None:
+        super().__init__(sentence)
+        self.rest_s = rest_s
 
 
 class Refused(NotDelivered):
@@ -51,24 +63,31 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) 
         secrets = channel.secrets
     except HealthAssetsError as error:
         raise NotDelivered(str(error)) from None
+    pause = tenacity.wait_random_exponential(multiplier=pause_s, max=4 * pause_s)
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(lambda error: not isinstance(error, Refused | TakenInPart)),
-        wait=tenacity.wait_random_exponential(multiplier=pause_s, max=4 * pause_s),
+        retry=tenacity.retry_if_exception(
+            lambda error: not isinstance(error, Refused | TakenInPart) and _rest_s(error) <= LONGEST_REST_S
+        ),
+        wait=lambda state: max(pause(state), _rest_s(state.outcome.exception()) if state.outcome else 0),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
         reraise=True,
     )
     sender: Callable[[Channel, Message, dict[str, str]], None] = _SENDERS[type(channel)]
-    kind, sentence = NotDelivered, None
+    kind, sentence, rest_s = NotDelivered, None, 0
     try:
         retrying(sender, channel, message, secrets)
     except NotDelivered as error:
-        kind, sentence = type(error), str(error)
+        kind, sentence, rest_s = type(error), str(error), error.rest_s
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
         sentence = "its address is not valid"  # which the error repeats in pieces
     except (httpx.HTTPError, smtplib.SMTPException, OSError) as error:
         sentence = f"{type(error).__name__}: {error}"
     if sentence is not None:  # outside of the handlers: what the libraries raise may hold addresses and passwords
-        raise kind(_without(secrets, channel, sentence))
+        raise kind(_without(secrets, channel, sentence), rest_s)
+
+
+def _rest_s(error: BaseException | None) -> int:
+    return error.rest_s if isinstance(error, NotDelivered) else 0
 
 
 def _without(secrets: dict[str, str], channel: Channel, sentence: str) -> str:
@@ -92,18 +111,20 @@ def _post_slack(channel: Channel, message: Message, secrets: dict[str, str]) -> 
     _post(secrets[channel.url_env], slack_body(message), {KEY_HEADER: message.key}, channel.timeout_s)
 
 
-_is_discreet: ContextVar[bool] = ContextVar("is_discreet", default=False)
-logging.getLogger("httpx").addFilter(lambda _: not _is_discreet.get())
+_is_logged: ContextVar[Any] = ContextVar("is_logged")
+# Where nothing is set, `get` gives back the record, which is then logged. A function of ours would keep this module
+# alive beyond the interpreter's end, and with it what the database's driver then complains about on standard error.
+logging.getLogger("httpx").addFilter(_is_logged.get)
 
 
 @contextmanager
 def _discreetly() -> Iterator[None]:
     """Keep the requests made meanwhile out of the client's own log, which names whole addresses."""
-    token = _is_discreet.set(True)
+    token = _is_logged.set(False)
     try:
         yield
     finally:
-        _is_discreet.reset(token)
+        _is_logged.reset(token)
 
 
 def _post(url: str, body: dict, headers: dict[str, str], timeout_s: float) -> None:
@@ -113,11 +134,13 @@ def _post(url: str, body: dict, headers: dict[str, str], timeout_s: float) -> No
         httpx.Client(timeout=timeout_s, follow_redirects=False) as client,
         client.stream("POST", url, json=body, headers=headers) as answer,
     ):
-        status = answer.status_code
+        status, rest = answer.status_code, answer.headers.get("retry-after", "").strip()[:9]
     if 200 <= status < 300:
         return
     sentence = f"it answered {status}"
-    raise NotDelivered(sentence) if status >= 500 or status in AGAIN else Refused(sentence)
+    if status < 500 and status not in AGAIN:
+        raise Refused(sentence)
+    raise NotDelivered(sentence, int(rest) if rest.isascii() and rest.isdigit() else 0)
 
 
 def _mail(channel: Channel, message: Message, secrets: dict[str, str]) -> None:

@@ -101,22 +101,35 @@ def _send_side_by_side(
         post.join(max(0.0, until - time.monotonic()))
         delivered, failed = post.outcome()
         together.delivered += delivered
-        together.failed += [(notice, error, next_attempt(now, notice.attempts)) for notice, error in failed]
+        together.failed += [
+            (notice, error, next_attempt(now, notice.attempts, post.rest_s)) for notice, error in failed
+        ]
     return together
 
 
-def next_attempt(now: datetime, attempts: int) -> datetime:
-    """When to try again after so many earlier attempts: after a minute, then twice as long, an hour at most."""
-    return now + min(FIRST_WAIT * 2 ** min(attempts, 10), LONGEST_WAIT)
+def next_attempt(now: datetime, attempts: int, rest_s: int = 0) -> datetime:
+    """When to try again after so many earlier attempts: after a minute, then twice as long, an hour at most.
+
+    Args:
+        now: the time.
+        attempts: how many.
+        rest_s: for how long the channel asks to be left alone, which is also an hour at most.
+    """
+    wait = max(FIRST_WAIT * 2 ** min(attempts, 10), timedelta(seconds=rest_s))
+    return now + min(wait, LONGEST_WAIT)
 
 
 class _Post(threading.Thread):
-    """Sends the notices of one channel, one after another; it dies with the process."""
+    """Sends the notices of one channel, one after another; it dies with the process.
+
+    `rest_s` is for how long the channel asked to be left alone.
+    """
 
     def __init__(
         self, channel: Channel, notices: Sequence[Notice], digest_above: int, until: float, pause_s: float
     ) -> None:
         super().__init__(daemon=True)
+        self.rest_s = 0
         self._channel = channel
         self._until = until
         self._pause_s = pause_s
@@ -162,7 +175,7 @@ class _Post(threading.Thread):
         try:
             send(self._channel, message, pause_s=self._pause_s)
         except NotDelivered as caught:
-            error = caught
+            error, self.rest_s = caught, caught.rest_s
         # what it took in part is for others no reason to wait, but a digest is not sent in pieces besides
         is_refused = isinstance(error, Refused) or (is_kept and isinstance(error, TakenInPart))
         with self._lock:

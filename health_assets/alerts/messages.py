@@ -48,8 +48,11 @@ class Message:
 def message_of(notice: Notice) -> Message:
     """The message about one event."""
     lines = [] if notice.incident.is_personal else _explained(json.loads(notice.incident.evidence))
+    opened_at = _time(notice.incident.opened_at)
     if notice.event == CLOSED:
-        lines = [f"open since {_time(notice.incident.opened_at)}: {_reason(notice)}"]
+        lines = [f"open from {opened_at} to {_when(notice)}: {_reason(notice)}"]
+    else:
+        lines.append(f"opened {opened_at}")
     return Message(notice.key, notice.event, f"{_sign(notice)} {_sentence(notice)}", tuple(lines), _body(notice))
 
 
@@ -58,7 +61,7 @@ def digest_of(notices: Sequence[Notice]) -> Message:
     key = hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
     opened = sum(notice.event == OPENED for notice in notices)
     title = f"{counted(opened, 'incident')} opened and {len(notices) - opened:,} closed"
-    lines = [f"{_sign(notice)} {_sentence(notice)}" for notice in notices[:LINES_OF_DIGEST]]
+    lines = [f"{_sign(notice)} {_sentence(notice)} ({_when(notice)})" for notice in notices[:LINES_OF_DIGEST]]
     if len(notices) > LINES_OF_DIGEST:
         lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; all are in the table alerts")
     body = {"notices": [_body(notice) for notice in notices]}
@@ -96,6 +99,12 @@ def _sentence(notice: Notice) -> str:
 
 def _reason(notice: Notice) -> str:
     return "a personal agent" if notice.incident.is_personal else printable(notice.incident.reason, 500)
+
+
+def _when(notice: Notice) -> str:
+    """When it opened or closed, whenever it is told."""
+    incident = notice.incident
+    return _time((incident.closed_at if notice.event == CLOSED else None) or incident.opened_at)
 
 
 def _time(moment: datetime) -> str:

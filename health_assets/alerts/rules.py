@@ -206,7 +206,7 @@ class BudgetBurn(Rule):
     def recovery(self, seen: BudgetSeen) -> str:
         """The rates that it is back at."""
         short, long = seen.row["burn_rate_1h"], seen.row["burn_rate_6h"]
-        rates = f"{short:.1f} times as fast as it may, {long:.1f} times over 6 h"
+        rates = f"{short:.1f} times as fast as it may in the last hour, and {long:.1f} times over 6 h"
         return f"{seen.subject_id} spends its error budget {rates}"
 
 

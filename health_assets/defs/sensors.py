@@ -14,6 +14,7 @@ from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.late_logs import Unread, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.planning import late_ranges, newest_finished_hour
+from health_assets.run_owners import free_what_the_dead_hold
 from health_assets.settings import Settings
 from health_assets.warehouse.ledger import Ledger
 
@@ -45,6 +46,8 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def _late_logs(context: dg.SensorEvaluationContext, pipeline: PipelineResource) -> dg.SensorResult | dg.SkipReason:
+        if _has_instance(context):
+            free_what_the_dead_hold(context.instance)  # else whatever this tick requests would wait for ever
         if _is_under_way(context, job_name):
             return dg.SkipReason("a run for late logs is under way")
         now = datetime.now(UTC)
@@ -91,9 +94,14 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
     return _late_logs
 
 
+def _has_instance(context: dg.SensorEvaluationContext) -> bool:
+    """Whether there is an instance to ask; a tick that is evaluated by hand may have none."""
+    return context.instance_ref is not None or context._instance is not None
+
+
 def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
-    """Whether a run for late logs has not ended yet; a tick that is evaluated by hand may have no instance to ask."""
-    if context.instance_ref is None and context._instance is None:
+    """Whether a run for late logs has not ended yet."""
+    if not _has_instance(context):
         return False
     filters = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags={ONLY_STALE_TAG: "true"})
     return bool(context.instance.get_run_records(filters, limit=1))

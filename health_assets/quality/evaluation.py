@@ -8,7 +8,7 @@ rows and a sample of the others. The two must agree; if they ever do not, that i
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -77,7 +77,8 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
     for batch_name, make_rows in suite.rows.items():
         checks = [check for check in asked if check.batch == batch_name]
         if checks:
-            outcomes += _evaluate_rows(make_rows, checks, source, is_own=batch_name == "rows")
+            found = _evaluate_rows(make_rows, checks, source, is_own=batch_name == "rows")
+            outcomes += _of_all_rows(found, source) if batch_name in suite.searches else found
     by_name = {outcome.check.name: outcome for outcome in outcomes}
     return [by_name[check.name] for check in asked]
 
@@ -94,6 +95,18 @@ def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source
     if row_count > SMALL_BATCH_ROWS:
         return _evaluate_large(rows, checks, source)
     return _evaluate_small(source.session.arrow(rows.select(_shown(rows.columns, checks))).to_pandas(), checks, source)
+
+
+def _of_all_rows(outcomes: Sequence[CheckResult], source: Source) -> list[CheckResult]:
+    """The outcomes of a search, with the rows that were searched: nothing found is not nothing looked at."""
+    searched = source.by_hour(f"SELECT hour, count(*) FROM {source.asset}")
+    return [
+        replace(
+            outcome,
+            hours=[replace(hour, element_count=searched.get(hour.hour, (0,))[0]) for hour in outcome.hours],
+        )
+        for outcome in outcomes
+    ]
 
 
 def write_history(session: Session, asset: str, source: Source, results: Sequence[CheckResult]) -> None:

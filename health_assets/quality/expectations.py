@@ -155,9 +155,12 @@ class Suite:
         checks: what must be true.
         rows: makers of rows by name.
         hours: maker of the facts by hour.
+        searches: which of `rows` are only those of the asset's rows among which something may be wrong; a check of them
+            has looked at all of the asset's.
     """
 
     asset: str
     checks: Sequence[Check]
     rows: dict[str, RowsMaker]
     hours: HoursMaker
+    searches: frozenset[str] = frozenset()

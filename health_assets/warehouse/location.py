@@ -8,6 +8,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from health_assets.errors import HealthAssetsError
 
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+_POSTGRES_MISSPELT = re.compile(r"postgres(?:ql)?(?:\+\w+)?:", re.IGNORECASE)
+UNREADABLE = (
+    "the PostgreSQL URL of the warehouse cannot be read; it is postgresql://user:password@host:5432/database, "
+    "with special characters of user and password as %xx"
+)
 
 
 def is_postgres(url: str) -> bool:
@@ -26,6 +31,8 @@ def path_of(url: str) -> Path:
         raise HealthAssetsError(
             f"a warehouse of {scheme}:// is not supported; name a DuckDB file, duckdb:///path or postgresql://host/db"
         )
+    if _POSTGRES_MISSPELT.match(url):
+        raise HealthAssetsError(UNREADABLE)  # as a path, it would be shown with its password
     path = Path(rest.removeprefix("/") if separator else url)
     if path.name == ":memory:":
         raise HealthAssetsError("a warehouse in memory would be forgotten between two steps; name a file")
@@ -72,10 +79,7 @@ def database_of(url: str) -> Database:
         parts = None
     # an @ in a password that is not escaped would make the rest of it a part of the host's name
     if parts is None or parts.netloc.count("@") > 1 or "#" in uri:
-        raise HealthAssetsError(
-            "the PostgreSQL URL of the warehouse cannot be read; it is postgresql://user:password@host:5432/database, "
-            "with special characters of user and password as %xx"
-        )
+        raise HealthAssetsError(UNREADABLE)
     host = parts.hostname or given.get("host", ["localhost"])[0]
     database = parts.path.removeprefix("/") or given.get("dbname", [parts.username or "of this user"])[0]
     name = f"{unquote(database)} on {unquote(host)}" + (f":{port}" if port else "")

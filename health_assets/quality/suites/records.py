@@ -31,7 +31,7 @@ def _record_suite(asset: str, event_time: str, checks: Sequence[Check] = (), *, 
             Check(f"{key}_is_in_one_hour_only", between(0, 1, "hours_with_id"), "warn", batch="ids_in_several_hours"),
         ]
         made["ids_in_several_hours"] = batches.ids_in_several_hours
-    return Suite(asset, own, made, batches.hours_of_records)
+    return Suite(asset, own, made, batches.hours_of_records, frozenset({"ids_in_several_hours"}))
 
 
 SIGNAL_COLUMNS = ("signal_confidence", "signal_loop_detection", "signal_tool_correctness", "signal_coherence")

@@ -37,7 +37,7 @@ class SessionScore(Hourly, table=True):
     __tablename__ = "session_scores"
 
     session_id: str = text("Session.", key=True)
-    agent_id: str | None = text("Agent of the session's latest trace.")
+    agent_id: str | None = text("Agent of the session's latest trace that names one.")
     total_traces: int = count("Traces of the session in the look-back.")
     traces_evaluated: int = count("Traces with any signal.")
     agent_reliability: float = number("1 - raw_risk, 0 to 1; 1 when no trace can be evaluated.")
