@@ -22,6 +22,7 @@ from typing import Any
 
 import dagster as dg
 import postgres_server
+import pytest
 import yaml
 
 from health_assets.defs.assets import all_assets
@@ -38,6 +39,8 @@ from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import columns_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+REAL_LOGS = REPOSITORY.parent / "shared" / "data"
+needs_real_logs = pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real logs are not part of the project")
 TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
     "span": "spans",
     "execution": "executions",

@@ -15,7 +15,7 @@ import pytest
 import reference
 import reference_agent_health_state as state_reference
 from logs_made import AGENTS, START, Record, cut_into_files, execution, line, random_lines, random_targets
-from projects import REPOSITORY, Project, Row, assert_same_tables, hours_from
+from projects import REAL_LOGS, Project, Row, assert_same_tables, hours_from, needs_real_logs
 from rich.console import Console
 
 from health_assets.hours import HOUR, HourRange
@@ -25,7 +25,6 @@ from health_assets.scoring.range_ranks import kth_smallest
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
 from health_assets.warehouse.tables import columns_of
 
-REAL_LOGS = REPOSITORY.parent / "shared" / "data"
 STEPS = ["ingest", "health_components", "state_components", "agent_health_state"]
 LATENCIES = ("latency_p50_ms", "latency_p99_ms")
 WITHIN = 0.01
@@ -375,7 +374,7 @@ def test_every_column_of_the_table_is_compared_with_the_reference_or_named_here(
     assert set(columns_of("agent_health_state")) - set(row) == {"hours_covered", "formula_version"}
 
 
-@pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real logs are not part of the project: no ../shared/data here")
+@needs_real_logs
 def test_every_state_of_some_days_of_the_real_logs_equals_the_reference(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     project.raw.rmdir()

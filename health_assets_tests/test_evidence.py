@@ -75,12 +75,10 @@ def heaviest(events: list[Row]) -> list[Row]:
         groups[event["agent_id"], event["kind"]].append(event)
     ranked = []
     for (_, kind), group in groups.items():
-        group.sort(key=lambda event: event["happened_at"], reverse=True)
         group.sort(key=lambda event: event["event_id"])
+        group.sort(key=lambda event: event["happened_at"], reverse=True)
         if kind in ("slow_run", "long_run"):
             group.sort(key=lambda event: event["runtime_s"], reverse=True)
-        else:
-            group.sort(key=lambda event: event["happened_at"], reverse=True)
         ranked += [{**event, "rank": place} for place, event in enumerate(group[:MOST], 1)]
     return ranked
 

@@ -11,7 +11,15 @@ from urllib.parse import quote
 import pytest
 from alerts_made import later
 from logs_made import START, Record, cut_into_files, execution, line, random_lines, random_targets
-from projects import ENGINES, RESULT_TABLES, Project, assert_tables_equal_to_9_digits, hours_from
+from projects import (
+    ENGINES,
+    REAL_LOGS,
+    RESULT_TABLES,
+    Project,
+    assert_tables_equal_to_9_digits,
+    hours_from,
+    needs_real_logs,
+)
 from receivers import receiver
 from rich.console import Console
 from serving_made import served
@@ -39,7 +47,6 @@ from health_assets.samples import write_samples
 from health_assets.survey.keeping import keep_probes, summarise
 from health_assets.targets import Targets
 
-REAL_LOGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 HOURS = hours_from(START, 14)
 
 
@@ -97,7 +104,7 @@ def test_every_table_of_the_sample_fleet_is_the_same_on_both_engines(tmp_path: P
     fleet.assert_equal()
 
 
-@pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real logs are not part of the project: no ../shared/data here")
+@needs_real_logs
 def test_every_table_of_the_real_logs_is_the_same_on_both_engines(tmp_path: Path) -> None:
     projects = [Project(tmp_path / engine, engine=engine) for engine in ENGINES]
     start = START.replace(year=2024, month=11, day=6, hour=0)

@@ -14,11 +14,11 @@ import pytest
 import reference
 import reference_reliability
 from logs_made import START, Record, execution, line
-from projects import Project, Row, assert_same_tables, hours_from
+from projects import REAL_LOGS, Project, Row, assert_same_tables, hours_from, needs_real_logs
 from rapidfuzz.distance import Levenshtein
 from rich.console import Console
 from scipy.spatial.distance import jensenshannon
-from test_scores_equal_reference import REAL_LOGS, assert_equal_rows
+from test_scores_equal_reference import assert_equal_rows
 
 from health_assets.defs.systems.reliability import ASSETS
 from health_assets.hours import HOUR, HourRange
@@ -333,7 +333,7 @@ def test_every_column_is_compared_with_the_reference_or_named_here() -> None:
         assert set(columns_of(table)) - set(row) == {"hours_covered", "formula_version"}
 
 
-@pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real logs are not part of the project: no ../shared/data here")
+@needs_real_logs
 def test_real_runs_equal_the_reference(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", evaluation_window_hours=72)
     project.raw.rmdir()

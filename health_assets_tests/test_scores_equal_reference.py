@@ -16,7 +16,7 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs_made import START, cut_into_files, execution, line, random_lines, random_targets, trigger
-from projects import REPOSITORY, Project, Row, hours_from
+from projects import REAL_LOGS, Project, Row, hours_from, needs_real_logs
 from pydantic import ValidationError
 
 from health_assets.hours import HOUR, HourRange
@@ -26,7 +26,6 @@ from health_assets.scoring.system_health import system_health
 from health_assets.targets import AgentTargets, Targets
 from health_assets.warehouse.tables import columns_of
 
-REAL_LOGS = REPOSITORY.parent / "shared" / "data"
 TOLERANCE = 1e-9
 
 CLEANED = {  # table: (kind of record, the columns whose value the record holds under the same name)
@@ -443,7 +442,7 @@ def test_an_hour_without_any_agent_has_a_row_with_no_score() -> None:
 # -- on real logs ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real logs are not part of the project: no ../shared/data here")
+@needs_real_logs
 def test_every_score_of_the_real_logs_equals_the_reference(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     project.raw.rmdir()

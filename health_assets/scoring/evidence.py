@@ -4,8 +4,8 @@ What belongs here: which events count against an agent, and which of them weigh 
 they cost (`health_assets.explanation`).
 
 An hour keeps the `MOST` events of each agent and kind; the first of any number of hours are among the first of each, so
-hours merge by ranking again, and no window looks at executions. The longest runs weigh most, of failures, breaches and
-failed triggers the latest; ties are broken by id, and of one id by the later time.
+hours merge by ranking again, and no window looks at executions. The longest runs weigh most, of equally long ones the
+later, and of failures, breaches and failed triggers the latest; what remains equal is told apart by id.
 """
 
 from datetime import timedelta
@@ -114,9 +114,8 @@ def _heaviest(events: ir.Table) -> ir.Table:
     length_s = events.kind.isin(LONGEST_FIRST).ifelse(events.runtime_s, 0.0)
     place = ibis.row_number().over(
         group_by=["hour", "agent_id", "kind"],
-        order_by=[length_s.desc(), events.kind.isin(LONGEST_FIRST).ifelse(events.event_id, ""),
-                  events.happened_at.desc(), events.event_id],
-    )  # fmt: skip
+        order_by=[length_s.desc(), events.happened_at.desc(), events.event_id],
+    )
     ranked = events.mutate(rank=(place + 1).cast("int64"))
     return ranked.filter(ranked["rank"] <= MOST).select("hour", "agent_id", "kind", "rank", *_EVENT[1:])
 
@@ -141,8 +140,8 @@ def _of_one_window(components: ir.Table, lost: ir.Table, hours: HourRange, windo
     recency = (events.hour.epoch_seconds() * (MOST + 1) - events["rank"]).cast("float64")
     place = ibis.row_number().over(
         group_by=["agent_id", "kind"],
-        order_by=[is_by_length.ifelse(events.runtime_s, recency).desc(), is_by_length.ifelse(events.event_id, ""),
-                  events.happened_at.desc()],
+        order_by=[is_by_length.ifelse(events.runtime_s, recency).desc(), events.happened_at.desc(),
+                  is_by_length.ifelse(events.event_id, "")],
     )  # fmt: skip
     first = events.mutate(place=place).filter(lambda rows: rows.place < MOST)
     return first.select(
