@@ -244,6 +244,8 @@ class _Loading:
         self._asked = asked
         self._targets = targets
         self._ledger = Ledger(session)
+        self._filled_hours: set[datetime] = set()
+        """Hours whose tables got rows from files, whether or not these are others than before."""
 
     def compare_with_ledger(self) -> Due:
         """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
@@ -336,10 +338,19 @@ class _Loading:
             for table, rows in router.set_aside(rejected_hours(files, router.contents())):
                 self._session.insert_arrow(table, rows)
             self._ledger.write_notes(files, notes)
-            return parts_of(files, router.contents())
+            found = parts_of(files, router.contents())
+        self._filled_hours |= {
+            part.hour for part in found if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
+        }
+        return found
 
     def keep_winners(self, hours: HourRange) -> None:
-        """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others."""
+        """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others.
+
+        Args:
+            hours: the hours built; those that merely got their rows once more are looked at, too.
+        """
+        hours = HourRange(min(self._filled_hours | {hours.start}), hours.end)
         for table in set(self._asked.tables) & set(ID_OF_TABLE):
             key, time = ID_OF_TABLE[table]
             order = [time, "source_file", "line_number"]

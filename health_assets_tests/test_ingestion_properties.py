@@ -188,7 +188,7 @@ def test_any_history_of_deliveries_ends_like_a_clean_rebuild(machine: type[Deliv
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=10))
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (2, "postgres")])
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
 def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
     tmp_path: Path, seed: int, engine: str
 ) -> None:
@@ -251,7 +251,7 @@ def assert_like_a_clean_rebuild_in_the_hours_built(
         assert_same_tables({table: project.rows(table)}, {table: expected})
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (2, "postgres")])
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
 def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: int, engine: str) -> None:
     random = Random(seed)
     targets = {"agents": {"listed": {}}}
@@ -533,6 +533,19 @@ def test_a_superseded_duplicate_comes_back_when_the_file_that_beat_it_changes(pr
     assert ("x", "new" if way == "changes" else "loser") in {row[:2] for row in ids_and_files(project)}
     clean = project.clean_rebuild(hours, only=["ingest"])
     assert_same_tables(project.tables(names=RECORD_TABLES), clean.tables(names=RECORD_TABLES))
+    assert_lines_are_conserved(project)
+
+
+@pytest.mark.parametrize("touched", ["a.jsonl", "b.jsonl"])
+def test_a_file_that_is_delivered_again_brings_no_superseded_duplicate_back(project: Project, touched: str) -> None:
+    """Nor where only later hours are asked for, which look back on the duplicate's."""
+    lines = [line(execution("x", "a", START + HOUR / 2))]
+    for name in ("a.jsonl", "b.jsonl"):
+        project.write_log(name, lines, modified=START)
+    project.ingest(hours_from(START, 2))
+    project.write_log(touched, lines, modified=START + HOUR)
+    project.ingest(hours_from(START + 5 * HOUR, 1))
+    assert ids_and_files(project) == [("x", "a", "b.jsonl", 1)]
     assert_lines_are_conserved(project)
 
 

@@ -41,6 +41,7 @@ def prune_hours_schedule() -> dg.ScheduleDefinition:
         job_name=JOB,
         cron_schedule="51 3 * * *",
         execution_timezone="UTC",
+        description="Drops old rows of records and components; scores stay.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
 

@@ -43,5 +43,6 @@ def prune_runs_schedule() -> dg.ScheduleDefinition:
         job_name=JOB,
         cron_schedule="41 3 * * *",
         execution_timezone="UTC",
+        description="Deletes old runs of Dagster, with their events.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
