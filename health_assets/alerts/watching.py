@@ -9,11 +9,12 @@ Rules that are switched off, or look at others than before, take their incidents
 is an hour to judge.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from health_assets.alerts.config import Alerts
-from health_assets.alerts.incidents import Incident, Judged, judge, unwatched
+from health_assets.alerts.incidents import Incident, Judged, Subject, judge, unwatched
 from health_assets.alerts.keeping import (
     ASSET,
     is_there,
@@ -89,13 +90,14 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
             _keep(session, judged, alerts, now, done)
             note_judged(session, hour, is_changed=bool(judged.opened or judged.changed))
             done.hours.append(hour)
-        _keep(session, _judge_lateness(session, alerts, settings, now), alerts, now, done)
+        _keep(session, _judge_lateness(session, alerts, settings, open_incidents(session), now), alerts, now, done)
     return done
 
 
 def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> bool:
-    late = _judge_lateness(session, alerts, settings, now)
-    left = unwatched(alerts.rules, open_incidents(session), at=now)
+    already_open = open_incidents(session)
+    late = _judge_lateness(session, alerts, settings, already_open, now)
+    left = unwatched(alerts.rules, already_open, at=now)
     is_late = not_kept(session, late.opened)
     return bool(left.changed or is_late or late.changed or ready_hours(session, settings, now))
 
@@ -113,7 +115,9 @@ def _judge_hour(
     return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, gone=view.gone())
 
 
-def _judge_lateness(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> Judged:
+def _judge_lateness(
+    session: Session, alerts: Alerts, settings: Settings, already_open: Mapping[Subject, Incident], now: datetime
+) -> Judged:
     """Whether the newest hour that should be there is; a warehouse in which nothing was ever made is not late."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
     [(newest,)] = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")
@@ -122,7 +126,7 @@ def _judge_lateness(session: Session, alerts: Alerts, settings: Settings, now: d
     there = session.materialized_hours("system_health", HourRange.of(due))
     due_at = due + HOUR + timedelta(minutes=settings.late_after_minutes)
     seen = DueSeen(due, HOURS, is_there=bool(there), newest=newest)
-    return judge(alerts.rules, [seen], open_incidents(session), at=now if there else due_at)
+    return judge(alerts.rules, [seen], already_open, at=now if there else due_at)
 
 
 def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tuple[datetime, bool]]:

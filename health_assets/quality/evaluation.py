@@ -84,7 +84,7 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
 
 
 def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source, *, is_own: bool) -> list[CheckResult]:
-    own_rows = source.session.count_hours(source.asset, source.hours)
+    own_rows = sum(source.row_counts.values())
     if not own_rows:
         return [
             CheckResult(check, [HourResult(hour, 0, 0) for hour in source.hours], pd.DataFrame()) for check in checks
@@ -99,12 +99,9 @@ def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source
 
 def _of_all_rows(outcomes: Sequence[CheckResult], source: Source) -> list[CheckResult]:
     """The outcomes of a search, with the rows that were searched: nothing found is not nothing looked at."""
-    searched = source.by_hour(f"SELECT hour, count(*) FROM {source.asset}")
+    sizes = source.row_counts
     return [
-        replace(
-            outcome,
-            hours=[replace(hour, element_count=searched.get(hour.hour, (0,))[0]) for hour in outcome.hours],
-        )
+        replace(outcome, hours=[replace(hour, element_count=sizes.get(hour.hour, 0)) for hour in outcome.hours])
         for outcome in outcomes
     ]
 

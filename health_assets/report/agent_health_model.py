@@ -51,8 +51,9 @@ def _agents_table(session: Session, hour: datetime, count: int) -> Table:
     """The worst agents, the points that each dimension cost them, and what cost most."""
     own = ("agent_id", "state", "health_score", "reliability_score", "operational_score")
     names = tuple(dict.fromkeys((*own, *COLUMNS)))
-    order = f"state = 'inactive', health_score, agent_id LIMIT {AGENTS_SHOWN}"
-    found = session.query(f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order}", [hour])
+    order = "state = 'inactive', health_score, agent_id"
+    sql = f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order} LIMIT ?"
+    found = session.query(sql, [hour, AGENTS_SHOWN])
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("state", no_wrap=True)

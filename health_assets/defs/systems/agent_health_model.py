@@ -41,12 +41,9 @@ def _busiest_agents(rows: ir.Table) -> ir.Table:
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
-    return (
-        latest.filter(latest.state != "inactive")
-        .order_by("health_score", "agent_id")
-        .select(
-            "hour", "agent_id", "state", "health_score", "n", "asr", "long_running", "sla_breaches", "trigger_failures"
-        )
+    active = latest.filter(latest.state != "inactive")
+    return active.order_by("health_score", "agent_id").select(
+        "hour", "agent_id", "state", "health_score", "n", "asr", "long_running", "sla_breaches", "trigger_failures"
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import ibis
@@ -29,6 +30,11 @@ class Source:
     def rows(self) -> ir.Table:
         """The asset's rows for the hours checked."""
         return self.session.hours_of(self.asset, self.hours)
+
+    @cached_property
+    def row_counts(self) -> dict[datetime, int]:
+        """How many rows the asset has in each of the hours checked, counted once; hours without any are left out."""
+        return {hour: count for hour, (count,) in self.by_hour(f"SELECT hour, count(*) FROM {self.asset}").items()}
 
     def by_hour(
         self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None

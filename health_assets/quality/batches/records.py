@@ -43,7 +43,7 @@ def hours_of_records(source: Source) -> pd.DataFrame:
         "SELECT hour, sum(lines - superseded)::BIGINT FROM raw_logs", is_own, [RECORD_OF_TABLE[source.asset]]
     )
     frame = with_facts(hours(source), ["lines_kept"], lines)
-    return with_facts(frame, ["rows_kept"], source.by_hour(f"SELECT hour, count(*) FROM {source.asset}"))
+    return with_facts(frame, ["rows_kept"], {hour: (count,) for hour, count in source.row_counts.items()})
 
 
 def hours_of_rejections(source: Source) -> pd.DataFrame:
