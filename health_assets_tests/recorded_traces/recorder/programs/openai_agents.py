@@ -138,14 +138,16 @@ async def nested_recovered(url: str) -> None:
     await answered(with_an_agent_as_tool(), asking(FAIL), f"say {SORRY}", answer=SORRY)
 
 
-async def session(url: str) -> None:
+async def session_group(url: str) -> None:
+    """The session as the SDK itself knows it."""
     connect(url)
     for _ in range(2):
         config = RunConfig(workflow_name="Weather chat", group_id="conversation-7")
         await answered(weather_agent(), CALL, f"say {SUNNY}", run_config=config)
 
 
-async def session_openinference(url: str) -> None:
+async def session(url: str) -> None:
+    """The session as OpenInference's documentation says."""
     from openinference.instrumentation import using_session
 
     with using_session("conversation-7"):
@@ -205,7 +207,7 @@ if __name__ == "__main__":
             "nested": nested,
             "nested_recovered": nested_recovered,
             "session": session,
-            "session_openinference": session_openinference,
+            "session_group": session_group,
             "streaming": streaming,
             "workflow": workflow,
             "chat_completions": chat_completions,
