@@ -19,6 +19,7 @@ from health_assets.logs.conventions import KIND_IN_OPENINFERENCE, KIND_OF_OPERAT
 from health_assets.logs.formats.records import (
     Record,
     UnusableRecordError,
+    as_count,
     as_name,
     as_number,
     as_object,
@@ -271,8 +272,8 @@ def tokens(record: Record) -> tuple[int | None, int | None]:
                 for count in (
                     _sum_of(details, word),
                     _sum_of(usage, word),
-                    *(_count(place.get(name)) for place in (details, usage) for name in names),
-                    *(_count(record.get(name)) or None for name in (f"{word}Usage", *names)),  # 0 where not known
+                    *(as_count(place.get(name)) for place in (details, usage) for name in names),
+                    *(as_count(record.get(name)) or None for name in (f"{word}Usage", *names)),  # 0 where not known
                 )
                 if count is not None
             ),
@@ -289,14 +290,9 @@ def has_other_units(record: Record) -> bool:
 
 
 def _sum_of(details: Record, word: str) -> int | None:
-    counts = [_count(value) for name, value in details.items() if word in name.lower() and "cost" not in name.lower()]
+    counts = [as_count(value) for name, value in details.items() if word in name.lower() and "cost" not in name.lower()]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
-
-
-def _count(value: Any) -> int | None:
-    number = as_number(value)
-    return int(number) if number is not None and 0 <= number < 1 << 63 else None
 
 
 def cost(record: Record) -> float | None:
