@@ -51,7 +51,7 @@ def what_to_show(
     Raises:
         HealthAssetsError: the demo is asked for and was not made, or `.env` would show other logs in it.
     """
-    from_file = [name for name in PLACES if name in dotenv_values()]
+    from_file = [name for name in PLACES if name in dotenv_values(".env")]
     if is_demo_wanted and not demo.is_there:
         raise HealthAssetsError(f"there is no demo in {demo.folder}; make it with `make demo` or `health-assets demo`")
     if is_demo_wanted and from_file:
@@ -60,7 +60,7 @@ def what_to_show(
     is_own = bool(named) or Path(str(settings.raw)).exists() or Path(settings.warehouse).exists()
     if is_demo_wanted or (is_demo_wanted is None and demo.is_there and not is_own):
         return Shown(
-            f"Dagster shows the demo in {demo.folder}, without schedules; for logs of your own set HEALTH_RAW",
+            f"Dagster shows the demo in {demo.folder}; for logs of your own set HEALTH_RAW",
             demo.environment() | {name: environment[name] for name in ("HEALTH_SCHEDULES",) if name in environment},
         )
     besides = "; `health-assets dev --demo` shows the demo" if demo.is_there else ""
