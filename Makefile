@@ -22,9 +22,9 @@ bench: $(STAMP)
 	$(BIN)/python -m bench.session_loops
 	$(BIN)/python -m bench.endpoint
 
-## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000
+## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000; the demo's where there are no own logs
 dev: $(STAMP)
-	$(BIN)/dagster dev
+	$(BIN)/health-assets dev
 
 ## docs: write docs/tables.md from the tables' classes
 docs: $(STAMP)
