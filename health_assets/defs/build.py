@@ -7,7 +7,7 @@ import dagster as dg
 
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.assets import all_assets
-from health_assets.defs.checks import all_suite_checks, newest_hour_check
+from health_assets.defs.checks import all_suite_checks, every_log_was_read_check, newest_hour_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline
@@ -31,18 +31,21 @@ SURVEY_JOB = "survey_agents"
 
 def build_definitions(
     settings: Settings | None = None,
-    hours: HourRange | None = None,
+    hours: HourRange | dg.PartitionsDefinition | None = None,
     systems: Collection[str] = (),
     engine: Engine | None = None,
+    *,
+    is_partitioned: bool = True,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
     Args:
         settings: where logs, targets and warehouse are.
-        hours: the hours that can be materialised; by default all from the settings' first to the newest
-            finished one.
+        hours: the hours that can be materialised, as a range or as partitions; by default all from the settings'
+            first to the newest finished one.
         systems: scoring systems that the job of the hours materialises, keys of `SYSTEMS`; all where none is named.
         engine: the DuckDB that the steps of a run in this process share.
+        is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
 
     Raises:
         HealthAssetsError: there is no such system.
@@ -51,10 +54,10 @@ def build_definitions(
     if hours is None:
         finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
     else:
-        finished = begun = hourly_partitions(hours)
-    assets = shown_as_stored_in(settings.warehouse, all_assets(finished))
+        finished = begun = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
+    assets = shown_as_stored_in(settings.warehouse, all_assets(finished if is_partitioned else None))
     surveyed = shown_as_stored_in(settings.warehouse, survey_assets(begun))
-    checks = all_suite_checks()
+    checks = [*all_suite_checks(), every_log_was_read_check()]
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(
         JOB,

@@ -5,7 +5,8 @@ What belongs here: reading bytes into numbered lines, whatever state the file is
 (`warehouse.ledger`).
 
 A file that is damaged still gives every line up to the damage: the rest becomes one line with a `fault`, which is
-rejected with that reason. Only a file that cannot be opened at all stops a run.
+rejected with that reason. A file that cannot be opened, or read to its end, is told when all others have been read, so
+that whoever reads can do it again without every such file.
 """
 
 import codecs
@@ -19,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from health_assets.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
@@ -58,12 +60,13 @@ def line_batches(files: Iterable[tuple[int, RawFile]], notes: Notes | None = Non
         notes: is filled as batches are taken.
 
     Raises:
-        HealthAssetsError: a file cannot be opened.
+        UnreadableFilesError: files cannot be read; the lines of all others were given before.
     """
+    faults: dict[str, str] = {}
     waiting: list[pa.RecordBatch] = []
     waiting_bytes = 0
     for file_id, file in files:
-        for batch in _file_batches(file_id, file, {} if notes is None else notes):
+        for batch in _told(_file_batches(file_id, file, {} if notes is None else notes), file, faults):
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch
                 continue
@@ -74,6 +77,16 @@ def line_batches(files: Iterable[tuple[int, RawFile]], notes: Notes | None = Non
                 waiting, waiting_bytes = [], 0
     if waiting:
         yield pa.concat_batches(waiting)
+    if faults:
+        raise UnreadableFilesError(faults)
+
+
+def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, str]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file, up to where it cannot be read."""
+    try:
+        yield from batches
+    except HealthAssetsError as error:
+        faults[file.source_file] = str(error)
 
 
 def _file_batches(file_id: int, file: RawFile, notes: Notes) -> Iterator[pa.RecordBatch]:
