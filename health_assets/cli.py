@@ -254,7 +254,8 @@ def _materialize(settings: Settings, hours: HourRange | HourGroups, systems: Col
         from health_assets.defs.pipeline import Pipeline
         from health_assets.defs.staleness import left_behind
         from health_assets.report import print_health
-        from health_assets.report.run import print_left_behind, print_outcome, progress_bar
+        from health_assets.report.progress import progress_bar
+        from health_assets.report.run import print_left_behind, print_outcome
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings, systems)

@@ -52,12 +52,13 @@ def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults 
     Raises:
         UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
     """
-    files, size_bytes = [], 0
+    some: list[RawFile] = []
+    size_bytes = 0
     for file in found.files:
         if most_bytes is None or size_bytes < most_bytes:
-            files.append(file)
+            some.append(file)
             size_bytes += file.size_bytes
-    files, counted = _counted(files, unreadable)
+    files, counted = _counted(some, unreadable)
     now = parts_of(files, counted)
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}

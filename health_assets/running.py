@@ -179,7 +179,7 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
             yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), False
 
 
-def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: float) -> Outcome:
+def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, elapsed_s: float) -> Outcome:
     failed = [
         (
             evaluation.asset_key.to_user_string(),

@@ -51,6 +51,8 @@ def build_definitions(
         HealthAssetsError: there is no such system.
     """
     settings = settings or load_settings()
+    finished: dg.PartitionsDefinition
+    begun: dg.PartitionsDefinition
     if hours is None:
         finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
     else:

@@ -1,17 +1,13 @@
-"""What a run shows: its progress and what it did."""
+"""What a run shows of what it did; `progress` shows it while it runs."""
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import dagster as dg
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
-from health_assets.hours import HOUR, HourGroups, HourRange
+from health_assets.hours import HOUR, HourRange
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
 from health_assets.terminal import printable
@@ -19,32 +15,6 @@ from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
 REASONS_SHOWN = 8
-
-
-@contextmanager
-def progress_bar(console: Console, hours: HourRange | HourGroups, steps: int) -> Iterator:
-    """A bar over the steps of a run; gives the function that takes its events."""
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True,
-    )  # fmt: skip
-    others = set(threading.enumerate())
-    with bar:
-        refreshing = set(threading.enumerate()) - others
-        task = bar.add_task(f"{len(hours)} h", total=steps)
-
-        def on_event(event: dg.DagsterEvent) -> None:
-            kind = event.event_type
-            if kind == dg.DagsterEventType.STEP_START:
-                bar.update(
-                    task, description=f"{len(hours)} h · {(event.step_key or '').replace('check_', 'checking ')}"
-                )
-            elif kind in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
-                bar.advance(task)
-
-        yield on_event
-    for thread in refreshing:  # one that is left behind keeps objects alive that libraries complain of at the end
-        thread.join()
 
 
 def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
