@@ -7,7 +7,7 @@ import gc
 import os
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from health_assets.warehouse.engine import Engine
 from health_assets.wording import counted
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
+REASONS_SHOWN = 3
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 
@@ -49,7 +50,7 @@ class Outcome:
         failed_checks: (asset, check, severity, rows that break it) of every failed check.
         error: one sentence when the run failed, else None.
         files_unreadable: raw logs that could not be read, while all others were.
-        unreadable: why, in a sentence for each.
+        unreadable: why, in a sentence for each of the first.
         all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
     """
 
@@ -63,7 +64,7 @@ class Outcome:
     failed_checks: list[tuple[str, str, str, int]]
     error: str | None
     files_unreadable: int = 0
-    unreadable: str = ""
+    unreadable: Sequence[str] = ()
     all_rejected: str = ""
 
     @property
@@ -71,8 +72,10 @@ class Outcome:
         """What is wrong although the run went through: sentences for whoever looks at nothing but the exit code."""
         found = []
         if self.files_unreadable:
+            more = self.files_unreadable - len(self.unreadable[:REASONS_SHOWN])
+            reasons = [*self.unreadable[:REASONS_SHOWN], *([f"and {more:,} more"] if more else [])]
             logs = counted(self.files_unreadable, "raw log")
-            found.append(f"{logs} could not be read, what else there is was: {self.unreadable}")
+            found.append(f"{logs} could not be read, what else there is was: {'; '.join(reasons)}")
         if self.all_rejected:
             found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
         return found

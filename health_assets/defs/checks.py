@@ -9,6 +9,7 @@ import pandas as pd
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import POOL
+from health_assets.defs.summaries import unreadable_summary
 from health_assets.hours import HOUR, KEY_FORMAT, HourGroups
 from health_assets.planning import newest_finished_hour
 from health_assets.quality.batches.common import Source
@@ -129,11 +130,11 @@ def every_log_was_read_check() -> dg.AssetChecksDefinition:
         """Every raw log below the raw root could be read; what was loaded of one before stays in the tables."""
         with pipeline.write() as session:
             unreadable = Ledger(session).unreadable()
-        reasons = {"reasons": "; ".join(unreadable.values())} if unreadable else {}
+        reasons = unreadable_summary(unreadable)
         return dg.AssetCheckResult(
             passed=not unreadable,
             severity=dg.AssetCheckSeverity.WARN,
-            metadata={"unexpected_count": len(unreadable), **reasons},
+            metadata={"unexpected_count": dg.MetadataValue.int(len(unreadable)), **reasons},
         )
 
     return every_log_was_read

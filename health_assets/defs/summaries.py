@@ -12,6 +12,7 @@ from health_assets.warehouse.store import Session
 SUMMARY_ROWS = 10
 UNREADABLE = "could not be read"
 """Under this key stands why raw logs could not be read."""
+REASONS_KEPT = 20
 
 
 def summary(
@@ -87,7 +88,7 @@ def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
 
 def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
     """Raw logs that could not be read; nothing where there are none."""
-    return {UNREADABLE: dg.MetadataValue.text("; ".join(unreadable.values()))} if unreadable else {}
+    return {UNREADABLE: dg.MetadataValue.json([*unreadable.values()][:REASONS_KEPT])} if unreadable else {}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

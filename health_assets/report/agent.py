@@ -40,12 +40,12 @@ def print_agent(console: Console, session: Session, hours: HourRange, agent_id: 
     hour = hours.end - HOUR
     _require(session, hour, agent_id)
     _print_score(console, session, hour, agent_id)
-    for name in _tables():
+    for name in shown_tables():
         block = OWN_BLOCKS.get(name, _print_rows)
         block(console, session, hours, agent_id, name)
 
 
-def _tables() -> list[str]:
+def shown_tables() -> list[str]:
     """Tables about agents and windows, or in which sessions and models are, in the order in which they are declared."""
     told = {"agent_health", "score_evidence"}
     of_windows = [name for name in ALL_TABLES if {"agent_id", "window_end"} <= set(columns_of(name))]
