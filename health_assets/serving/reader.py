@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -86,8 +86,12 @@ def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
         return {"fault": kind or "unreadable", "sentence": str(error) if kind else traceback.format_exc()}
 
 
-def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[str, Any] | None:
+def write_snapshot(
+    settings: Settings, folder: Path, known: str | None, now: datetime | None = None
+) -> dict[str, Any] | None:
     """Write the newest hour into a folder: rows as `documents.agents_sql` makes them, and their order by score.
+
+    An hour that has not begun by `now`, as one that an older program made, hides no other.
 
     Returns:
         What is true of the whole: version, hour, models; None where the hour is the known version.
@@ -98,7 +102,7 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
     targets = _targets(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = _newest_hours(session)
+        hours = _newest_hours(session, now or datetime.now(UTC))
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
         personal = _personal(targets)
@@ -131,7 +135,7 @@ def _write(batches: pa.RecordBatchReader, folder: Path) -> Slices:
     return slices
 
 
-def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
+def read_session(settings: Settings, session_id: str, now: datetime | None = None) -> dict[str, Any] | None:
     """The newest scores of a session that had a trace or signal in the look-back; None where there is none.
 
     Returns:
@@ -143,7 +147,7 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
     targets = _targets(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        latest = _newest_hours(session).get("session_scores")
+        latest = _newest_hours(session, now or datetime.now(UTC)).get("session_scores")
         if latest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialised yet")
         look_back = timedelta(hours=settings.lookback_hours)
@@ -272,17 +276,22 @@ def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, An
     return hashlib.sha256(json.dumps([written, personal]).encode()).hexdigest()
 
 
-def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected."""
+def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:
+    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected.
+
+    Hours that have not begun are none.
+    """
     rows = session.query(
         """
         SELECT asset, hour, greatest(materialized_at, changed_at)
         FROM (
             SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
             WHERE asset IN ('agent_health_state', 'agent_health', 'score_evidence', 'model_health', 'session_scores')
+                AND hour <= ?
         ) AS placed
         WHERE place = 1 ORDER BY asset
-        """
+        """,
+        [now],
     )
     return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
