@@ -33,7 +33,7 @@ DOMAIN = re.compile(r"#\s*(\w+) agent policy", re.IGNORECASE)
 RESPOND = "respond"
 """The action by which a ReAct agent talks to the user; it is no tool."""
 
-NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime 0"
+NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime is not known"
 
 
 def is_result(members: Record) -> bool:
@@ -91,11 +91,16 @@ def _executions(
 ) -> Iterator[Line]:
     for number, trial in trials:
         try:
-            yield line_of(number, _execution(trial, agent, domain) | {"started_at": ended_at, "ended_at": ended_at})
+            yield line_of(number, _execution(trial, agent, domain) | _times(ended_at))
         except UnusableRecordError as error:
             yield rejected(number, trial, str(error))
         else:
             source.notes[NO_TIMES] += 1
+
+
+def _times(ended_at: str) -> Record:
+    """An end alone; a runtime of 0 would be a claim."""
+    return {"started_at": ended_at, "ended_at": ended_at, "is_timed": False}
 
 
 def _execution(trial: Record, agent: Record, domain: str | None) -> Record:

@@ -8,13 +8,21 @@ from health_assets.quality.batches.common import Source, hours, hours_with_windo
 
 
 def scored_agents(source: Source) -> ir.Table:
-    """Rows of `agent_health`, with whether there is a score, whether there should be, and the window's full length."""
+    """Rows of `agent_health`, with what they should say of having a score and of its being provisional."""
     own = rows(source)
     return own.mutate(
         has_score=own.health_score.notnull().cast("int64"),
         is_active=(own.n > 0).cast("int64"),
+        is_called_provisional=own.is_provisional.fill_null(False).cast("int64"),
+        rests_on_few=((own.n > 0) & (own.n < own.n_full)).cast("int64"),
         window_hours=ibis.literal(source.settings.window_hours),
     )
+
+
+def fleets(source: Source) -> ir.Table:
+    """Rows of `system_health`, with the agents that are not inactive."""
+    own = rows(source)
+    return own.mutate(active=own.agents - own.inactive)
 
 
 def hours_of_components(source: Source) -> pd.DataFrame:

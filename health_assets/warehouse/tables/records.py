@@ -40,11 +40,13 @@ class Execution(FromLine, table=True):
 
     execution_id: str = text("Id of the execution; also its trace id.")
     agent_id: str = text("Agent that ran.")
-    started_at: datetime = at("When it started.")
+    started_at: datetime | None = at("When it started; null where the log does not tell.", nullable=True)
     ended_at: datetime = at("When it ended; decides the hour.")
     status: str = text("`success` or `failure`.")
     succeeded: bool = flag("Whether the status is `success`.")
-    runtime_s: float = number("Runtime in seconds, to the microsecond.")
+    runtime_s: float | None = number(
+        "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
+    )
     session_id: str | None = text("Session that the execution belongs to.")
     task_id: str | None = text("Evaluation task that it attempted.")
     condition: str = text("`baseline`, `fault`, `structural` or `prompt`.")
