@@ -20,8 +20,8 @@ def share(value: float, *, beside: float | None = None) -> str:
     percent = round(100 * value, 9)
     if 1 <= percent <= 99 or percent >= 100 or percent == 0:
         told = f"{percent:,.0f}%"
-        is_other = beside is not None and beside != value
-        return f"{percent:,.1f}%" if is_other and told == share(beside) else told
+        reads_alike = beside is not None and beside != value and told == share(beside)
+        return f"{percent:,.1f}%" if reads_alike else told
     lacking = 100 - percent if percent > 99 else percent
     places = math.ceil(-math.log10(lacking))
     shown = percent if percent < 1 else math.floor(round(percent * 10**places, 6)) / 10**places

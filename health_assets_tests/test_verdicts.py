@@ -14,14 +14,14 @@ from alerts_made import at, fill_hour, incidents, look, scored
 from logs_made import START, Record, execution, line
 from projects import Project, Row, hours_from
 from rich.console import Console
-from serving_made import served
+from serving_made import Served, served
 from test_scores_equal_reference import window_rows
 
 from health_assets import differences, explanation
 from health_assets.alerts.keeping import OPENED, Notice
 from health_assets.alerts.messages import message_of
 from health_assets.alerts.rules import Drop, Floor, StateWorsened
-from health_assets.hours import HOUR
+from health_assets.hours import HOUR, HourRange
 from health_assets.report import print_health
 from health_assets.report.alerts import print_alerts
 from health_assets.scoring import agent_health_state
@@ -33,6 +33,8 @@ from health_assets.wording import share
 
 HOURS = hours_from(START, 24)
 LAST = HOURS.end - HOUR
+FLEET = ["ingest", "health_components", "agent_health", "system_health"]
+STATES = ["ingest", "health_components", "state_components", "agent_health_state"]
 AS_A_PERSON_WANTS_THEM = ["unhealthy", "unhealthy?", "degraded", "degraded?", "healthy?", "healthy", "inactive"]
 
 
@@ -170,7 +172,7 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
 
 def test_a_fleet_without_a_provisional_score_has_no_word_about_it(project: Project) -> None:
     project.write_log("a.jsonl", [line(record) for record in some("proven", 20)])
-    project.materialise(hours_from(LAST, 1))
+    project.materialise(hours_from(LAST, 1), only=FLEET)
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_health(console, session, hours_from(LAST, 1))
@@ -272,7 +274,7 @@ def test_a_session_without_signals_is_counted_and_in_no_list_of_the_worst(fleet:
 
 def test_sessions_that_nobody_evaluated_are_no_good_news(project: Project) -> None:
     project.write_log("a.jsonl", [line(record | {"session_id": "s"}) for record in some("a", 2)])
-    project.materialise(hours_from(LAST, 1))
+    project.materialise(hours_from(LAST, 1), only=["ingest", "trace_risks", "session_scores"])
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_health(console, session, hours_from(LAST, 1))
@@ -301,7 +303,7 @@ def test_trials_without_times_have_no_runtime_and_nothing_rests_on_one(fleet: Pr
 def test_an_ailing_agent_without_times_shows_dashes(project: Project) -> None:
     trials = [made.tau_bench_trial(task, 0, float(task > 20)) for task in range(25)]
     project.write_bytes(made.TAU_BENCH_NAME, made.dumped(trials).encode(), modified=LAST)
-    project.materialise(hours_from(LAST, 1))
+    project.materialise(hours_from(LAST, 1), only=STATES)
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_health(console, session, hours_from(LAST, 1))
@@ -310,11 +312,11 @@ def test_an_ailing_agent_without_times_shows_dashes(project: Project) -> None:
 
 
 @pytest.mark.parametrize("hours", [hours_from(LAST, 1), hours_from(LAST, 2)])
-def test_a_mean_runtime_is_that_of_the_executions_whose_runtime_is_known(project: Project, hours: object) -> None:
+def test_a_mean_runtime_is_that_of_the_executions_whose_runtime_is_known(project: Project, hours: HourRange) -> None:
     records = [record | {"is_timed": place % 2 == 0} for place, record in enumerate(some("a", 10, runtime_s=8.0))]
     project.write_targets({"agents": {"a": {"expected_runtime_s": 7}}})
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours)  # type: ignore[arg-type]
+    project.materialise(hours, only=[*FLEET, *STATES[1:]])
     score = rows_of(project, "agent_health")["a"]
     assert (score["n"], score["untimed"], score["ar_s"]) == (10, 5, 8.0)
     assert score["performance_score"] == pytest.approx(1 - (1 / 7) / 0.2)
@@ -337,50 +339,50 @@ def test_a_dimension_without_anything_to_compare_is_not_evaluated() -> None:
 
 
 @pytest.fixture(scope="module")
-def answers(fleet: Project) -> Iterator:
+def answers(fleet: Project) -> Iterator[Served]:
     with served(fleet.warehouse_path, targets=fleet.targets_path) as server:
         yield server
 
 
 def test_the_endpoint_lists_agents_in_that_order_and_says_what_a_score_rests_on(
-    fleet: Project, answers: object
+    fleet: Project, answers: Served
 ) -> None:
     rows = rows_of(fleet, "agent_health")
-    items = answers.ask("/agents").json["agents"]  # type: ignore[attr-defined]
+    items = answers.ask("/agents").json["agents"]
     assert [item["agent_id"] for item in items] == in_order(list(rows.values()))
     for item in items:
         assert {name: item[name] for name in ("is_provisional", "n", "n_full")} == {
             name: rows[item["agent_id"]][name] for name in ("is_provisional", "n", "n_full")
         }
-    one = answers.ask("/agents/failed%20four%20of%20four").json  # type: ignore[attr-defined]
+    one = answers.ask("/agents/failed%20four%20of%20four").json
     assert (one["state"], one["is_provisional"], one["n"], one["n_full"]) == ("healthy", True, 4, 20)
-    document = answers.ask("/agents/failed%20four%20of%20four/.well-known/agent-health").json  # type: ignore[attr-defined]
+    document = answers.ask("/agents/failed%20four%20of%20four/.well-known/agent-health").json
     [told] = document["extensions"].values()
     assert (told["is_provisional"], told["n"], told["n_full"]) == (True, 4, 20)
 
 
 def test_the_endpoint_says_which_dimensions_were_evaluated_and_tells_no_latency_of_runs_without_times(
-    answers: object,
+    answers: Served,
 ) -> None:
-    one = answers.ask("/agents/tool-calling:gpt-4o").json  # type: ignore[attr-defined]
+    one = answers.ask("/agents/tool-calling:gpt-4o").json
     assert {name: part["is_evaluated"] for name, part in one["dimensions"].items()} == {
         "reliability": True, "performance": False, "stability": False, "operation": True,
     }  # fmt: skip
     assert (one["inputs"]["ar_s"], one["inputs"]["untimed"]) == (None, 25)
-    document = answers.ask("/agents/tool-calling:gpt-4o/.well-known/agent-health").json  # type: ignore[attr-defined]
+    document = answers.ask("/agents/tool-calling:gpt-4o/.well-known/agent-health").json
     assert not [name for name in document["calibration"] if name.startswith("latency")]
     assert document["calibration"]["sample_count"] == 25
 
 
-def test_the_endpoint_gives_a_session_that_nobody_evaluated_no_score(answers: object) -> None:
-    unseen = answers.ask("/sessions/session%20unseen").json  # type: ignore[attr-defined]
+def test_the_endpoint_gives_a_session_that_nobody_evaluated_no_score(answers: Served) -> None:
+    unseen = answers.ask("/sessions/session%20unseen").json
     for metric in ("agent_reliability", "agent_consistency"):
         own = unseen[metric]
         assert [own[name] for name in ("is_evaluated", "score", "passed", "band")] == [False, None, None, None]
         assert own["reason"] in ("No traces or signals to evaluate.", "No evaluable traces.")
-    looped = answers.ask("/sessions/session%20looped").json  # type: ignore[attr-defined]
+    looped = answers.ask("/sessions/session%20looped").json
     assert (looped["agent_reliability"]["score"], looped["agent_consistency"]["score"]) == (pytest.approx(0.9), None)
-    bad = answers.ask("/sessions/session%20bad").json  # type: ignore[attr-defined]
+    bad = answers.ask("/sessions/session%20bad").json
     assert bad["agent_consistency"]["is_evaluated"] and bad["agent_consistency"]["reason"] is None
 
 

@@ -19,12 +19,6 @@ def scored_agents(source: Source) -> ir.Table:
     )
 
 
-def fleets(source: Source) -> ir.Table:
-    """Rows of `system_health`, with the agents that are not inactive."""
-    own = rows(source)
-    return own.mutate(active=own.agents - own.inactive)
-
-
 def hours_of_components(source: Source) -> pd.DataFrame:
     """`hours`, with sums over the components and counts of the events that they were made from."""
     sums = source.by_hour("SELECT hour, sum(executions)::BIGINT, sum(triggers)::BIGINT FROM health_components")
@@ -40,8 +34,11 @@ def hours_of_windows(source: Source) -> pd.DataFrame:
 
 
 def hours_of_fleet(source: Source) -> pd.DataFrame:
-    """`hours`, with the rows and the agents of `system_health`, the sum over its states, and rows of `agent_health`."""
-    states = "sum(healthy + degraded + unhealthy + inactive)::BIGINT"
-    own = source.by_hour(f"SELECT hour, count(*), sum(agents)::BIGINT, {states} FROM system_health")
-    frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states"], own)
-    return with_facts(frame, ["agent_rows"], source.by_hour("SELECT hour, count(*) FROM agent_health"))
+    """`hours`, with the rows of `system_health` and what they count, and the same counted in `agent_health`."""
+    sums = ("agents", "healthy + degraded + unhealthy + inactive", "provisional")
+    counts = ", ".join(f"sum({one})::BIGINT" for one in sums)
+    own = source.by_hour(f"SELECT hour, count(*), {counts} FROM system_health")
+    frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states", "provisional"], own)
+    provisional = "count(CASE WHEN is_provisional THEN 1 END)"
+    agents = source.by_hour(f"SELECT hour, count(*), {provisional} FROM agent_health")
+    return with_facts(frame, ["agent_rows", "provisional_rows"], agents)

@@ -59,12 +59,15 @@ SYSTEM_HEALTH = Suite(
         Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
         Check(
             "every_agent_is_counted_once",
-            [*equal("agents", "agent_rows"), *equal("agents", "agents_in_states")],
+            [
+                *equal("agents", "agent_rows"),
+                *equal("agents", "agents_in_states"),
+                *equal("provisional", "provisional_rows"),
+            ],
             batch="hours",
         ),
-        Check("inactive_agents_have_no_provisional_score", at_least("active", "provisional")),
     ],
-    {"rows": batches.fleets},
+    {"rows": common.rows},
     batches.hours_of_fleet,
 )
 
