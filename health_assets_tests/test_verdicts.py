@@ -24,6 +24,7 @@ from health_assets.alerts.rules import Drop, Floor, StateWorsened
 from health_assets.hours import HOUR, HourRange
 from health_assets.report import print_health
 from health_assets.report.alerts import print_alerts
+from health_assets.report.differences import worst_agents
 from health_assets.scoring import agent_health_state
 from health_assets.scoring.urgency import with_verdict
 from health_assets.targets import Targets
@@ -195,9 +196,7 @@ def test_dagster_shows_the_verdicts_in_that_order(fleet: Project) -> None:
 
 def test_where_systems_differ_the_report_says_why_from_the_numbers(fleet: Project) -> None:
     with fleet.warehouse.read() as session:
-        from health_assets.report.differences import _agents
-
-        found = {row["agent_id"]: differences.why(row) for row in _agents(session, LAST)}
+        found = {row["agent_id"]: differences.why(row) for row in worst_agents(session, LAST)}
     assert found == {
         "slow": "24.0 s a run, 20 s expected (-20.0); the document asks for success alone: 100% succeeded, 95% wanted",
         "failed four of four": "4 of 4 failed, 0.2 may; a score of 4 of 20 runs leans to 100",
@@ -323,6 +322,20 @@ def test_a_mean_runtime_is_that_of_the_executions_whose_runtime_is_known(project
     state = rows_of(project, "agent_health_state")["a"]
     assert (state["sample_count"], state["latency_sample_count"]) == (10, 5)
     assert state["latency_p50_ms"] == pytest.approx(8000, rel=0.01)
+
+
+def test_both_warehouses_show_the_same_verdicts(tmp_path: Path) -> None:
+    texts = []
+    for engine in ("duckdb", "postgres"):
+        project = Project(tmp_path / engine, TARGETS, engine=engine)
+        project.write_log("a.jsonl", [line(record) for record in RECORDS if "lately" not in record["agent_id"]])
+        trials = [made.tau_bench_trial(task, 0, float(task > 20)) for task in range(25)]
+        project.write_bytes(made.TAU_BENCH_NAME, made.dumped(trials).encode(), modified=LAST)
+        for hours in (hours_from(LAST - HOUR, 1), hours_from(LAST, 1)):
+            project.materialise(hours, only=[*FLEET, *STATES[1:], "error_budget"])
+        texts.append(shown(project))
+    assert texts[0] == texts[1]
+    assert "healthy?" in texts[0] and "Systems differ on" in texts[0] and "gpt-4o unhealthy" in texts[0]
 
 
 def test_a_dimension_without_anything_to_compare_is_not_evaluated() -> None:

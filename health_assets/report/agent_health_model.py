@@ -1,6 +1,6 @@
 """The Agent Health Model's block: the fleet, and its agents from those on that a person looks at first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +51,12 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     console.print(_agents_table(session, latest, agents, is_brief=is_narrow(console)))
 
 
+def shown_verdict(agent: Mapping[str, Any], before: str = "") -> Text:
+    """An agent's verdict behind a text; a provisional one is pale, for it is neither good nor bad news yet."""
+    word = verdict(agent["state"], is_provisional=agent["is_provisional"])
+    return Text(before + word, style=f"{'dim ' if agent['is_provisional'] else ''}{COLOURS[agent['state']]}")
+
+
 def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
     """The agents to look at first, the points that each dimension cost them unless it is brief, and what cost most."""
     own = ("agent_id", "state", "is_provisional", "health_score", "reliability_score", "operational_score")
@@ -67,9 +73,8 @@ def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: boo
     table.add_column("runs", justify="right", no_wrap=True)
     table.add_column("what cost most")
     for agent in shown:
-        word = verdict(agent["state"], is_provisional=agent["is_provisional"])
         table.add_row(
-            Text(printable(agent["agent_id"])), Text(word, style=COLOURS[agent["state"]]),
+            Text(printable(agent["agent_id"])), shown_verdict(agent),
             _points(agent["health_score"]), *(() if is_brief else map(_lost, _losses(agent))), runs(agent),
             Text(_reason(agent)),
         )  # fmt: skip

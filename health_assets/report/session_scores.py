@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
-from health_assets.report.layout import plain_table
+from health_assets.report.layout import is_narrow, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 
@@ -41,7 +41,7 @@ def print_sessions(console: Console, session: Session, hours: HourRange) -> None
     console.print()
     console.print(_title(sessions, evaluated, unreliable, inconsistent))
     if evaluated:
-        console.print(_worst(session, span))
+        console.print(_worst(session, span, is_brief=is_narrow(console)))
 
 
 def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int) -> Text:
@@ -57,7 +57,8 @@ def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int) ->
     return title
 
 
-def _worst(session: Session, span: list) -> Table:
+def _worst(session: Session, span: list, *, is_brief: bool) -> Table:
+    """The worst of the sessions that could be evaluated, with their worst traces unless it is brief."""
     found = session.query(
         f"""
         SELECT session_id, agent_reliability, reliability_passed, agent_consistency, consistency_passed, total_traces,
@@ -71,12 +72,13 @@ def _worst(session: Session, span: list) -> Table:
     table.add_column("worst sessions", no_wrap=True, max_width=30)
     for heading in ("reliable", "consistent", "traces", "flagged"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("worst traces", no_wrap=True, max_width=44)
+    if not is_brief:
+        table.add_column("worst traces", no_wrap=True, max_width=44)
     for name, reliability, is_reliable, consistency, is_consistent, traces, flagged, worst, confident in found:
         table.add_row(
             Text(printable(name)), _score(reliability, is_passed=is_reliable),
             _score(consistency, is_passed=is_consistent) if confident else NOT_EVALUATED,
-            f"{traces:,}", f"{flagged:,}", Text(printable(" ".join(worst))),
+            f"{traces:,}", f"{flagged:,}", *(() if is_brief else [Text(printable(" ".join(worst)))]),
         )  # fmt: skip
     if not all(row[-1] for row in found):
         table.caption = "– not evaluated: no trace has a confidence signal"
