@@ -28,6 +28,9 @@ from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
 ROWS_PER_BATCH = 100_000
 
+IS_TIMED = "coalesce(is_timed, true)"
+"""Whether an execution's line tells when it started; formats without times say that they do not."""
+
 
 @dataclass(frozen=True)
 class Content:
@@ -181,10 +184,11 @@ def _shaped(targets: Targets) -> str:
         {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
         session_id, task_id, model, tool, platform, error, detail, kind,
         coalesce(rejection, reason) AS reason,
-        started_at, ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
+        CASE WHEN {IS_TIMED} THEN started_at END AS started_at,
+        ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
         coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
         coalesce(condition, 'baseline') AS condition,
-        (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
+        CASE WHEN {IS_TIMED} THEN (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 END AS runtime_s,
         sla_s, sla_breached AS sla_breached_reported, confidence, api_calls, error_count, call_latency_s, latency_ms,
         cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
         output_tokens, output_tokens AS output_tokens_reported,

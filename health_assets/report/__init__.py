@@ -8,6 +8,7 @@ from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourRange, parse_hour
 from health_assets.report.agent_health_model import print_fleet
 from health_assets.report.agent_health_state import print_states
+from health_assets.report.differences import print_differences
 from health_assets.report.error_budget import print_budgets
 from health_assets.report.model_health import print_models
 from health_assets.report.reliability import print_reliability
@@ -16,7 +17,10 @@ from health_assets.report.survey import print_survey
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
-BLOCKS = (print_fleet, print_states, print_models, print_sessions, print_reliability, print_budgets, print_survey)
+BLOCKS = (
+    print_fleet, print_states, print_differences, print_models, print_sessions, print_reliability, print_budgets,
+    print_survey,
+)  # fmt: skip
 
 
 def report_hours(session: Session, settings: Settings, asked: str | None, now: datetime) -> HourRange:

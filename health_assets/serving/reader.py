@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.serving.documents import STATES, agents_sql
-from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_by_score
+from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
 from health_assets.warehouse.store import Session, Warehouse
@@ -89,7 +89,7 @@ def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
 def write_snapshot(
     settings: Settings, folder: Path, known: str | None, now: datetime | None = None
 ) -> dict[str, Any] | None:
-    """Write the newest hour into a folder: rows as `documents.agents_sql` makes them, and their order by score.
+    """Write the newest hour into a folder: rows as `documents.agents_sql` makes them, and the orders of lists.
 
     An hour that has not begun by `now`, as one that an older program made, hides no other.
 
@@ -130,7 +130,7 @@ def _write(batches: pa.RecordBatchReader, folder: Path) -> Slices:
         for batch in batches:
             writer.write_batch(batch)
     with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
-        positions, slices = positions_by_score(stream.read_all(), STATES)
+        positions, slices = positions_in_order(stream.read_all(), STATES)
     (folder / POSITIONS_FILE).write_bytes(positions)
     return slices
 
@@ -210,10 +210,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
         "hour": score["hour"],
         "traces_not_listed": max(0, score["total_traces"] - len(traces)),
         "agent_reliability": {
-            "score": score["agent_reliability"],
-            "passed": score["reliability_passed"],
-            "threshold": score["pass_threshold"],
-            "band": score["reliability_band"],
+            **_verdict(score, "reliability", score["traces_evaluated"], "No traces or signals to evaluate."),
             "metadata": {
                 "total_traces_in_session": score["total_traces"],
                 "traces_evaluated": score["traces_evaluated"],
@@ -233,10 +230,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
             },
         },
         "agent_consistency": {
-            "score": score["agent_consistency"],
-            "passed": score["consistency_passed"],
-            "threshold": score["pass_threshold"],
-            "band": score["consistency_band"],
+            **_verdict(score, "consistency", score["consistency_traces_evaluated"], "No evaluable traces."),
             "metadata": {
                 "total_traces_in_session": score["total_traces"],
                 "traces_evaluated": score["consistency_traces_evaluated"],
@@ -248,6 +242,27 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
                 "aggregation": {"method": "weighted_rms", "rms_value": score["raw_instability"]},
             },
         },
+    }
+
+
+def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) -> dict[str, Any]:
+    """A metric's score and what follows from it; null with the reason where nothing could be evaluated.
+
+    The table keeps the source's score of 1 there. Whoever asks for a session's score must not take it for a good one.
+
+    Args:
+        score: a row of `session_scores`.
+        metric: `reliability` or `consistency`.
+        evaluated: traces that could be evaluated.
+        reason: what the source says where there is none (source 5, "Edge cases").
+    """
+    is_evaluated = evaluated > 0
+    said = {"score": f"agent_{metric}", "passed": f"{metric}_passed", "band": f"{metric}_band"}
+    return {
+        "is_evaluated": is_evaluated,
+        **{name: score[column] if is_evaluated else None for name, column in said.items()},
+        "threshold": score["pass_threshold"],
+        "reason": None if is_evaluated else reason,
     }
 
 
