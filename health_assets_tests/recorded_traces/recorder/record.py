@@ -59,7 +59,9 @@ def _command(place: Path, folder: str, environment: dict[str, Any]) -> list[str 
     program = environment.get("program", framework).replace("-", "_")
     if "npm" in environment:
         node = _node(place, environment["npm"])
-        copied = shutil.copy(RECORDER / "programs" / f"{program}.mjs", place)  # Node.js looks for packages beside the program
+        copied = shutil.copy(
+            RECORDER / "programs" / f"{program}.mjs", place
+        )  # Node.js looks for packages beside the program
         return [node, copied]
     return [_python(place, [*FOR_ALL, *environment["packages"]]), "-m", f"{PROGRAMS}.{program}"]
 
