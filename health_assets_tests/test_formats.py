@@ -749,12 +749,12 @@ def test_what_inspect_does_not_tell_or_is_not_the_agents_is_counted(project: Pro
     for place, fields in zip(places, odd, strict=False):
         sample.events[place] = sample.events[place].model_copy(update=fields)
     [scorer] = [event.id for event in sample.events if event.event == "span_begin" and event.type == "scorer"]
-    sample.events[places[3]] = sample.events[places[3]].model_copy(update={"span_id": scorer})
+    sample.events.append(sample.events[places[4]].model_copy(update={"span_id": scorer, "uuid": "of the scorer"}))
     log.eval.metadata = None
     write_eval_log(log, str(project.raw / "changed.json"))
     lines, notes = lines_of(project)
     run, *calls = [json.loads(row["line"]) for row in lines]
-    assert [call["type"] for call in calls] == ["model_call"] * 2
+    assert [call["type"] for call in calls] == ["model_call", "model_call", "tool_call"]
     assert run["api_calls"] == 2
     assert notes == {
         inspect_eval.FROM_CACHE: 1, inspect_eval.PENDING: 1, inspect_eval.RETRIED: 2, inspect_eval.OF_SCORER: 1,
