@@ -11,6 +11,10 @@ class HealthAssetsError(Exception):
     """A fault that a user can mend; the message is one sentence that says what is wrong and what to do."""
 
 
+class NoRawRootError(HealthAssetsError):
+    """The place where the raw logs should lie is not there, or not yet."""
+
+
 class UnreadableFilesError(HealthAssetsError):
     """Raw logs cannot be read; whoever can do without them says so and goes on.
 

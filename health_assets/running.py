@@ -17,11 +17,13 @@ import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import OperationalError
 
+from health_assets.dagster_home import EVENT_STORAGE
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress import listening
 from health_assets.defs.summaries import UNREADABLE
 from health_assets.errors import HealthAssetsError
+from health_assets.first_hour import EARLIEST
 from health_assets.hours import HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.run_owners import free_what_the_dead_hold, owner_tags
@@ -32,7 +34,6 @@ from health_assets.wording import counted
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 REASONS_SHOWN = 3
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
-EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def run_hours(
         _modules_left_alone(),
     ):
         free_what_the_dead_hold(instance)
-        partitions = _partitions(groups, settings) if is_lasting else None
+        partitions = _partitions(groups, settings) if is_lasting else hourly_partitions(HourRange.of(groups.span.start))
         definitions = build_definitions(settings, partitions, systems, engine, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {})
@@ -141,7 +142,8 @@ def _modules_left_alone() -> Iterator[None]:
 
 def step_count(settings: Settings, systems: Collection[str] = ()) -> int:
     """How many steps a run has."""
-    return len(build_definitions(settings, systems=systems).resolve_job_def(JOB).nodes_in_topological_order)
+    some_hour = HourRange.of(EARLIEST)  # the steps are the same for all
+    return len(build_definitions(settings, some_hour, systems).resolve_job_def(JOB).nodes_in_topological_order)
 
 
 @contextmanager

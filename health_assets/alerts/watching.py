@@ -122,7 +122,7 @@ def _judge_lateness(
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
     sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
     [(newest,)] = session.query(sql, [now])
-    if newest is None or due < settings.first_hour:
+    if newest is None or (settings.first_hour and due < settings.first_hour):
         return Judged()
     there = session.materialized_hours("system_health", HourRange.of(due))
     due_at = due + HOUR + timedelta(minutes=settings.late_after_minutes)

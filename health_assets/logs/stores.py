@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from health_assets.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
 
 LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNORECASE)
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
@@ -136,6 +136,7 @@ def list_files(root: RawRoot, unreadable: Faults | None = None) -> list[RawFile]
         unreadable: is filled with what lies there and cannot be read; without it, that is an error.
 
     Raises:
+        NoRawRootError: there is no such folder, or nothing at the URL.
         HealthAssetsError: the root is not a folder; the object store cannot be reached, refuses, or needs a package
             that is not installed.
         UnreadableFilesError: a log or folder cannot be read, and `unreadable` was not given.
@@ -156,7 +157,32 @@ def is_among(unreadable: Collection[str], source_file: str) -> bool:
     return source_file in unreadable or any(name.endswith("/") and source_file.startswith(name) for name in unreadable)
 
 
+def require_root(root: RawRoot) -> None:
+    """Make sure that there is something to list; of an object store, one request finds out.
+
+    Raises:
+        NoRawRootError: there is no such folder, or nothing at the URL.
+        HealthAssetsError: the object store cannot be reached, refuses, or needs a package that is not installed.
+    """
+    if isinstance(root, Path):
+        is_there = root.exists()
+    else:
+        with _told("look at", f"the raw logs in {root}", root):
+            store, prefix = _connected(root)
+            store.invalidate_cache()
+            is_there = store.exists(prefix)
+    if not is_there:
+        raise _no_root(root)
+
+
+def _no_root(root: RawRoot) -> NoRawRootError:
+    what = f"there is no raw root {root}" if isinstance(root, Path) else f"there is nothing at {shown(root)}"
+    return NoRawRootError(f"{what}; set HEALTH_RAW or --raw to where the logs are")
+
+
 def _in_folder(root: Path, faults: Faults) -> Iterator[RawFile]:
+    if not root.exists():
+        raise _no_root(root)
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
 
@@ -228,7 +254,7 @@ def _in_store(url: str) -> list[RawFile]:
             if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
         ]
     if not is_there:
-        raise HealthAssetsError(f"there is nothing at {shown(url)}; set HEALTH_RAW or --raw to where the logs are")
+        raise _no_root(url)
     if prefix in found:
         raise HealthAssetsError(f"the raw root {shown(url)} is a file; name the prefix above it")
     return logs

@@ -158,6 +158,11 @@ class Ledger:
         """File, kind of record and hour of every part that has lines, and whether the hour's table has them."""
         return self._session.query("SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > 0")
 
+    def all_event_hours(self) -> set[datetime]:
+        """Hours for which any log that was read holds anything that was not rejected."""
+        rows = self._session.query("SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")
+        return {hour for (hour,) in rows}
+
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
 

