@@ -30,7 +30,7 @@ def ingested(project: Project, *lines: str, hours: HourRange = FIRST) -> dict[st
     project.write_log("traces.jsonl", lines, modified=AT)
     project.ingest(hours)
     assert_lines_are_conserved(project)
-    return project.tables(names=["executions", "model_calls", "spans", "rejected_records"])
+    return project.tables(names=["executions", "model_calls", "tool_calls", "spans", "rejected_records"])
 
 
 def id_of(trace: int, number: int) -> str:
@@ -485,8 +485,7 @@ def test_the_whole_way_to_health(project: Project) -> None:
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]
     assert metadata["spans"]["spans_read"] == 40
     became = metadata["spans"]["what became of the spans"].value
-    assert "| agent | 20 | 20 | executions | 0 | 0 |" in became
-    assert "| chat | 20 | 20 | model calls | 0 | 0 |" in became
+    assert "40 spans became 20 executions, 20 model calls and 0 tool calls" in became
 
 
 def test_attribute_helpers_write_what_the_collector_writes() -> None:
