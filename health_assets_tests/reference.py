@@ -437,6 +437,8 @@ def scores(
     successes = len([execution for execution in executions if execution["status"] == "success"])
     row: Record = {
         "n": n,
+        "is_provisional": 0 < n < target["n_full"],  # contract section 8
+        "untimed": 0,  # a line of the native format must tell both times
         "asr": None,
         "afh": (n - successes) / window_hours,
         "ar_s": None,
@@ -585,6 +587,7 @@ def system_health(agent_rows: list[Record]) -> list[Record]:
                 "degraded": states.count("degraded"),
                 "unhealthy": states.count("unhealthy"),
                 "inactive": states.count("inactive"),
+                "provisional": len([row for row in rows_of[hour] if row["is_provisional"]]),
             }
         )
     return rows

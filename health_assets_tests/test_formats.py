@@ -317,7 +317,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
     )  # fmt: skip
     shared = ("tool-calling:gpt-4o", "gpt-4o")
     assert found == [
-        (1, shared[0], "airline/1", shared[1], "failure", "rate limited", None, None, modified, 0.0, None),
+        (1, shared[0], "airline/1", shared[1], "failure", "rate limited", None, None, modified, None, None),
         (
             2,
             shared[0],
@@ -328,7 +328,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
             ["get_user_details", "book_reservation"],
             3,
             modified,
-            0.0,
+            None,
             None,
         ),
         (
@@ -341,7 +341,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
             ["get_user_details", "transfer_to_human_agents"],
             3,
             modified,
-            0.0,
+            None,
             None,
         ),
     ]

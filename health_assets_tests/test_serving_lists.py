@@ -21,6 +21,7 @@ from health_assets.warehouse.store import Warehouse
 
 BEARER = {"Authorization": "Bearer secret"}
 PERSONAL = ("mine bad", "mine good")
+TOLD = ("state", "health_score", "is_provisional", "n", "n_full")
 STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 
@@ -44,6 +45,7 @@ def made_scores() -> list[Row]:
         row["state"] = (
             "inactive" if value is None else "healthy" if value >= 85 else "degraded" if value >= 65 else "unhealthy"
         )
+        row["is_provisional"] = value is not None and row["agent_id"] != "explained" and random.random() < 0.4
     return scores
 
 
@@ -165,12 +167,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # -- agents --
 
 
-def in_order(rows: list[Row], *, descending: bool) -> list[str]:
-    """By score, those without one last; of equal ones by id."""
+VERDICTS = ("unhealthy", "unhealthy?", "degraded", "degraded?", "healthy?", "healthy", "inactive")
+
+
+def in_order(rows: list[Row], sort: str) -> list[str]:
+    """By verdict and score or by score alone, those without one last; of equal ones by id."""
+    sign = -1 if sort.startswith("-") else 1
 
     def key(row: Row) -> tuple:
         value = row["health_score"]
-        return (value is None, 0 if value is None else -value if descending else value, row["agent_id"].encode())
+        word = row["state"] + ("?" if row["is_provisional"] else "")
+        place = VERDICTS.index(word) if sort.endswith("verdict") and value is not None else 0
+        return value is None, sign * place, sign * (value or 0), row["agent_id"].encode()
 
     return [row["agent_id"] for row in sorted(rows, key=key)]
 
@@ -178,17 +186,18 @@ def in_order(rows: list[Row], *, descending: bool) -> list[str]:
 def shown(row: Row, *, is_full_view: bool) -> Row:
     if is_full_view or row["agent_id"] not in PERSONAL:
         return row
-    return {**row, "health_score": None, "state": "unhealthy" if row["agent_id"] == "mine bad" else "healthy"}
+    hidden = dict.fromkeys(("health_score", "is_provisional", "n", "n_full"))
+    return {**row, **hidden, "state": "unhealthy" if row["agent_id"] == "mine bad" else "healthy"}
 
 
 @pytest.mark.parametrize("is_full_view", [False, True])
 @pytest.mark.parametrize("wanted", [None, *STATES])
-@pytest.mark.parametrize("sort", ["score", "-score"])
-def test_pages_put_together_are_the_agents_of_a_state_by_score(
+@pytest.mark.parametrize("sort", ["verdict", "-verdict", "score", "-score"])
+def test_pages_put_together_are_the_agents_of_a_state_in_the_order_that_is_asked_for(
     server: Served, sort: str, wanted: str | None, is_full_view: bool
 ) -> None:
     rows = [shown(row, is_full_view=is_full_view) for row in SCORES]
-    expected = in_order([row for row in rows if wanted in (None, row["state"])], descending=sort == "-score")
+    expected = in_order([row for row in rows if wanted in (None, row["state"])], sort)
     query = f"/agents?sort={sort}&limit=7" + (f"&state={wanted}" if wanted else "")
     found: list[str] = []
     while True:
@@ -197,7 +206,14 @@ def test_pages_put_together_are_the_agents_of_a_state_by_score(
         if not page["agents"]:
             break
         found += [agent["agent_id"] for agent in page["agents"]]
+        for agent in page["agents"]:
+            [row] = [row for row in rows if row["agent_id"] == agent["agent_id"]]
+            assert {name: agent[name] for name in TOLD} == {name: row[name] for name in TOLD}
     assert found == expected
+
+
+def test_a_list_begins_with_what_a_person_on_call_looks_at_first(server: Served) -> None:
+    assert server.ask("/agents?limit=20").json == server.ask("/agents?sort=verdict&limit=20").json
 
 
 def test_a_page_far_behind_the_end_is_empty(server: Served) -> None:

@@ -210,6 +210,7 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         },
         ("agent_health_state", "error_ratio"): {"ratios_add_up_to_1", *measures},
         ("agent_health_state", "latency_p50_ms"): measures,
+        ("agent_health_state", "latency_sample_count"): measures,
         ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
         ("task_consistency", "pairs"): {"pairs_of_trajectories_have_distances"},
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
@@ -323,15 +324,22 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield Break("agent_health", "only_inactive_agents_have_no_score",
                 ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND n = 0", active), 1, frozenset(), ("has_score", "is_active"))  # fmt: skip
     yield Break("agent_health", "windows_agree_with_the_components", ("UPDATE {asset} SET n = n + 1 WHERE {row} AND n > 0",
-                "UPDATE {asset} SET n = n + 1 WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"))  # fmt: skip
+                "UPDATE {asset} SET n = n + 1 WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"), 1,
+                frozenset({"scores_of_few_executions_are_provisional"}))  # fmt: skip
+    yield Break("agent_health", "scores_of_few_executions_are_provisional",
+                ("UPDATE {asset} SET is_provisional = NOT is_provisional WHERE {row}",), 1, frozenset(),
+                ("is_called_provisional", "rests_on_few"))  # fmt: skip
     yield Break("system_health", "there_is_one_row_per_hour", ("INSERT INTO {asset} SELECT * FROM {asset} WHERE {row}",), 1,
                 frozenset({"every_agent_is_counted_once"}))  # fmt: skip
     yield Break("system_health", "there_is_one_row_per_hour", ("DELETE FROM {asset} WHERE {row}",), 1,
                 frozenset({"every_agent_is_counted_once"}))  # fmt: skip
     yield Break("system_health", "every_agent_is_counted_once", ("UPDATE {asset} SET agents = agents + 1 WHERE {row}",))
-    yield Break(
-        "system_health", "every_agent_is_counted_once", ("UPDATE {asset} SET inactive = inactive + 1 WHERE {row}",)
-    )
+    for column in ("inactive", "provisional"):
+        yield Break(
+            "system_health",
+            "every_agent_is_counted_once",
+            (f"UPDATE {{asset}} SET {column} = {column} + 1 WHERE {{row}}",),
+        )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
     yield Break("evidence_components", "every_failure_has_its_place", ("DELETE FROM {asset} WHERE {row}",), 1, frozenset(),
@@ -363,7 +371,14 @@ def _breaks_of_states() -> Iterator[Break]:
     for check, assignment, *also in [
         ("ratios_add_up_to_1", "error_ratio = 0.5"),
         ("measures_are_there_where_samples_are", "latency_p99_ms = NULL"),
-        ("measures_are_there_where_samples_are", "sample_count = 0", samples, "windows_agree_with_the_components"),
+        (
+            "measures_are_there_where_samples_are",
+            "sample_count = 0",
+            samples,
+            "windows_agree_with_the_components",
+            "latencies_are_of_samples",
+        ),
+        ("measures_are_there_where_samples_are", "latency_sample_count = 0"),
         (samples, "status = 'unknown'", "who_is_healthy_was_so_last_now"),
         (ratios, "response_ratio = 0.94, error_ratio = 0.06"),
         (ratios, "status = 'unhealthy'", "who_is_healthy_was_so_last_now"),
@@ -770,7 +785,7 @@ def test_every_check_of_every_hour_is_kept_once(sound: Project, asset: str) -> N
     with changed(sound) as session:
         for hours in (HOURS, HourRange.of(HIT), HOURS):
             source = source_of(sound, session, asset, hours)
-            write_history(session, asset, source, evaluate(SUITES[asset], source))
+            write_history(session, asset, source.hours, evaluate(SUITES[asset], source))
         kept = history(session, asset)
     assert {(row[0], row[1]) for row in kept} == {
         (hour, check.name) for hour in HOURS for check in SUITES[asset].checks
@@ -783,9 +798,9 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
     broken = f"UPDATE executions SET confidence = 2 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
     with changed(sound, broken) as session:
         source = source_of(sound, session, "executions")
-        write_history(session, "executions", source, evaluate(SUITES["executions"], source))
+        write_history(session, "executions", source.hours, evaluate(SUITES["executions"], source))
         source = source_of(sound, session, "executions", HourRange.of(HIT + HOUR))
-        write_history(session, "executions", source, evaluate(SUITES["executions"], source))
+        write_history(session, "executions", source.hours, evaluate(SUITES["executions"], source))
         failed = [row for row in history(session, "executions") if not row[2]]
         (rows,) = session.query("SELECT count(*) FROM executions WHERE hour = ?", [HIT])
     assert failed == [(HIT, "shares_are_between_0_and_1", False, rows[0], rows[0], "error")]
@@ -796,7 +811,7 @@ def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> Non
     with changed(sound) as session:
         source = source_of(sound, session, "executions")
         results = evaluate(SUITES["executions"], source, names)
-        write_history(session, "executions", source, results)
+        write_history(session, "executions", source.hours, results)
         assert {row[1] for row in history(session, "executions")} == set(names)
     assert {result.check.name for result in results} == set(names)
 

@@ -8,7 +8,9 @@ from fastapi.responses import JSONResponse, Response
 
 from health_assets.serving import schemas
 from health_assets.serving.answers import Answer
+from health_assets.serving.ordering import Order
 from health_assets.serving.service import ListPage, Page, Service
+from health_assets.verdict import ORDER
 
 MOST_AGENTS_A_PAGE = 1000
 MOST_ITEMS_A_PAGE = 1000
@@ -102,7 +104,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get(
         "/agents",
-        summary="Agents by score",
+        summary="Agents, the most urgent first",
         tags=["scores"],
         response_model=schemas.AgentPage,
         responses={**FROM_DATA, **INVALID},
@@ -114,13 +116,20 @@ def routes(service: Service) -> APIRouter:
             Literal["healthy", "degraded", "unhealthy", "inactive"] | None, Query(description="Only agents in it.")
         ] = None,
         sort: Annotated[
-            Literal["score", "-score"], Query(description="`score` starts with the worst, `-score` with the best.")
-        ] = "score",
+            Order,
+            Query(
+                description="`verdict` starts with what is known to be bad, and has provisional scores before good "
+                f"ones: {', '.join(ORDER)}; `score` goes by the number alone. With a minus the best come first."
+            ),
+        ] = "verdict",
         limit: Annotated[int, Query(ge=1, le=MOST_AGENTS_A_PAGE, description="Agents on a page.")] = 100,
         offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Agents to leave out before it.")] = 0,
     ) -> Response:
-        """Agents by score, those without a score last; equal scores by id."""
-        page = Page(state, offset, limit, descending=sort == "-score")
+        """Of a verdict the lowest score comes first, of equal ones by id; agents without a score come last.
+
+        A score that rests on fewer than n_full executions is provisional.
+        """
+        page = Page(state, offset, limit, sort)
         return response_of(service.agents(page, request.headers.raw))
 
     @router.get(

@@ -8,6 +8,7 @@ from typing import Any
 from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
 from health_assets.serving.answers import Answer, Headers, answer, dumps, problem
 from health_assets.serving.client import SENTENCES, ReaderError
+from health_assets.serving.ordering import Order
 from health_assets.serving.refresher import FIRST_RETRY_S, Refresher
 from health_assets.serving.sessions import Sessions
 from health_assets.serving.snapshot import Snapshot
@@ -29,7 +30,7 @@ class Page:
     state: str | None
     offset: int
     limit: int
-    descending: bool
+    order: Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Service:
         return problem(404, NO_HOST_AGENT) if self._host_agent is None else self.document(self._host_agent, request)
 
     def agents(self, page: Page, request: Headers) -> Answer:
-        """A page of agents by score."""
+        """A page of agents in the order that is asked for."""
         snapshot = self._refresher.snapshot
         if snapshot is None:
             return self._not_ready()
@@ -96,9 +97,7 @@ class Service:
             "offset": page.offset,
             "limit": page.limit,
         }
-        items = snapshot.page(
-            page.state, page.offset, page.limit, descending=page.descending, is_full_view=is_full_view
-        )
+        items = snapshot.page(page.state, page.offset, page.limit, order=page.order, is_full_view=is_full_view)
         return self._answer(request, dumps(head)[:-1] + b',"agents":[' + items + b"]}", snapshot)
 
     def agent(self, agent_id: bytes, request: Headers) -> Answer:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from health_assets.explanation import explain
+from health_assets.explanation import explain, unmeasured
 from health_assets.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.serving.listing import Listing
-from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, slice_name
+from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
 from health_assets.serving.texts import Texts
 
 
@@ -47,7 +47,7 @@ class Snapshot:
 
     Args:
         batches: rows as `documents.agents_sql` makes them, ascending by the bytes of the agent's id.
-        positions: positions of agents by score, as `ordering` lays them out.
+        positions: positions of agents in order, as `ordering` lays them out.
         facts: what `reader.write_snapshot` tells about the whole.
         loaded_at: when it was loaded.
         lists: the lists by name, as `list_files.LISTS` has them.
@@ -111,17 +111,17 @@ class Snapshot:
         """How many agents are in a state, or are known at all."""
         return self._slices[slice_name(state, is_full_view=is_full_view)][1]
 
-    def page(self, state: str | None, offset: int, limit: int, *, descending: bool, is_full_view: bool) -> bytes:
-        """Agents in a state by score, those without a score last, equal scores by id; as JSON, commas between.
+    def page(self, state: str | None, offset: int, limit: int, *, order: Order, is_full_view: bool) -> bytes:
+        """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
             state: one of `documents.STATES`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
-            descending: the best first.
+            order: by verdict or by score.
             is_full_view: personal agents with their state and score, rather than coarse and without one.
         """
-        start, count = self._slices[slice_name(state, descending=descending, is_full_view=is_full_view)]
+        start, count = self._slices[slice_name(state, order=order, is_full_view=is_full_view)]
         first = start + min(offset, count)
         places = [self._place(position) for position in self._positions[first : min(first + limit, start + count)]]
         return b",".join(
@@ -143,11 +143,19 @@ class Snapshot:
             "state": row["state"],
             "status": row["status"],
             "health_score": row["health_score"],
+            "is_provisional": None if row["state"] is None else bool(row["is_provisional"]),
+            "n": row["n"],
+            "n_full": row["n_full"],
             "is_personal": row["is_personal"],
             "window_start": row["window_start"].isoformat(),
             "window_end": row["window_end"].isoformat(),
             "dimensions": {
-                name: {"score": row[column], "points": points, "cost": _cost(row[column], points)}
+                name: {
+                    "score": row[column],
+                    "points": points,
+                    "cost": _cost(row[column], points),
+                    "is_evaluated": row[column] is not None and name not in unmeasured(row),
+                }
                 for name, (column, points) in DIMENSIONS.items()
             },
             "factors": {name: row[name] for name in FACTORS},

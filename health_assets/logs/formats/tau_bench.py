@@ -40,7 +40,7 @@ RESULT_AS_TEXT = "API output: "
 """What stands before a result for an agent that writes its actions as text."""
 
 UNANSWERED = "tau-bench tool call without a result: whether it failed is not known"
-NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime 0"
+NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime is not known"
 
 
 def is_result(members: Record) -> bool:
@@ -99,7 +99,7 @@ def _executions(
     for number, trial in trials:
         try:
             execution = _execution(trial, agent, domain)
-            yield line_of(number, execution | {"started_at": ended_at, "ended_at": ended_at})
+            yield line_of(number, execution | _times(ended_at))
         except UnusableRecordError as error:
             yield rejected(number, trial, str(error))
             continue
@@ -110,6 +110,11 @@ def _executions(
             source.notes[UNANSWERED] += unanswered
         for place, call in enumerate(calls):
             yield line_of(number, call | {"call_id": f"{execution['execution_id']}:{place}", "ended_at": ended_at})
+
+
+def _times(ended_at: str) -> Record:
+    """An end alone; a runtime of 0 would be a claim."""
+    return {"started_at": ended_at, "ended_at": ended_at, "is_timed": False}
 
 
 def _execution(trial: Record, agent: Record, domain: str | None) -> Record:

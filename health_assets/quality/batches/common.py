@@ -10,7 +10,7 @@ import ibis
 import pandas as pd
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.hours import HourGroups, HourRange
 from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
@@ -19,13 +19,22 @@ from health_assets.warehouse.tables import describe
 
 @dataclass(frozen=True)
 class Source:
-    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them."""
+    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them.
+
+    Where only `some` of the hours were asked for, the others are looked at with them, and nothing is said of them.
+    """
 
     asset: str
     session: Session
     hours: HourRange
     targets: Targets
     settings: Settings
+    some: HourGroups | None = None
+
+    @property
+    def asked(self) -> HourGroups:
+        """The hours that the checks are about."""
+        return self.some or HourGroups((self.hours,))
 
     def rows(self) -> ir.Table:
         """The asset's rows for the hours checked."""

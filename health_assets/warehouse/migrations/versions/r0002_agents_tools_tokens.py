@@ -28,6 +28,9 @@ def upgrade() -> None:
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_index("tool_calls_by_hour", "tool_calls", ["hour"], unique=False)
+    op.add_column("agent_health", sa.Column("is_provisional", sa.Boolean(), nullable=True))
+    op.add_column("agent_health", sa.Column("untimed", sa.BigInteger(), nullable=True))
+    op.add_column("agent_health_state", sa.Column("latency_sample_count", sa.BigInteger(), nullable=True))
     op.add_column("agent_updates", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
     op.add_column("executions", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
     op.add_column("executions", sa.Column("agent_version", sa.String(collation="C"), nullable=True))
@@ -36,6 +39,7 @@ def upgrade() -> None:
     op.add_column("executions", sa.Column("input_tokens_reported", sa.BigInteger(), nullable=True))
     op.add_column("executions", sa.Column("output_tokens", sa.BigInteger(), nullable=True))
     op.add_column("executions", sa.Column("output_tokens_reported", sa.BigInteger(), nullable=True))
+    op.add_column("health_components", sa.Column("untimed", sa.BigInteger(), nullable=True))
     op.add_column("judgements", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
     op.add_column("model_calls", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
     op.add_column("model_calls", sa.Column("input_tokens", sa.BigInteger(), nullable=True))
@@ -45,4 +49,5 @@ def upgrade() -> None:
     op.add_column("spans", sa.Column("operation", sa.String(collation="C"), nullable=True))
     op.add_column("spans", sa.Column("agent_version", sa.String(collation="C"), nullable=True))
     op.add_column("spans", sa.Column("service_version", sa.String(collation="C"), nullable=True))
+    op.add_column("system_health", sa.Column("provisional", sa.BigInteger(), nullable=True))
     op.add_column("trigger_events", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
