@@ -25,6 +25,7 @@ def play(instrument: Mapping[str, Callable[[TracerProvider], object]], scenarios
     flavour, scenario, file, url = sys.argv[1:]
     os.environ.setdefault("OPENAI_API_KEY", NO_KEY)
     os.environ.setdefault("ANTHROPIC_API_KEY", NO_KEY)
+    os.environ.setdefault("GOOGLE_API_KEY", NO_KEY)
     provider = TracerProvider(resource=Resource.create(SERVICE))
     provider.add_span_processor(BatchSpanProcessor(FileSpanExporter(Path(file))))
     trace.set_tracer_provider(provider)
@@ -45,22 +46,29 @@ def must_be(found: Any, expected: Any) -> None:
         raise AssertionError(f"{found!r} in place of {expected!r}")
 
 
-def must_fail(run: Callable[[], Any]) -> None:
-    """Check that this run fails."""
+def must_fail(run: Callable[[], Any], because: str = "") -> None:
+    """Check that this run fails, with an error that says this."""
     try:
         run()
-    except Exception:
+    except Exception as error:
+        _must_say(error, because)
         return
     raise AssertionError("the run was to fail")
 
 
-async def must_fail_later(run: Awaitable[Any]) -> None:
-    """Check that this run fails, where it has to be awaited."""
+async def must_fail_later(run: Awaitable[Any], because: str = "") -> None:
+    """Check that this run fails, where it has to be awaited, with an error that says this."""
     try:
         await run
-    except Exception:
+    except Exception as error:
+        _must_say(error, because)
         return
     raise AssertionError("the run was to fail")
+
+
+def _must_say(error: Exception, because: str) -> None:
+    if because not in str(error):
+        raise AssertionError(f"the run was to fail because {because}") from error
 
 
 async def _awaited(played: Awaitable[None]) -> None:
