@@ -73,7 +73,7 @@ class Answering(BaseHTTPRequestHandler):
         except (ScriptError, ValueError) as error:
             self._problem(400, f"POST {self.path}: {error}")
             return
-        exchange = Exchange(next(self.server.numbers), dialect.model(self.path, body), turn)
+        exchange = Exchange(next(self.server.numbers), dialect.model(self.path, body), turn, body)
         if turn.status != 200:
             self._json(turn.status, dialect.error(turn))
         elif dialect.is_streamed(self.path, body):

@@ -5,7 +5,7 @@ the script's (`scripts`); sockets are the server's (`fake_models`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from health_assets_tests.recorded_traces.recorder.scripts import Message, Turn
@@ -22,6 +22,8 @@ class Exchange:
     number: int
     model: str
     turn: Turn
+    asked: Json = field(default_factory=dict)
+    """The body of the request."""
 
     def id(self, prefix: str, part: int = 0) -> str:
         """Make the id that the answer, or a part of it, goes by."""

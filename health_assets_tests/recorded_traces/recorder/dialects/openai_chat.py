@@ -44,7 +44,8 @@ def events(exchange: Exchange) -> Iterator[str]:
         yield _chunk(exchange, choices=[{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
     ended = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _reason(exchange.turn)}
     yield _chunk(exchange, choices=[ended])
-    yield _chunk(exchange, choices=[], usage=_usage(exchange.turn))
+    if (exchange.asked.get("stream_options") or {}).get("include_usage"):
+        yield _chunk(exchange, choices=[], usage=_usage(exchange.turn))
     yield "data: [DONE]\n\n"
 
 

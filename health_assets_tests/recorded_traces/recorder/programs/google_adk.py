@@ -82,7 +82,9 @@ async def crash_model(url: str) -> None:
 
 
 async def crash_tool(url: str) -> None:
-    await must_fail_later(asked(agent(url), 'call get_weather {"city": "Atlantis"}', sessions=numbered()), "no weather for Atlantis")
+    await must_fail_later(
+        asked(agent(url), 'call get_weather {"city": "Atlantis"}', sessions=numbered()), "no weather for Atlantis"
+    )
 
 
 async def recovered(url: str) -> None:
