@@ -102,6 +102,7 @@ _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "executions": ("agents with most failures", _failing_agents),
     "trigger_events": ("triggers by agent and status", lambda rows: _most(rows, "agent_id", "status")),
     "model_calls": ("calls by model and status", lambda rows: _most(rows, "model", "status")),
+    "tool_calls": ("calls by tool and status", lambda rows: _most(rows, "tool", "status")),
     "signals": ("signals by agent", lambda rows: _most(rows, "agent_id")),
     "judgements": ("judgements by agent", lambda rows: _most(rows, "agent_id")),
     "agent_updates": ("updates by kind", lambda rows: _most(rows, "kind")),

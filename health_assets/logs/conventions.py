@@ -10,11 +10,14 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
     "request_type": ("llm.request.type",),
     "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
+    "agent_version": ("gen_ai.agent.version",),
+    "metadata": ("metadata",),  # OpenInference's, as JSON
     "session_id": ("gen_ai.conversation.id", "session.id"),
     "model": (
         "gen_ai.response.model", "gen_ai.request.model",
         "llm.response.model_name", "llm.model_name", "llm.request.model_name",
     ),
+    "invocation_parameters": ("llm.invocation_parameters",),  # OpenInference's, as JSON
     "tool_name": ("gen_ai.tool.name", "tool.name"),
     "error_type": ("error.type",),
     "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
@@ -22,6 +25,12 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "cost_usd": ("gen_ai.usage.cost", "llm.cost.total"),
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
+
+MODELS_IN_PARAMETERS = ("model", "model_name")
+"""Names under which `llm.invocation_parameters` may say the model, where no attribute of its own does."""
+
+AGENTS_IN_METADATA = ("lc_agent_name",)
+"""Names under which OpenInference's `metadata` may say the agent, as LangChain's agents have it."""
 
 KIND_OF_OPERATION = {
     "invoke_agent": "agent",
@@ -74,6 +83,11 @@ def kind() -> str:
     """
 
 
+def operation() -> str:
+    """SQL for what a span states that it is, in its convention's own words; null where it states nothing."""
+    return "coalesce(operation, openinference_kind, request_type)"
+
+
 def convention() -> str:
     """SQL for the convention that a span follows, null where it follows none."""
     return f"""
@@ -84,6 +98,29 @@ def convention() -> str:
         WHEN {_is_older_chat()} THEN 'gen_ai'
     END
     """
+
+
+def agent_id() -> str:
+    """SQL for the name of the agent that a span states, null where it states none."""
+    return f"coalesce(agent_id, {_in_json('metadata', AGENTS_IN_METADATA)})"
+
+
+def model() -> str:
+    """SQL for the model that a span states, null where it states none."""
+    return f"coalesce(model, {_in_json('invocation_parameters', MODELS_IN_PARAMETERS)})"
+
+
+def without_operation(name: str) -> str:
+    """SQL for the name of a span without the operation that it may begin with; null where nothing is left."""
+    operations = "|".join(KIND_OF_OPERATION)
+    return f"nullif(regexp_replace({name}, '^({operations})(\\s+|$)', ''), '')"
+
+
+def _in_json(column: str, names: tuple[str, ...]) -> str:
+    """A text in an attribute that holds a JSON object; most spans have no such attribute, or not that name in it."""
+    values = ", ".join(f"""nullif(json_extract_string({column}, '$."{name}"'), '')""" for name in names)
+    may_hold = " OR ".join(f"contains({column}, '{name}')" for name in names)
+    return f"CASE WHEN ({may_hold}) AND json_valid({column}) THEN coalesce({values}) END"
 
 
 def _is_older_chat() -> str:
