@@ -15,6 +15,9 @@ PORT = 8000
 STACKTRACE = "Traceback (most recent call last): not recorded"
 TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 OF_THE_MACHINE = ("process.", "host.", "os.", "container.")
+LONGEST_TEXT = 64
+KEPT_WHOLE = ("metadata", "llm.invocation_parameters")
+"""Attributes whose JSON tells more than contents."""
 LEFT_OVER = re.compile(r"/(?:home|root|tmp|usr|opt|work|Users|var)/|site-packages|\.py\b|sk-[A-Za-z0-9]")
 
 Json = dict[str, Any]
@@ -67,4 +70,16 @@ def _changed(value: Any, moved: int) -> Any:
             changed["value"] = {"stringValue": STACKTRACE}
         case "server.port" | "net.peer.port":
             changed["value"] = {name: type(one)(PORT) for name, one in changed["value"].items()}
+        case str(key) if key not in KEPT_WHOLE:
+            changed["value"] = _shortened(changed["value"])
     return changed
+
+
+def _shortened(value: Any) -> Any:
+    """Cut the long texts of an attribute: prompts, answers, what a tool is for."""
+    match value:
+        case {"stringValue": str(text)} if len(text) > LONGEST_TEXT:
+            return {"stringValue": f"{text[:LONGEST_TEXT]}…"}
+        case {"arrayValue": {"values": list(values)}}:
+            return {"arrayValue": {"values": [_shortened(one) for one in values]}}
+    return value
