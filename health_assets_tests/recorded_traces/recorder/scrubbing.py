@@ -13,11 +13,15 @@ BEGINS_AT = datetime(2026, 6, 7, 13, tzinfo=UTC)
 """Every recording is moved in time, as a whole, so that its first span begins here."""
 PORT = 8000
 STACKTRACE = "Traceback (most recent call last): not recorded"
+TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
+"""To the end of the text, wherever instrumentors put it."""
+FRAMES_OF_NODE = re.compile(r"\n\s+at .*")
 TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 OF_THE_MACHINE = ("process.", "host.", "os.", "container.")
 LONGEST_TEXT = 64
-KEPT_WHOLE = ("metadata", "llm.invocation_parameters")
-"""Attributes whose JSON tells more than contents."""
+"""In characters: some instrumentors write the whole conversation on every span."""
+KEPT_WHOLE = ("metadata", "llm.invocation_parameters", "exception.message", "exception.stacktrace")
+"""Attributes that tell more than contents."""
 LEFT_OVER = re.compile(r"/(?:home|root|tmp|usr|opt|work|Users|var)/|site-packages|\.py\b|sk-[A-Za-z0-9]")
 
 Json = dict[str, Any]
@@ -58,20 +62,18 @@ def _changed(value: Any, moved: int) -> Any:
     if isinstance(value, list):
         return [_changed(one, moved) for one in value]
     if isinstance(value, str):
-        return re.sub(r"(127\.0\.0\.1|localhost):\d+", rf"\g<1>:{PORT}", value)
+        text = TRACEBACK.sub(_without_frames, FRAMES_OF_NODE.sub("", value))
+        return re.sub(r"(127\.0\.0\.1|localhost):\d+", rf"\g<1>:{PORT}", text)
     if not isinstance(value, dict):
         return value
     changed = {name: _changed(one, moved) for name, one in value.items()}
     for name in TIMES:
         if name in changed:
             changed[name] = type(changed[name])(int(changed[name]) + moved)
-    match changed.get("key"):
-        case "exception.stacktrace":
-            changed["value"] = {"stringValue": STACKTRACE}
-        case "server.port" | "net.peer.port":
-            changed["value"] = {name: type(one)(PORT) for name, one in changed["value"].items()}
-        case str(key) if key not in KEPT_WHOLE:
-            changed["value"] = _shortened(changed["value"])
+    if changed.get("key") in ("server.port", "net.peer.port"):
+        changed["value"] = {name: type(one)(PORT) for name, one in changed["value"].items()}
+    elif "key" in changed and changed["key"] not in KEPT_WHOLE:
+        changed["value"] = _shortened(changed["value"])
     return changed
 
 
@@ -83,3 +85,9 @@ def _shortened(value: Any) -> Any:
         case {"arrayValue": {"values": list(values)}}:
             return {"arrayValue": {"values": [_shortened(one) for one in values]}}
     return value
+
+
+def _without_frames(traceback: re.Match[str]) -> str:
+    """Keep the last line of a traceback, which names the error."""
+    lines = [line for line in traceback[0].splitlines() if line.strip()]
+    return f"{STACKTRACE}\n{lines[-1]}\n" if len(lines) > 1 else STACKTRACE

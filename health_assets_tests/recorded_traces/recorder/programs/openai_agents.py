@@ -22,6 +22,7 @@ CALL = 'call get_weather {"city": "Oslo"}'
 FAIL = "error 500 the model is down"
 SUNNY = "It is sunny in Oslo."
 SORRY = "I could not find out."
+DOWN, LOST, NO_WEATHER = "the model is down", "Connection error", "no weather"
 
 
 def openinference(provider: TracerProvider) -> None:
@@ -87,17 +88,17 @@ async def good(url: str) -> None:
 
 async def crash_model(url: str) -> None:
     connect(url)
-    await must_fail_later(Runner.run(weather_agent(), QUESTION + script(CALL, FAIL)))
+    await must_fail_later(Runner.run(weather_agent(), QUESTION + script(CALL, FAIL)), DOWN)
 
 
 async def crash_tool(url: str) -> None:
     connect(url)
-    await must_fail_later(Runner.run(weather_agent(get_weather_or_crash), QUESTION + script(CALL)))
+    await must_fail_later(Runner.run(weather_agent(get_weather_or_crash), QUESTION + script(CALL)), NO_WEATHER)
 
 
 async def crash_max_turns(url: str) -> None:
     connect(url)
-    await must_fail_later(Runner.run(weather_agent(), QUESTION + script(CALL, CALL, CALL), max_turns=2))
+    await must_fail_later(Runner.run(weather_agent(), QUESTION + script(CALL, CALL, CALL), max_turns=2), "Max turns")
 
 
 async def recovered(url: str) -> None:
@@ -114,7 +115,7 @@ async def handoff(url: str) -> None:
 async def crash_after_handoff(url: str) -> None:
     connect(url)
     triage = triage_agent(handoffs=[weather_agent()])
-    await must_fail_later(Runner.run(triage, QUESTION + script("call transfer_to_weather_agent", CALL, FAIL)))
+    await must_fail_later(Runner.run(triage, QUESTION + script("call transfer_to_weather_agent", CALL, FAIL)), DOWN)
 
 
 def asking(*turns: str) -> str:
@@ -170,13 +171,13 @@ async def crash_streaming(url: str) -> None:
         async for _ in result.stream_events():
             pass
 
-    await must_fail_later(read())
+    await must_fail_later(read(), LOST)
 
 
 async def workflow(url: str) -> None:
     connect(url)
     with trace("Two questions"):
-        await must_fail_later(Runner.run(weather_agent(), QUESTION + script(FAIL)))
+        await must_fail_later(Runner.run(weather_agent(), QUESTION + script(FAIL)), DOWN)
         await answered(weather_agent(), CALL, f"say {SUNNY}")
 
 

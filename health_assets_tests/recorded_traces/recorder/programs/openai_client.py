@@ -13,6 +13,7 @@ QUESTION = "What is the weather in Oslo?"
 CALL = 'call get_weather {"city": "Oslo"}'
 FAIL = "error 500 the model is down"
 SUNNY = "It is sunny in Oslo."
+LOST = "Connection error|peer closed connection"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FUNCTION = {"name": "get_weather", "description": "Tell the weather of a city.", "parameters": PARAMETERS}
 
@@ -86,15 +87,15 @@ def good(url: str) -> None:
 
 
 def crash_model(url: str) -> None:
-    must_fail(lambda: chat(client(url), CALL, FAIL))
+    must_fail(lambda: chat(client(url), CALL, FAIL), "the model is down")
 
 
 def crash_rate_limit(url: str) -> None:
-    must_fail(lambda: chat(client(url), "error 429 too many requests"))
+    must_fail(lambda: chat(client(url), "error 429 too many requests"), "too many requests")
 
 
 def crash_connection(url: str) -> None:
-    must_fail(lambda: chat(client(url), "cut never said"))
+    must_fail(lambda: chat(client(url), "cut never said"), LOST)
 
 
 def streaming(url: str) -> None:
@@ -103,7 +104,7 @@ def streaming(url: str) -> None:
 
 
 def crash_streaming(url: str) -> None:
-    must_fail(lambda: stream_chat(client(url), f"cut {SUNNY}"))
+    must_fail(lambda: stream_chat(client(url), f"cut {SUNNY}"), LOST)
 
 
 def responses(url: str) -> None:
@@ -111,7 +112,7 @@ def responses(url: str) -> None:
 
 
 def crash_responses(url: str) -> None:
-    must_fail(lambda: respond(client(url), CALL, FAIL))
+    must_fail(lambda: respond(client(url), CALL, FAIL), "the model is down")
 
 
 def responses_streaming(url: str) -> None:
