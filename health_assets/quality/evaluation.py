@@ -197,7 +197,9 @@ def _samples(broken: pd.DataFrame, check: Check) -> pd.DataFrame:
     if broken.empty:
         return pd.DataFrame()
     samples = broken[_shown(broken.columns, [check])].head(SAMPLE_ROWS)
-    return samples.drop(columns=[name for name in samples.columns if (samples[name].astype(str) == "").all()])
+    looked_at = {name for expectation in check.expectations for name in expectation.columns}
+    said = [name for name in samples.columns if name in looked_at or (samples[name].astype(str) != "").any()]
+    return samples[said]
 
 
 Counts = dict[datetime, dict[int, tuple[int, int]]]

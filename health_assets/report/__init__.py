@@ -8,18 +8,20 @@ from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourRange, parse_hour
 from health_assets.report.agent_health_model import print_fleet
 from health_assets.report.agent_health_state import print_states
+from health_assets.report.agent_usage import print_usage
 from health_assets.report.differences import print_differences
 from health_assets.report.error_budget import print_budgets
 from health_assets.report.model_health import print_models
 from health_assets.report.reliability import print_reliability
 from health_assets.report.session_scores import print_sessions
 from health_assets.report.survey import print_survey
+from health_assets.report.tool_health import print_tools
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
 BLOCKS = (
-    print_fleet, print_states, print_differences, print_models, print_sessions, print_reliability, print_budgets,
-    print_survey,
+    print_fleet, print_states, print_differences, print_models, print_tools, print_sessions, print_reliability,
+    print_budgets, print_usage, print_survey,
 )  # fmt: skip
 
 

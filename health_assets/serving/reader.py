@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.serving.documents import STATES, agents_sql
+from health_assets.serving.list_files import LISTS, write_list
 from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
@@ -40,6 +41,11 @@ MEMORY_LIMIT = "256MB"
 SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
 NICENESS = 10
+ASSETS = (
+    "agent_health_state", "agent_health", "score_evidence", "model_health", "session_scores",
+    *(served.table for served in LISTS.values()),
+)  # fmt: skip
+"""The assets that are served."""
 
 
 class EmptyWarehouseError(HealthAssetsError):
@@ -89,12 +95,12 @@ def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
 def write_snapshot(
     settings: Settings, folder: Path, known: str | None, now: datetime | None = None
 ) -> dict[str, Any] | None:
-    """Write the newest hour into a folder: rows as `documents.agents_sql` makes them, and the orders of lists.
+    """Write the newest hour into a folder: agents as `documents.agents_sql` makes them, their orders, lists.
 
     An hour that has not begun by `now`, as one that an older program made, hides no other.
 
     Returns:
-        What is true of the whole: version, hour, models; None where the hour is the known version.
+        What is true of the whole: version, hour, models, lists; None where the hour is the known version.
 
     Raises:
         HealthAssetsError: there is no warehouse or hour, it is held, or the targets cannot be used.
@@ -120,6 +126,11 @@ def write_snapshot(
             "slices": slices,
             "model_hour": model_hour.isoformat(),
             "models": _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour}),
+            "lists": {
+                name: write_list(session, name, hours[served.table][0], folder, personal)
+                for name, served in LISTS.items()
+                if served.table in hours
+            },
         }
 
 
@@ -301,12 +312,11 @@ def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, 
         SELECT asset, hour, greatest(materialized_at, changed_at)
         FROM (
             SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
-            WHERE asset IN ('agent_health_state', 'agent_health', 'score_evidence', 'model_health', 'session_scores')
-                AND hour <= ?
+            WHERE asset IN (SELECT unnest(?)) AND hour <= ?
         ) AS placed
         WHERE place = 1 ORDER BY asset
         """,
-        [now],
+        [list(ASSETS), now],
     )
     return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
