@@ -19,6 +19,8 @@ PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
 """Settings that say where logs and scores are; whoever sets one means logs of their own."""
 WORKSPACE = "workspace.yaml"
 MODULE = "health_assets.definitions"
+QUIET = "ignore:Function `dev_command` is superseded"
+"""Dagster recommends another program for its own scaffolds; nothing that whoever starts us could act on."""
 
 
 @dataclass(frozen=True)
@@ -71,4 +73,4 @@ def what_to_show(
 def command(host: str, port: int) -> list[str]:
     """The command that starts Dagster's page and daemon for this folder's workspace, or for the package alone."""
     target = ["--workspace", WORKSPACE] if Path(WORKSPACE).exists() else ["--module-name", MODULE]
-    return [sys.executable, "-m", "dagster", "dev", "--host", host, "--port", str(port), *target]
+    return [sys.executable, "-W", QUIET, "-m", "dagster", "dev", "--host", host, "--port", str(port), *target]
