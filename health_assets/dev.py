@@ -65,6 +65,8 @@ def what_to_show(
             f"Dagster shows the demo in {demo.folder}; for logs of your own set HEALTH_RAW",
             demo.environment() | {name: environment[name] for name in ("HEALTH_SCHEDULES",) if name in environment},
         )
+    if not is_own and not demo.is_there:
+        return Shown("There are no logs yet; set HEALTH_RAW to where they are, or make a demo with `make demo`", {})
     besides = "; `health-assets dev --demo` shows the demo" if demo.is_there else ""
     root = "those that .env names" if from_file else f"those below {shown(settings.raw)}"
     return Shown(f"Dagster shows your own logs, {root}{besides}", {})
