@@ -30,9 +30,9 @@ dev: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.warehouse.documentation
 
-## migrations: write the first revision of PostgreSQL's tables anew from the tables' classes, until it is released
+## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
 migrations: $(STAMP)
-	$(BIN)/python -m health_assets.warehouse.migrations
+	$(BIN)/python -m health_assets.warehouse.migrations "$(MESSAGE)"
 	$(BIN)/ruff format health_assets/warehouse/migrations
 
 ## lint: mend what can be mended by itself

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.late_logs import hours_with_events, late_parts, unread
+from health_assets.late_logs import held_hours, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.logs.traces import circles
 
@@ -30,7 +30,7 @@ def ingested(project: Project, *lines: str, hours: HourRange = FIRST) -> dict[st
     project.write_log("traces.jsonl", lines, modified=AT)
     project.ingest(hours)
     assert_lines_are_conserved(project)
-    return project.tables(names=["executions", "model_calls", "spans", "rejected_records"])
+    return project.tables(names=["executions", "model_calls", "tool_calls", "spans", "rejected_records"])
 
 
 def id_of(trace: int, number: int) -> str:
@@ -224,7 +224,15 @@ KINDS = [
 NAMES = [
     ({**AGENT, "gen_ai__agent__name": "a", "gen_ai__agent__id": "b"}, "agent_id", "a"),
     ({**AGENT, "gen_ai__agent__name": "", "gen_ai__agent__id": "b"}, "agent_id", "b"),
-    ({**AGENT}, "agent_id", "shop"),
+    ({**AGENT}, "agent_id", "span 1"),
+    ({**AGENT, "name": "invoke_agent m", "gen_ai__request__model": "m"}, "agent_id", "shop"),
+    ({**AGENT, "name": "invoke_agent d"}, "agent_id", "d"),
+    ({**AGENT, "name": "invoke_agent"}, "agent_id", "shop"),
+    ({**AGENT, "name": ""}, "agent_id", "shop"),
+    ({**OPENINFERENCE_AGENT, "metadata": '{"lc_agent_name": "e"}'}, "agent_id", "e"),
+    ({**OPENINFERENCE_AGENT, "name": "f", "metadata": '{"lc_agent_name": '}, "agent_id", "f"),
+    ({**AGENT, "gen_ai__agent__version": "1"}, "agent_version", "1"),
+    ({**AGENT}, "agent_version", "shop-1"),
     ({**OPENINFERENCE_AGENT, "agent__name": "c"}, "agent_id", "c"),
     ({**AGENT, "gen_ai__conversation__id": "a", "session__id": "b"}, "session_id", "a"),
     ({**AGENT, "session__id": "b"}, "session_id", "b"),
@@ -241,6 +249,10 @@ NAMES = [
     ({**CHAT, "gen_ai__response__model": "a", "gen_ai__request__model": "b"}, "model", "a"),
     ({**CHAT, "gen_ai__request__model": "b"}, "model", "b"),
     ({"openinference__span__kind": "LLM", "llm__model_name": "c"}, "model", "c"),
+    ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"model": "d"}'}, "model", "d"),
+    ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"model_name": "e"}'}, "model", "e"),
+    ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"temperature": 1}'}, "model", "unknown"),
+    ({**CHAT, "error__type": "Timeout"}, "model", "unknown"),
 ]
 
 
@@ -266,9 +278,8 @@ def test_tokens_are_read_under_newer_and_older_names(project: Project) -> None:
 
 
 def test_an_agent_of_a_service_without_a_name_is_unknown_service(project: Project) -> None:
-    assert ingested(project, otlp_line(span(1, 1, AT, **AGENT), service=None))["executions"][0]["agent_id"] == (
-        "unknown_service"
-    )
+    unnamed = span(1, 1, AT, name="invoke_agent", **AGENT)
+    assert ingested(project, otlp_line(unnamed, service=None))["executions"][0]["agent_id"] == "unknown_service"
 
 
 # -- what a trace adds up to ----------------------------------------------------------------------------------------------
@@ -300,7 +311,9 @@ def test_only_the_innermost_chat_spans_are_calls(project: Project) -> None:
         chat(3, 1, AT, gen_ai__response__model=""),
     ]  # fmt: skip
     calls = ingested(project, otlp_line(*trace))["model_calls"]
-    assert {row["call_id"] for row in calls} == {id_of(1, 3), id_of(1, 4), id_of(2, 1)}
+    assert {row["call_id"]: row["model"] for row in calls} == {
+        id_of(1, 3): "m1", id_of(1, 4): "m1", id_of(2, 1): "m1", id_of(3, 1): "unknown",
+    }  # fmt: skip
     assert {(row["agent_id"], row["execution_id"]) for row in calls} == {(None, None)}
 
 
@@ -473,8 +486,7 @@ def test_the_whole_way_to_health(project: Project) -> None:
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]
     assert metadata["spans"]["spans_read"] == 40
     became = metadata["spans"]["what became of the spans"].value
-    assert "| agent | 20 | 20 | executions | 0 | 0 |" in became
-    assert "| chat | 20 | 20 | model calls | 0 | 0 |" in became
+    assert "40 spans became 20 executions, 20 model calls and 0 tool calls" in became
 
 
 def test_attribute_helpers_write_what_the_collector_writes() -> None:
@@ -501,19 +513,16 @@ def test_the_hours_of_logs_are_those_of_known_and_of_new_ones(project: Project) 
     for name, text in files:
         project.write_log(f"{name}.jsonl", [text], modified=AT - 50 * HOUR)
         with project.warehouse.write() as session:
-            held = hours_with_events(session, list_files(project.raw))
+            held = held_hours(session, list_files(project.raw), {}).events
         project.ingest(FIRST)
         with project.warehouse.read() as session:
-            assert hours_with_events(session, list_files(project.raw)) == held
-    assert held == hours_from(START, 6)
-    assert hours_with_events(None, list_files(project.raw)) == held
+            assert held_hours(session, list_files(project.raw), {}).events == held
+    assert held == {START, START + 5 * HOUR}
+    assert held_hours(None, list_files(project.raw), {}).events == held
 
 
-def test_logs_without_an_event_or_with_too_many_hours_want_to_be_told_the_hours(project: Project) -> None:
+def test_logs_without_an_event_want_to_be_told_the_hours(project: Project) -> None:
     project.write_log("a.jsonl", ["bad"])
     arguments = ["materialize", "--raw", str(project.raw), "--warehouse", str(project.warehouse_path)]
-    found = CliRunner().invoke(app, arguments)
-    assert (found.exit_code, project.warehouse_path.exists()) == (1, False)
-    project.write_log("a.jsonl", [line(execution("e", "a", AT)), line(execution("old", "a", AT - 2000 * HOUR * 2))])
     found = CliRunner().invoke(app, arguments)
     assert (found.exit_code, project.warehouse_path.exists()) == (1, False)

@@ -161,6 +161,24 @@ def test_an_older_warehouse_gets_what_is_missing_when_it_is_written_to(tmp_path:
     assert types_in(old) == types_in(new)
 
 
+def test_an_older_warehouse_reads_files_with_traces_or_rejected_lines_again(tmp_path: Path) -> None:
+    """Another version may make something else of them."""
+    path = tmp_path / "old.duckdb"
+    an_older_warehouse(path)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "INSERT INTO raw_files (source_file, modified_ns) VALUES ('spans', 1), ('bad', 1), ('good', 1)"
+        )
+        connection.execute(
+            "INSERT INTO raw_logs (source_file, record_type, lines) "
+            "VALUES ('spans', 'span', 1), ('bad', 'rejected', 1), ('good', 'execution', 1)"
+        )
+    for _ in range(2):
+        with Warehouse(str(path)).write() as session:
+            read = dict(session.query("SELECT source_file, modified_ns FROM raw_files"))
+            assert read == {"spans": -1, "bad": -1, "good": 1}
+
+
 @pytest.mark.parametrize("shares_an_engine", [False, True])
 def test_an_older_warehouse_can_be_read_without_being_changed(tmp_path: Path, shares_an_engine: bool) -> None:
     path = tmp_path / "old.duckdb"

@@ -15,16 +15,21 @@ import duckdb
 import ibis
 import pyarrow as pa
 
+from health_assets.agent_names import mapped, reported
 from health_assets.errors import HealthAssetsError
 from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
+from health_assets.logs.progress import Meter
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
 ROWS_PER_BATCH = 100_000
+
+IS_TIMED = "coalesce(is_timed, true)"
+"""Whether an execution's line tells when it started; formats without times say that they do not."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class Reading:
         columns. Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines
         have no hour.
         """
-        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
+        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets)}")
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)
 
@@ -111,7 +116,7 @@ def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Re
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
         told: list[HealthAssetsError] = []
-        batches = otlp.others(_noted(line_batches(enumerate(files), notes), told))
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files)), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         try:
             yield Reading(connection, otlp)
@@ -168,21 +173,26 @@ def _shaped_schema() -> dict[str, str]:
     return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
 
 
-def _shaped() -> str:
+def _shaped(targets: Targets) -> str:
     signals = ", ".join(
         f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals.{signal} END AS signal_{signal}"
         for signal in SIGNALS
     )
     return f"""
     SELECT file_id, record_type, fingerprint, hour, line_number, raw,
-        execution_id, trigger_id, call_id, agent_id, session_id, task_id, model, platform, error, detail, kind,
+        execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
+        {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
+        session_id, task_id, model, tool, platform, error, detail, kind,
         coalesce(rejection, reason) AS reason,
-        started_at, ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
+        CASE WHEN {IS_TIMED} THEN started_at END AS started_at,
+        ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
         coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
         coalesce(condition, 'baseline') AS condition,
-        (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
-        sla_s, sla_breached AS sla_breached_reported, confidence, cost_usd, api_calls, error_count, call_latency_s,
-        latency_ms, actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
+        CASE WHEN {IS_TIMED} THEN (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 END AS runtime_s,
+        sla_s, sla_breached AS sla_breached_reported, confidence, api_calls, error_count, call_latency_s, latency_ms,
+        cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
+        output_tokens, output_tokens AS output_tokens_reported,
+        actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
         NULL::VARCHAR AS span_id
     FROM ({parsed_lines("lines")})
     """
