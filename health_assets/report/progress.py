@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import dagster as dg
 from rich.console import Console
-from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from health_assets.hours import HourGroups, HourRange
@@ -66,10 +65,19 @@ class RunProgress:
         return len(self._done - {READING_STEP}) + READING_WEIGHT * share
 
     def __str__(self) -> str:
-        doing = self._step.replace("check_", "checking ") or "starting"
+        return f"{self._hours} · {len(self._done)} of {self._steps} steps · {self.doing}"
+
+    @property
+    def brief(self) -> str:
+        """What fits beside a bar."""
+        return f"{len(self._done)}/{self._steps} {self.doing}"
+
+    @property
+    def doing(self) -> str:
+        """What the run is at."""
         if self._step == READING_STEP:
-            doing = self._reading()
-        return f"{self._hours} · {len(self._done)} of {self._steps} steps · {doing}"
+            return self._reading()
+        return self._step.replace("check_", "checking ") or "starting"
 
     def _reading(self) -> str:
         read = self._read
@@ -77,10 +85,7 @@ class RunProgress:
             return "comparing the logs with the tables"
         if read.files_done == read.files:
             return f"read {counted(read.lines_done, 'line')} of {counted(read.files, 'file')}, writing the records"
-        return (
-            f"reading {counted(read.files, 'file')}: {read.files_done:,} done, "
-            f"{decimal(read.bytes_done)} of {decimal(read.size_bytes)}, {counted(read.lines_done, 'line')}"
-        )
+        return f"reading {read}"
 
 
 @contextmanager
@@ -112,14 +117,14 @@ def _then(take: Callable[[Value], None], refresh: Callable[[], None]) -> Callabl
 @contextmanager
 def _bar(console: Console, progress: RunProgress) -> Iterator[Callable[[], None]]:
     bar = Progress(
-        SpinnerColumn(), BarColumn(bar_width=30), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
+        SpinnerColumn(), BarColumn(bar_width=14), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
         console=console, transient=True,
     )  # fmt: skip
     others = set(threading.enumerate())
     with bar:
         refreshing = set(threading.enumerate()) - others
-        task = bar.add_task(str(progress), total=progress.total)
-        yield lambda: bar.update(task, completed=progress.completed, description=str(progress))
+        task = bar.add_task(progress.brief, total=progress.total)
+        yield lambda: bar.update(task, completed=progress.completed, description=progress.brief)
     for thread in refreshing:  # one that is left behind keeps objects alive that libraries complain of at the end
         thread.join()
 
