@@ -51,7 +51,7 @@ class Listing:
     def read(cls, folder: Path, name: str, facts: dict[str, Any] | None) -> "Listing":
         """Map what a reader wrote into a folder, which may be deleted afterwards; without facts, an empty list."""
         if facts is None:
-            nothing = {"hour": None, "window_start": None, "window_end": None, "slices": {}}
+            nothing: dict[str, Any] = {"hour": None, "window_start": None, "window_end": None, "slices": {}}
             return cls([], memoryview(b""), nothing)
         rows = pa.memory_map(str(folder / ROWS_FILE.format(name=name)))
         with pa.ipc.open_stream(rows) as stream:
