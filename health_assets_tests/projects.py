@@ -221,6 +221,7 @@ def run_bodies(
         context = SimpleNamespace(
             has_partition_key=len(hours) == 1,
             has_partition_key_range=True,
+            partition_keys=list(hours),
             partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
             selected_asset_keys=asset.keys,
             run=SimpleNamespace(tags=tags),

@@ -224,7 +224,8 @@ KINDS = [
 NAMES = [
     ({**AGENT, "gen_ai__agent__name": "a", "gen_ai__agent__id": "b"}, "agent_id", "a"),
     ({**AGENT, "gen_ai__agent__name": "", "gen_ai__agent__id": "b"}, "agent_id", "b"),
-    ({**AGENT}, "agent_id", "span 3"),
+    ({**AGENT}, "agent_id", "span 1"),
+    ({**AGENT, "name": "invoke_agent m", "gen_ai__request__model": "m"}, "agent_id", "shop"),
     ({**AGENT, "name": "invoke_agent d"}, "agent_id", "d"),
     ({**AGENT, "name": "invoke_agent"}, "agent_id", "shop"),
     ({**AGENT, "name": ""}, "agent_id", "shop"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from logs_made import START, execution, line
-from projects import Project, hours_from
+from projects import ENGINES, Project, hours_from
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -27,8 +27,8 @@ def at(number: float) -> datetime:
     return START + number * HOUR
 
 
-def make_project(folder: Path) -> Project:
-    project = Project(folder, {"agents": {"crashing": {"expected_runtime_s": 10, "n_full": 1}}})
+def make_project(folder: Path, engine: str) -> Project:
+    project = Project(folder, {"agents": {"crashing": {"expected_runtime_s": 10, "n_full": 1}}}, engine=engine)
     records = [
         execution(f"crash {n}", "crashing", at(n / 2), 20, status="failure", session_id="monday", model="atlas",
                   task_id=f"task {n % 2}", confidence=0.2)
@@ -45,9 +45,9 @@ def make_project(folder: Path) -> Project:
     return project
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return make_project(tmp_path_factory.mktemp("report"))
+@pytest.fixture(scope="module", params=ENGINES)
+def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Project:
+    return make_project(tmp_path_factory.mktemp("report"), request.param)
 
 
 def report(project: Project, *arguments: str) -> tuple[int, str]:

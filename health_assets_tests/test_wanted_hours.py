@@ -81,7 +81,7 @@ EVENTS = (0, 2, 400, 4000, 4010)
 
 
 def sparse_project(project: Project) -> Project:
-    """A few events months apart, of every kind that scores are made from, and an agent that nobody has seen."""
+    """A few events weeks and months apart of an agent that targets list, and another that nobody has seen."""
     project.write_targets({"agents": {"planner": {"expected_runtime_s": 10}, "listed": {}}})
     for place, number in enumerate(EVENTS):
         at = hour(number) + timedelta(minutes=5)
@@ -117,7 +117,9 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
     lost = [name for name, rows in clean.tables().items() if len(rows) > len(project.rows(name))]
     assert set(lost) <= {"system_health", "agent_health", "agent_health_state", "error_budget", "agent_usage"}
     in_holes = [row for row in clean.rows("agent_health") if row["hour"] not in found.hours]
-    assert {(row["agent_id"], row["state"]) for row in in_holes} == {("listed", "inactive")}
+    assert {(row["agent_id"], row["state"]) for row in in_holes} == {
+        (name, "inactive") for name in ("listed", "planner")
+    }
 
 
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:

@@ -72,7 +72,7 @@ def run_hours(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext)
     Raises:
         dagster.Failure: the run has no partition.
     """
-    if not (context.has_partition_key or context.has_partition_key_range):
+    if not _has_partitions(context):
         raise dg.Failure("this run has no hour; choose a partition or a range of partitions", allow_retries=False)
     window = context.partition_time_window
     return HourRange(window.start.astimezone(UTC), window.end.astimezone(UTC))
@@ -93,14 +93,21 @@ def run_groups(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
     if named is None:
         return HourGroups((run_hours(context),))
     bounds = (text.split("/") for text in named.split(","))
-    return HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
+    groups = HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
+    if _has_partitions(context) and len(context.partition_keys) != len(groups):
+        return HourGroups((run_hours(context),))  # started again on Dagster's page, where there are no holes
+    return groups
+
+
+def _has_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:
+    return context.has_partition_key or context.has_partition_key_range
 
 
 def log_earlier_hours(
     context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourGroups
 ) -> None:
     """Tell Dagster about hours of the look-back that were built besides those asked for, if it is told of any."""
-    if not (context.has_partition_key or context.has_partition_key_range):
+    if not _has_partitions(context):
         return
     for hour in sorted(built - set(asked)):
         context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

@@ -34,7 +34,7 @@ UNFINISHED = [
 ]
 
 
-def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime) -> dg.SensorDefinition:
+def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime = EARLIEST) -> dg.SensorDefinition:
     """Find new and changed files, and request the hours that they touch and every later hour that depends on them.
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the

@@ -144,6 +144,7 @@ def list_files(root: RawRoot, unreadable: Faults | None = None) -> list[RawFile]
     faults: Faults = {}
     found = _in_folder(root, faults) if isinstance(root, Path) else _in_store(root)
     files = sorted(found, key=lambda file: file.source_file)
+    faults = dict(sorted(faults.items()))
     if faults and unreadable is None:
         raise UnreadableFilesError(faults)
     if unreadable is not None:

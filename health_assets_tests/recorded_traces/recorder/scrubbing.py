@@ -15,18 +15,15 @@ PORT = 8000
 STACKTRACE = "Traceback (most recent call last): not recorded"
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 """To the end of the text, wherever instrumentors put it."""
-CONTENTS = (
-    "input.value",
-    "output.value",
-    "traceloop.entity.input",
-    "traceloop.entity.output",
-    "gen_ai.task.input",
-    "gen_ai.task.output",
-)
-LONGEST_CONTENT = 300
-"""In characters: some instrumentors write the whole conversation on every span."""
+FRAMES_OF_NODE = re.compile(r"\n\s+at .*")
 TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 OF_THE_MACHINE = ("process.", "host.", "os.", "container.")
+LONGEST_TEXT, LONGEST_ANSWER = 64, 500
+"""In characters: some instrumentors write the whole conversation on every span."""
+KEPT_WHOLE = ("metadata", "llm.invocation_parameters", "exception.message", "exception.stacktrace")
+"""Attributes that tell more than contents."""
+SAYS_ERROR = '"status": "error"'
+"""A tool's answer that has this in it tells that the tool failed, and stays whole."""
 LEFT_OVER = re.compile(r"/(?:home|root|tmp|usr|opt|work|Users|var)/|site-packages|\.py\b|sk-[A-Za-z0-9]")
 
 Json = dict[str, Any]
@@ -67,18 +64,29 @@ def _changed(value: Any, moved: int) -> Any:
     if isinstance(value, list):
         return [_changed(one, moved) for one in value]
     if isinstance(value, str):
-        return TRACEBACK.sub(_without_frames, re.sub(r"(127\.0\.0\.1|localhost):\d+", rf"\g<1>:{PORT}", value))
+        text = TRACEBACK.sub(_without_frames, FRAMES_OF_NODE.sub("", value))
+        return re.sub(r"(127\.0\.0\.1|localhost):\d+", rf"\g<1>:{PORT}", text)
     if not isinstance(value, dict):
         return value
     changed = {name: _changed(one, moved) for name, one in value.items()}
     for name in TIMES:
         if name in changed:
             changed[name] = type(changed[name])(int(changed[name]) + moved)
-    if changed.get("key") in CONTENTS:
-        changed["value"] = {name: one[:LONGEST_CONTENT] for name, one in changed["value"].items()}
     if changed.get("key") in ("server.port", "net.peer.port"):
         changed["value"] = {name: type(one)(PORT) for name, one in changed["value"].items()}
+    elif "key" in changed and changed["key"] not in KEPT_WHOLE:
+        changed["value"] = _shortened(changed["value"])
     return changed
+
+
+def _shortened(value: Any) -> Any:
+    """Cut the long texts of an attribute: prompts, answers, what a tool is for."""
+    match value:
+        case {"stringValue": str(text)} if len(text) > (LONGEST_ANSWER if SAYS_ERROR in text else LONGEST_TEXT):
+            return {"stringValue": f"{text[:LONGEST_TEXT]}…"}
+        case {"arrayValue": {"values": list(values)}}:
+            return {"arrayValue": {"values": [_shortened(one) for one in values]}}
+    return value
 
 
 def _without_frames(traceback: re.Match[str]) -> str:
