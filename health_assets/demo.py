@@ -12,7 +12,8 @@ from pathlib import Path
 from health_assets.dagster_home import write_home
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
-from health_assets.samples import TARGETS_HEADER, TARGETS_YAML, sample_files, sample_globs, span_until
+from health_assets.sample_fleet import TARGETS_HEADER, TARGETS_YAML
+from health_assets.samples import sample_files, sample_globs, span_until
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR
 from health_assets.logs.native import RECORD_TYPES
 from health_assets.running import Outcome, run_hours
-from health_assets.samples import BAD_LINES, FLEET, bad_lines_by_file, sample_files, span_until
+from health_assets.sample_fleet import FLEET
+from health_assets.samples import BAD_LINES, bad_lines_by_file, sample_files, span_until
 from health_assets.settings import Settings
 from health_assets.targets import load_targets
 

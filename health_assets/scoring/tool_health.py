@@ -57,6 +57,9 @@ def tool_components(tool_calls: ir.Table) -> ir.Table:
         failures=calls.count(where=calls.failed),
         latency_buckets=calls.bucket.collect(where=calls.latency_ms.notnull()).sort(),
     )
+    # without a latency the list is null on one engine and empty on another
+    buckets = counted.latency_buckets
+    counted = counted.mutate(latency_buckets=(buckets.length() > 0).ifelse(buckets, ibis.null(buckets.type())))
     return lookup(counted, _last_errors(calls), keys)
 
 
