@@ -1,5 +1,6 @@
 """The commands; each does little more than read its flags and call the rest."""
 
+import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,14 +83,35 @@ def prune(
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
 ) -> None:
-    """Make sample logs of a small fleet, materialise them, and show the fleet's health."""
-    from health_assets.samples import write_samples
+    """Make sample logs of a small fleet that end now, materialise them, and show the fleet's health."""
+    from health_assets.demo import Demo
 
     with _readable_errors():
-        sample = write_samples(folder)
-        console.print(f"sample logs of a fleet are in {sample.raw}, its targets in {sample.targets}")
-        settings = _settings(sample.raw, sample.targets, str(folder / "health.duckdb"))
-        _materialize(settings, sample.hours)
+        made = Demo(folder)
+        hours = made.make_samples(floor_hour(datetime.now(UTC)))
+        console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
+        os.environ.update(made.environment())  # for Dagster, too: `dev` shows the run
+        _materialize(load_settings(), hours)
+
+
+@app.command()
+def dev(
+    demo: Annotated[
+        bool | None, typer.Option("--demo/--own", help="Show the demo, or logs of your own; by default these, if any.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Folder of the demo.")] = Path("data/demo"),
+    host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 3000,
+) -> None:
+    """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
+    from health_assets.demo import Demo
+    from health_assets.dev import command, what_to_show
+
+    with _readable_errors():
+        shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
+        console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
+        sys.stdout.flush()
+        os.execve(sys.executable, command(host, port), {**os.environ, **shown_here.environment})
 
 
 @app.command()

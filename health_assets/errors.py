@@ -9,6 +9,10 @@ class HealthAssetsError(Exception):
     """A fault that a user can mend; the message is one sentence that says what is wrong and what to do."""
 
 
+class NoRawRootError(HealthAssetsError):
+    """The place where the raw logs should lie is not there, or not yet."""
+
+
 class NoWarehouseError(HealthAssetsError):
     """Nothing has been materialised yet."""
 

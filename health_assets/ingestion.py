@@ -30,7 +30,7 @@ from health_assets.late_logs import names_of, parts_of, rejected_hours
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Router
-from health_assets.scoring.targets import resolve_sla
+from health_assets.resolving import resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.trace_assembly import AwaySpans, TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
@@ -125,8 +125,10 @@ def ingest(
     built = touched["raw_logs"] | _never_built(session, asked)
     report.add_built(built | asked.restored_hours)
     loading.keep_winners(report.hours)
-    if with_new_targets and loading.resolve_slas_again():
-        touched["executions"] |= set(hours)
+    if "executions" in asked.tables:
+        touched["executions"] |= resolve_usage(session, report.hours, lookback_hours)
+    for table in loading.apply_new_targets() if with_new_targets else ():
+        touched[table] |= set(hours)
         built |= set(hours)
         report.add_built(set(hours))
     _note_materialized(session, asked, built, touched)
@@ -357,17 +359,12 @@ class _Loading:
             losers = self._session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
             self._ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
 
-    def resolve_slas_again(self) -> bool:
-        """Apply targets that changed since rows of the hours asked for were loaded; gives whether any row differs."""
-        if "executions" not in self._asked.tables:
-            return False
-        stored = self._session.hours_of("executions", self._asked.hours)
-        resolved = resolve_sla(stored.rename(stored_sla_breached="sla_breached"), self._targets)
-        differing = resolved.filter(resolved.sla_breached != resolved.stored_sla_breached).count()
-        if not self._session.arrow(differing.as_table())[0][0].as_py():
-            return False
-        self._session.rewrite_hours("executions", self._asked.hours, resolved)
-        return True
+    def apply_new_targets(self) -> set[str]:
+        """Apply targets that changed since rows of the hours asked for were loaded; gives the tables that differ."""
+        session, asked = self._session, self._asked
+        renamed = {table for table in asked.tables if resolve_names(session, table, asked.hours, self._targets)}
+        is_resolved = "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets)
+        return renamed | ({"executions"} if is_resolved else set())
 
 
 def _spans(parts: Iterable[Part]) -> list[Part]:

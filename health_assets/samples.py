@@ -1,29 +1,29 @@
 """Sample logs for the demo: two days of a small, invented fleet that gives every part of the scores something to show.
 
-What belongs here: the fleet's story (`FLEET`, `TARGETS_YAML`, `BAD_LINES`) and the generators that write it as raw logs
-and a targets file. What does not: reading logs or scoring them; nothing here knows how that is done. There is no clock
-and every agent has its own seed, so the files are the same bytes on every run, and a new agent leaves the others as is.
+What belongs here: the fleet's story (`FLEET`, `TARGETS_YAML`, `BAD_LINES`) and the generators that tell it as raw logs.
+What does not: writing files (`demo`), reading logs or scoring them; nothing here knows how that is done.
+There is no clock: who calls says when the two days end, and the story is the same whenever they do. Every agent has its
+own seed, so the files are the same bytes on every run, and a new agent leaves the others as they are.
 """
 
 import gzip
 import itertools
 import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
 
 Record = dict[str, Any]
 
 SEED = 2026
-SPAN = HourRange(datetime(2026, 6, 6, tzinfo=UTC), datetime(2026, 6, 8, tzinfo=UTC))
-SPAN_H = len(SPAN)
+SPAN_H = 48
+DIGIT = "[0-9]"
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 CONDITIONS = {"baseline": 7, "fault": 1, "structural": 1, "prompt": 1}  # how often trials meet each
@@ -32,15 +32,6 @@ RUNS_PER_SESSION = 8
 RUNS_PER_TRIAL = 3  # of an agent that is evaluated, every third run is a trial
 HANG_FACTOR = 12
 TROUBLED_TRIAL_FACTOR = 0.85  # of the success rate, in a condition that is not baseline
-
-
-@dataclass(frozen=True)
-class Samples:
-    """What `write_samples` wrote."""
-
-    raw: Path  # folder of the raw logs
-    targets: Path  # the targets file
-    hours: HourRange  # the hours that the logs fill
 
 
 @dataclass(frozen=True)
@@ -188,74 +179,61 @@ CLOCKS: dict[str, Callable[[datetime], str | float]] = {
     "epoch_s": lambda moment: round(moment.timestamp(), 3),
     "epoch_ms": lambda moment: round(moment.timestamp() * 1000),
 }
-REDELIVERED = {"finance/2026/06/07.jsonl.gz": "redelivered/finance-2026-06-07.jsonl.gz"}
+REDELIVERED = ("finance", "redelivered/finance-%Y-%m-%d.jsonl.gz")
+"""A feed whose log of the second day is delivered twice, and the pattern of the copy."""
 
-_RUN = '{"type": "execution", "agent_id": "support-triage", "started_at": "2026-06-06T09:00:00Z"'
-BAD_LINES = {
-    "support/2026-06-06/executions.jsonl": (
-        _RUN + ', "execution_id": "bad-1", "ended_at": "2026-06-06T09:0',  # the writer died
-        _RUN + ', "execution_id": "bad-2", "ended_at": "2026-06-06T08:59:00Z", "status": "success"}',  # clock set back
-        _RUN + ', "execution_id": "bad-3", "ended_at": "2026-06-06T09:01:00Z"}',  # no status
-        _RUN + ', "execution_id": "bad-4", "ended_at": 1780736460, "status": "success", "confidence": 97}',  # percent
+_RUN = '{"type": "execution", "agent_id": "support-triage", "started_at": "%Y-%m-%dT09:00:00Z"'
+BAD_LINES = {  # by feed; `strftime` patterns too
+    "support": (
+        _RUN + ', "execution_id": "bad-1", "ended_at": "%Y-%m-%dT09:0',  # the writer died
+        _RUN + ', "execution_id": "bad-2", "ended_at": "%Y-%m-%dT08:59:00Z", "status": "success"}',  # clock set back
+        _RUN + ', "execution_id": "bad-3", "ended_at": "%Y-%m-%dT09:01:00Z"}',  # no status
+        _RUN + ', "execution_id": "bad-4", "ended_at": "%Y-%m-%dT09:01", "status": "success", "confidence": 97}',
     ),
-    "gateway/2026-06-06/model-calls.jsonl.gz": (  # a number as text
-        '{"type": "model_call", "call_id": "bad-5", "model": "atlas-mini", "ended_at": 1780736460, '
+    "model_call": (  # a number as text
+        '{"type": "model_call", "call_id": "bad-5", "model": "atlas-mini", "ended_at": "%Y-%m-%dT09:01:00Z", '
         '"status": "success", "latency_ms": "812"}',
     ),
-    "scheduler/triggers.jsonl": ('{"type": "heartbeat", "at": 1780736400}',),  # a type that does not exist
-    "agent-updates.jsonl": (
-        '{"type": "agent_update", "agent_id": "crm-sync", "kind": "restart", "at": "2026-06-31T09:00:00Z"}',  # no 31st
+    "trigger": ('{"type": "heartbeat", "at": "%Y-%m-%dT09:00:00Z"}',),  # a type that does not exist
+    "agent_update": (  # a day that does not exist; what is no JSON
+        '{"type": "agent_update", "agent_id": "crm-sync", "kind": "restart", "at": "%Y-02-30T09:00:00Z"}',
         "Traceback (most recent call last):",
     ),
 }
 
 
-# -- writing it --------------------------------------------------------------------------------------------------------
+# -- telling it --------------------------------------------------------------------------------------------------------
 
 
-def write_samples(folder: Path) -> Samples:
-    """Write the sample fleet's logs to `folder/raw` and its targets to `folder/targets.yaml`.
-
-    An earlier demo in the folder is overwritten; no other file is touched.
-
-    Raises:
-        HealthAssetsError: the folder holds raw logs or targets that are not a demo's, or cannot be written.
-    """
-    samples = Samples(folder / "raw", folder / "targets.yaml", SPAN)
-    try:
-        _require_own(samples)
-        samples.raw.mkdir(parents=True, exist_ok=True)
-        samples.targets.write_text(TARGETS_YAML, encoding="utf-8")
-        for name, content in _files().items():
-            path = samples.raw / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    except OSError as error:
-        raise HealthAssetsError(f"cannot write the demo to {folder}: {error.strerror}") from error
-    return samples
+def span_until(end: datetime) -> HourRange:
+    """The hours of the story where it ends with this whole hour, excluded."""
+    return HourRange(end - SPAN_H * HOUR, end)
 
 
-def _require_own(samples: Samples) -> None:
-    """A demo marks its targets file; where that mark is missing, logs and targets are somebody's."""
-    if samples.targets.exists():
-        is_own = samples.targets.read_bytes().startswith(TARGETS_HEADER.encode())
-    else:
-        is_own = not samples.raw.exists() or not any(samples.raw.iterdir())
-    if not is_own:
-        folder = samples.targets.parent
-        raise HealthAssetsError(f"{folder} holds logs or targets that no demo made; use another --folder")
-
-
-def _files() -> dict[str, bytes]:
-    """Content of every raw log by its path below the raw root."""
+def sample_files(span: HourRange) -> dict[str, bytes]:
+    """Content of every raw log, whose events fill these `SPAN_H` hours, by its path below the raw root."""
     lines = defaultdict(list)
-    for moment, feed, record in sorted(_logged(), key=lambda entry: entry[0]):
+    for moment, feed, record in sorted(_logged(span), key=lambda entry: entry[0]):
         lines[moment.strftime(feed.path)].append(json.dumps(record, default=CLOCKS[feed.clock]))
-    for name, bad_lines in BAD_LINES.items():
+    for name, bad_lines in bad_lines_by_file(span).items():
         middle = len(lines[name]) // 2
         lines[name][middle:middle] = bad_lines
     files = {name: _encoded(name, content) for name, content in lines.items()}
-    return files | {copy: files[name] for name, copy in REDELIVERED.items()}
+    source, copy = REDELIVERED
+    second_day = span.start + timedelta(days=1)
+    return files | {second_day.strftime(copy): files[second_day.strftime(FEEDS[source].path)]}
+
+
+def bad_lines_by_file(span: HourRange) -> dict[str, list[str]]:
+    """The lines that break a rule, by the path of the log that holds them: the one of its feed's first day."""
+    day = span.start
+    return {day.strftime(FEEDS[feed].path): [day.strftime(line) for line in lines] for feed, lines in BAD_LINES.items()}
+
+
+def sample_globs() -> list[str]:
+    """Patterns of all paths below the raw root that the story may write, whenever it ends."""
+    patterns = [*(feed.path for feed in FEEDS.values()), REDELIVERED[1]]
+    return [re.sub("%[md]", 2 * DIGIT, pattern.replace("%Y", 4 * DIGIT)) for pattern in patterns]
 
 
 def _encoded(name: str, lines: list[str]) -> bytes:
@@ -263,43 +241,45 @@ def _encoded(name: str, lines: list[str]) -> bytes:
     return gzip.compress(content, mtime=0) if name.endswith(".gz") else content  # with the time, bytes would differ
 
 
-def _logged() -> Iterator[tuple[datetime, Feed, Record]]:
+def _logged(span: HourRange) -> Iterator[tuple[datetime, Feed, Record]]:
     """Every record within the span, with its event time and its feed; what ends later is not logged yet."""
     for profile in FLEET:
-        for record in _records(profile, random.Random(f"{SEED} {profile.agent_id}")):
+        for record in _records(profile, random.Random(f"{SEED} {profile.agent_id}"), span.start):
             moment = next(record[name] for name in ("ended_at", "fired_at", "at") if name in record)
-            if SPAN.start <= moment < SPAN.end:
+            if span.start <= moment < span.end:
                 yield moment, FEEDS[profile.feed if record["type"] == "execution" else record["type"]], record
 
 
 # -- the records of one agent ------------------------------------------------------------------------------------------
 
 
-def _records(profile: Profile, rng: random.Random) -> Iterator[Record]:
+def _records(profile: Profile, rng: random.Random, start: datetime) -> Iterator[Record]:
     numbers = itertools.count(1)
     from_h = 0.0
     for phase in profile.phases:
         if phase.update:
             kind, detail = phase.update
-            update = {"agent_id": profile.agent_id, "at": _moment(from_h), "kind": kind, "detail": detail}
+            update = {"agent_id": profile.agent_id, "at": _moment(start, from_h), "kind": kind, "detail": detail}
             yield {"type": "agent_update", **update}
-        for started_at in _arrivals(rng, phase.runs_per_hour, from_h, phase.until_h):
+        for started_at in _arrivals(rng, phase.runs_per_hour, start, from_h, phase.until_h):
             yield from _run(profile, phase, rng, next(numbers), started_at)
-        for fired_at in _arrivals(rng, phase.failed_triggers_per_hour, from_h, phase.until_h):
+        for fired_at in _arrivals(rng, phase.failed_triggers_per_hour, start, from_h, phase.until_h):
             trigger = _trigger(profile, next(numbers), fired_at)
             yield trigger | {"status": "failed", "reason": "mailbox credentials expired"}
         from_h = phase.until_h
 
 
-def _moment(hours: float) -> datetime:
-    return SPAN.start + timedelta(milliseconds=round(hours * 3_600_000))
+def _moment(start: datetime, hours: float) -> datetime:
+    return start + timedelta(milliseconds=round(hours * 3_600_000))
 
 
-def _arrivals(rng: random.Random, per_hour: float, from_h: float, until_h: float) -> Iterator[datetime]:
+def _arrivals(
+    rng: random.Random, per_hour: float, start: datetime, from_h: float, until_h: float
+) -> Iterator[datetime]:
     """Moments at random, `per_hour` on average."""
     at_h = from_h
     while per_hour and (at_h := at_h + rng.expovariate(per_hour)) < until_h:
-        yield _moment(at_h)
+        yield _moment(start, at_h)
 
 
 def _run(profile: Profile, phase: Phase, rng: random.Random, number: int, started_at: datetime) -> Iterator[Record]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.agent_names import AgentName
 from health_assets.errors import HealthAssetsError
 from health_assets.yaml_files import mapping, read_yaml, validated
 
@@ -51,12 +52,13 @@ TARGET_NAMES = tuple(AgentTargets.model_fields)
 
 
 class Targets(BaseModel):
-    """Defaults for the fleet, and the full targets of every agent that has overrides."""
+    """Defaults for the fleet, the full targets of every agent that has overrides, and patterns of agents' names."""
 
     model_config = ConfigDict(frozen=True)
 
     defaults: AgentTargets = AgentTargets()
     agents: dict[str, AgentTargets] = {}
+    names: tuple[AgentName, ...] = ()
 
     def of(self, agent_id: str) -> AgentTargets:
         """The targets of one agent."""
@@ -83,13 +85,16 @@ def load_targets(path: Path | None) -> Targets:
     if path is None:
         return Targets()
     document = mapping(path, "the file", read_yaml(path, "targets file"))
-    unknown = set(document) - {"defaults", "agents"}
+    unknown = set(document) - {"defaults", "agents", "names"}
     if unknown:
         raise HealthAssetsError(
-            f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults' and 'agents'"
+            f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults', 'agents' and 'names'"
         )
     defaults = mapping(path, "defaults", document.get("defaults"))
     agents = mapping(path, "agents", document.get("agents"))
+    names = document.get("names") or []
+    if not isinstance(names, list):
+        raise HealthAssetsError(f"{path}: names must be a list of {{match: pattern, agent: name}}")
     return Targets(
         defaults=validated(path, "defaults", AgentTargets, defaults),
         agents={
@@ -98,4 +103,8 @@ def load_targets(path: Path | None) -> Targets:
             )
             for agent_id, own in agents.items()
         },
+        names=tuple(
+            validated(path, f"names, entry {place}", AgentName, mapping(path, f"names, entry {place}", one))
+            for place, one in enumerate(names, 1)
+        ),
     )

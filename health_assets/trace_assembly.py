@@ -1,11 +1,11 @@
 """Trace assembly: bring what follows from spans up to date, after spans were loaded.
 
-What belongs here: which hours' executions and model calls a changed span may touch, and putting their rows in place of
-those before. What does not: how spans become such records (`logs.traces`) and loading spans (`ingestion`).
+What belongs here: which hours' records a changed span may touch, and putting their rows in place of those before. What
+does not: how spans become such records (`logs.traces`) and loading spans (`ingestion`).
 
 How it stays exact. `spans` holds every span of every log that was read, whatever hours were asked for. What follows
 from the spans of an hour is a function of the spans in the look-back before and after it. When spans change, the hours
-in which their traces have agent or chat spans are put together anew, and compared with what the ledger says of them:
+in which their traces start anything are put together anew, and compared with what the ledger says of them:
 an hour that is asked for gets the rows, any other is marked as not loaded and waits.
 
 An hour that sees one whose spans retention dropped is not put together, since it would get too little. `ingestion` has
@@ -19,6 +19,7 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
+from health_assets.agent_names import with_agents
 from health_assets.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.logs.traces import Assembled, assemble
 from health_assets.scoring.targets import resolve_sla
@@ -29,8 +30,8 @@ from health_assets.warehouse.tables import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF
 
 RECORD_TYPES = tuple(RECORD_OF_TABLE[table] for table in FROM_SPANS)
 SPANS_AT_ONCE = 2_000_000
-STARTING_KINDS = ("agent", "chat")
-"""Kinds of spans that can become an execution or a model call."""
+STARTING_KINDS = ("agent", "chat", "tool")
+"""Kinds of spans that can become an execution, a model call or a tool call."""
 
 
 def traces_of(session: Session, parts: Iterable[Part]) -> pa.Table:
@@ -50,7 +51,7 @@ def traces_of(session: Session, parts: Iterable[Part]) -> pa.Table:
 
 
 def touched_hours(session: Session, traces: pa.Table, lookback_hours: int) -> set[datetime]:
-    """Hours whose executions or model calls may differ because of changed spans.
+    """Hours whose records may differ because of changed spans.
 
     Args:
         session: a session, after the spans were loaded.
@@ -102,7 +103,7 @@ class AwaySpans:
 
 
 class TraceAssembly:
-    """Puts executions and model calls together from the spans of a warehouse.
+    """Puts records together from the spans of a warehouse.
 
     Args:
         session: a write session, in which the spans are as the logs have them.
@@ -156,7 +157,7 @@ class TraceAssembly:
         yield group
 
     def _spans(self, hours: Collection[datetime]) -> pa.Table:
-        """All spans of traces with an agent or chat span in these hours, in as many hours as they see."""
+        """All spans of traces that start anything in these hours, in as many hours as they see."""
         spans = _inside(self._session, _reach(hours, self._lookback_hours))
         chosen = ibis.memtable(pa.table({"hour": pa.array(list(hours), HOUR_TYPE)}))
         traces = _starting(spans).semi_join(chosen, "hour").select("trace_id").distinct()
@@ -185,7 +186,7 @@ class TraceAssembly:
         if not hours or not made.rows.num_rows:
             return
         table = TABLE_OF_RECORD[made.record_type]
-        rows = ibis.memtable(made.rows)
+        rows = ibis.memtable(with_agents(made.rows, self._targets.names))
         wanted = rows if made.counts.keys() <= hours else rows.filter(rows.hour.isin(sorted(hours)))
         if table == "executions":
             wanted = resolve_sla(wanted, self._targets)

@@ -46,6 +46,7 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
     "execution": "executions",
     "trigger": "trigger_events",
     "model_call": "model_calls",
+    "tool_call": "tool_calls",
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",

@@ -1,11 +1,11 @@
-"""Executions and model calls that follow from spans, in plain Python: the contract's section 7, hour by hour.
+"""Executions, model calls and tool calls that follow from spans, in plain Python: the contract's section 7.
 
 It shares nothing with the product: it reads the files itself, and walks from span to span.
 """
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def spans_below(raw: Path) -> list[Span]:
 
 def spans_of(line: dict[str, Any]) -> Iterator[Span]:
     for resource_place, resource in enumerate(line["resourceSpans"]):
-        service = values_of(resource.get("resource", {})).get("service.name")
+        service = values_of(resource.get("resource", {}))
         for scope_place, scope in enumerate(resource["scopeSpans"]):
             for place, one in enumerate(scope["spans"]):
                 yield cleaned(one, service, f"{resource_place}.{scope_place}.{place}")
@@ -48,7 +48,22 @@ def values_of(owner: dict[str, Any]) -> dict[str, str]:
     return {key: value for key, value in values.items() if value}
 
 
-def cleaned(one: dict[str, Any], service: str | None, position: str) -> Span:
+def told_in_json(text: str | None, *names: str) -> str | None:
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return None
+    return next((str(told[name]) for name in names if told.get(name)), None) if isinstance(told, dict) else None
+
+
+def without_operation(name: str) -> str | None:
+    for operation in (*AGENT_OPERATIONS, *CHAT_OPERATIONS, "execute_tool"):
+        if name == operation or name.startswith(f"{operation} "):
+            return name[len(operation) :].strip() or None
+    return name or None
+
+
+def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span:
     values = values_of(one)
     operation = values.get("gen_ai.operation.name")
     code = one.get("status", {}).get("code", 0)
@@ -67,10 +82,20 @@ def cleaned(one: dict[str, Any], service: str | None, position: str) -> Span:
         else "tool"
         if operation == "execute_tool"
         else "other",
-        "agent": values.get("gen_ai.agent.name") or values.get("gen_ai.agent.id") or service or "unknown_service",
+        "named": values.get("gen_ai.agent.name")
+        or values.get("gen_ai.agent.id")
+        or values.get("agent.name")
+        or told_in_json(values.get("metadata"), "lc_agent_name"),
+        "agent": without_operation(one["name"]) or service.get("service.name") or "unknown_service",
+        "version": values.get("gen_ai.agent.version"),
+        "service_version": service.get("service.version"),
         "session": values.get("gen_ai.conversation.id") or values.get("session.id"),
-        "model": values.get("gen_ai.response.model") or values.get("gen_ai.request.model"),
-        "tool": values.get("gen_ai.tool.name"),
+        "model": values.get("gen_ai.response.model")
+        or values.get("gen_ai.request.model")
+        or told_in_json(values.get("llm.invocation_parameters"), "model", "model_name"),
+        "tool": values.get("gen_ai.tool.name") or without_operation(one["name"]) or "unknown",
+        "input_tokens": int(values["gen_ai.usage.input_tokens"]) if "gen_ai.usage.input_tokens" in values else None,
+        "output_tokens": int(values["gen_ai.usage.output_tokens"]) if "gen_ai.usage.output_tokens" in values else None,
         "cost": float(values["gen_ai.usage.cost"]) if "gen_ai.usage.cost" in values else None,
         "started_at": moment(one["startTimeUnixNano"]),
         "ended_at": ended_at,
@@ -84,10 +109,9 @@ def moment(nanoseconds: str) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(nanoseconds) // 1000)
 
 
-def records(spans: Sequence[Span], hours: Iterable[datetime], lookback_hours: int) -> tuple[list[Row], list[Row]]:
-    """The executions and model calls of these hours; those with one id in one hour are not yet compared."""
-    executions: list[Row] = []
-    calls: list[Row] = []
+def records(spans: Sequence[Span], hours: Iterable[datetime], lookback_hours: int) -> tuple[list[Row], ...]:
+    """The executions, model calls and tool calls of these hours; those with one id in one hour are not yet compared."""
+    all_found: tuple[list[Row], ...] = ([], [], [])
     for hour in hours:
         reach = timedelta(hours=lookback_hours)
         seen = [one for one in spans if hour - reach <= one["hour"] <= hour + reach]
@@ -95,13 +119,12 @@ def records(spans: Sequence[Span], hours: Iterable[datetime], lookback_hours: in
         for one in seen:
             traces.setdefault(one["trace"], []).append(one)
         for trace in traces.values():
-            found, called = records_of_trace(trace)
-            executions += [row for row in found if row["hour"] == hour]
-            calls += [row for row in called if row["hour"] == hour]
-    return executions, calls
+            for rows, found in zip(all_found, records_of_trace(trace), strict=True):
+                rows += [row for row in found if row["hour"] == hour]
+    return all_found
 
 
-def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row]]:
+def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[Row]]:
     spans: dict[str, Span] = {}
     for one in sorted(trace, key=lambda one: (one["ended_at"], one["file"], one["line"], one["position"])):
         spans[one["id"]] = one
@@ -115,56 +138,91 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row]]:
         parent = parent_of[name]
         return [] if parent is None else [spans[parent], *above(parent)]
 
+    named_below = {other["id"] for one in spans.values() if one["kind"] == "agent" and one["named"]
+                   for other in above(one["id"])}  # fmt: skip
+
+    def is_wrapper(one: Span) -> bool:
+        return one["kind"] == "agent" and not one["named"] and one["id"] in named_below
+
     def execution_of(one: Span) -> Span | None:
-        agents = [other for other in [one, *above(one["id"])] if other["kind"] == "agent"]
+        agents = [other for other in [one, *above(one["id"])] if other["kind"] == "agent" and not is_wrapper(other)]
         return agents[-1] if agents else None
 
+    def name_of(one: Span) -> str:
+        return one["named"] or one["agent"]
+
+    found = [one for one in spans.values() if one["kind"] == "agent" and execution_of(one) is one]
+    told_below = {other["id"] for one in found if one["status"] == "failure" for other in above(one["id"])}
+
     chats = [one for one in spans.values() if one["kind"] == "chat"]
-    wrappers = {other["id"] for one in chats for other in above(one["id"]) if other["kind"] == "chat"}
-    leaves = [one for one in chats if one["id"] not in wrappers]
+    holders = {other["id"] for one in chats for other in above(one["id"]) if other["kind"] == "chat"}
+    leaves = [one for one in chats if one["id"] not in holders]
     executions = []
-    for one in spans.values():
-        if one["kind"] != "agent" or execution_of(one) is not one:
-            continue
+    for one in found:
+        wrappers = [other for other in above(one["id"]) if is_wrapper(other)]
+        untold = [other for other in wrappers if other["status"] == "failure" and other["id"] not in told_below]
+        failed = one if one["status"] == "failure" else untold[0] if untold else None
         own_tools = [other for other in spans.values() if other["kind"] == "tool" and execution_of(other) is one]
         own_calls = sorted(
             (other for other in leaves if execution_of(other) is one),
             key=lambda other: (other["ended_at"], other["id"]),
         )
         models = {other["model"] for other in own_calls if other["model"]}
-        costs = [other["cost"] for other in own_calls if other["cost"] is not None]
         own_tools.sort(key=lambda other: (other["started_at"], other["ended_at"], other["id"]))
         executions.append(
             row_of(one)
             | {
                 "execution_id": f"{one['trace']}:{one['id']}",
-                "agent_id": one["agent"],
-                "session_id": one["session"],
+                "agent_id": name_of(one),
+                "agent_version": first(one["version"], *(other["version"] for other in wrappers))
+                or one["service_version"],
+                "session_id": first(one["session"], *(other["session"] for other in wrappers)),
                 "started_at": one["started_at"],
-                "succeeded": one["status"] == "success",
+                "status": "failure" if failed else "success",
+                "error": failed and failed["error"],
+                "succeeded": failed is None,
                 "runtime_s": (one["ended_at"] - one["started_at"]) / timedelta(seconds=1),
                 "model": one["model"] or (models.pop() if len(models) == 1 else None),
-                "cost_usd": one["cost"] if one["cost"] is not None else sum(costs) if costs else None,
                 "actions": [other["tool"] for other in own_tools] or None,
                 "action_count": len(own_tools) or None,
             }
+            | {
+                column: one[name] if one[name] is not None else total(other[name] for other in own_calls)
+                for name, column in AMOUNTS.items()
+            }
+            | {f"{column}_reported": one[name] for name, column in AMOUNTS.items()}
         )
     calls = []
     for one in leaves:
-        if one["model"] is None:
-            continue
-        execution = execution_of(one)
-        calls.append(
-            row_of(one)
-            | {
-                "call_id": f"{one['trace']}:{one['id']}",
-                "model": one["model"],
-                "agent_id": execution and execution["agent"],
-                "execution_id": execution and f"{execution['trace']}:{execution['id']}",
-                "latency_ms": (one["ended_at"] - one["started_at"]) / timedelta(milliseconds=1),
-            }
-        )
-    return executions, calls
+        row = call_row(one, execution_of(one), name_of) | {"model": one["model"] or "unknown"}
+        calls.append(row | {column: one[name] for name, column in AMOUNTS.items()})
+    tools = [
+        call_row(one, execution_of(one), name_of) | {"tool": one["tool"]}
+        for one in spans.values()
+        if one["kind"] == "tool"
+    ]
+    return executions, calls, tools
+
+
+AMOUNTS = {"cost": "cost_usd", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
+
+
+def first(*values: str | None) -> str | None:
+    return next((value for value in values if value), None)
+
+
+def total(values: Iterable[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def call_row(one: Span, execution: Span | None, name_of: Callable[[Span], str]) -> Row:
+    return row_of(one) | {
+        "call_id": f"{one['trace']}:{one['id']}",
+        "agent_id": execution and name_of(execution),
+        "execution_id": execution and f"{execution['trace']}:{execution['id']}",
+        "latency_ms": (one["ended_at"] - one["started_at"]) / timedelta(milliseconds=1),
+    }
 
 
 def circle_from(start: str, parent_of: dict[str, str | None]) -> list[str]:

@@ -301,7 +301,7 @@ def test_the_version_is_shown() -> None:
 def test_help_names_every_command_and_option() -> None:
     code, output = invoke("--help")
     assert code == 0
-    for name in ("materialize", "demo"):
+    for name in ("materialize", "demo", "dev"):
         assert name in output
     code, output = invoke("materialize", "--help")
     assert code == 0

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,8 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from health_assets.hours import HourRange
-from health_assets.logs.files import Notes, line_batches, list_files
-from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
+from health_assets.logs.formats import (
+    inspect_eval,
+    langfuse,
+    langfuse_records,
+    native_document,
+    otlp_document,
+    tau2_bench,
+    tau_bench,
+)
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.records import UTF_16 as REASON_OF_UTF_16
@@ -26,24 +32,17 @@ from health_assets.logs.formats.records import Line, Source
 from health_assets.logs.native import RECORD_TYPES
 from health_assets.logs.stores import RawFile
 from health_assets_tests import foreign_logs_made as made
+from health_assets_tests.foreign_lines import Row, lines_of, spans_of
 from health_assets_tests.logs_made import START, execution, line
 from health_assets_tests.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
 HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
-Row = dict[str, Any]
+ZERO = HOUR + timedelta(minutes=10)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
-
-
-def lines_of(project: Project) -> tuple[list[Row], Counter[str]]:
-    """All lines that the raw logs come to, and what was noted."""
-    notes: Notes = {}
-    batches = line_batches(enumerate(list_files(project.raw)), notes)
-    lines = [row for batch in batches for row in batch.to_pylist()]
-    return lines, sum(notes.values(), Counter())
 
 
 def rows_of(project: Project, table: str, *columns: str) -> list[tuple]:
@@ -424,21 +423,7 @@ def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: 
 
 # -- Langfuse ----------------------------------------------------------------------------------------------------------
 
-TRACE_SPAN = langfuse.trace_span_id(made.TRACE_ID)
-
-
-def spans_of(row: Row) -> list[Row]:
-    """Spans of an OTLP line, their attributes as a dictionary and their times in seconds after 13:10."""
-    [resource] = json.loads(row["line"])["resourceSpans"]
-    [scope] = resource["scopeSpans"]
-    zero = int((HOUR + timedelta(minutes=10)).timestamp()) * 10**9
-    return [
-        span | {
-            "attributes": {item["key"]: next(iter(item["value"].values())) for item in span["attributes"]},
-            "times": ((int(span["startTimeUnixNano"]) - zero) / 1e9, (int(span["endTimeUnixNano"]) - zero) / 1e9),
-        }
-        for span in scope["spans"]
-    ]  # fmt: skip
+TRACE_SPAN = langfuse_records.trace_span_id(made.TRACE_ID)
 
 
 def told(spans: list[Row]) -> list[tuple]:
@@ -464,7 +449,7 @@ BELOW_THE_TRACE = [
 def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Project, name: str) -> None:
     project.write_log(name, [made.dumped(made.LANGFUSE_TRACE)])
     (trace, signals), notes = lines_of(project)
-    spans = spans_of(trace)
+    spans = spans_of(trace, ZERO)
     assert told(spans) == [(TRACE_SPAN, None, (0, 10), None, "invoke_agent"), *BELOW_THE_TRACE]
     assert {span["traceId"] for span in spans} == {made.TRACE_ID}
     assert spans[0]["attributes"] == {
@@ -476,7 +461,7 @@ def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Proj
         "gen_ai.response.model": "gpt-4o", "gen_ai.usage.input_tokens": "900", "gen_ai.usage.output_tokens": "20",
         "gen_ai.usage.cost": 0.02, "gen_ai.conversation.id": "s-7", "user.id": "u-1",
     }  # fmt: skip
-    assert spans[3]["attributes"]["gen_ai.tool.name"] == "search_orders"
+    assert spans[3]["name"] == "search_orders"
     assert json.loads(signals["line"]) == {
         "type": "signals", "execution_id": f"{made.TRACE_ID}:{TRACE_SPAN}", "at": "2026-06-07T13:20:00+00:00",
         "coherence": 0.75,
@@ -525,13 +510,13 @@ def test_the_tables_of_langfuses_blob_storage_export_give_the_same_tree(project:
     project.write_log("observations/1.jsonl", observations)
     project.write_log("scores/1.jsonl", [made.dumped(made.snake(one)) for one in made.LANGFUSE_TRACE["scores"]])
     lines, notes = lines_of(project)
-    spans = [span for row in lines if "resourceSpans" in row["line"] for span in spans_of(row)]
+    spans = [span for row in lines if "resourceSpans" in row["line"] for span in spans_of(row, ZERO)]
     assert told(spans) == [(TRACE_SPAN, None, (0, 9), None, "invoke_agent"), *BELOW_THE_TRACE]
     assert spans[0]["attributes"]["gen_ai.agent.name"] == "support-agent"
     assert spans[0]["attributes"]["gen_ai.conversation.id"] == "s-7"
     assert spans[2]["attributes"]["gen_ai.request.model"] == "gpt-4o"
     assert [json.loads(row["line"])["coherence"] for row in lines if "signals" in row["line"]] == [0.75]
-    assert notes[langfuse.NO_END] == 1
+    assert notes[langfuse.NO_OBSERVATIONS] == 1
 
 
 def test_a_langfuse_trace_fails_with_an_observation_directly_below_it(project: Project) -> None:
@@ -539,7 +524,7 @@ def test_a_langfuse_trace_fails_with_an_observation_directly_below_it(project: P
     observations = [root, *made.LANGFUSE_OBSERVATIONS[1:]]
     project.write_log("a.jsonl", [made.dumped(made.LANGFUSE_TRACE | {"observations": observations, "latency": None})])
     lines, _ = lines_of(project)
-    whole = spans_of(lines[0])[0]
+    whole = spans_of(lines[0], ZERO)[0]
     assert (whole["times"], whole["status"]) == ((0, 9), {"code": 2, "message": "gave up"})
 
 
@@ -571,8 +556,8 @@ def test_a_langfuse_export_becomes_executions_and_model_calls(project: Project, 
 
 
 REJECTED_BY_LANGFUSE = [
-    (made.LANGFUSE_TRACE | {"latency": None, "observations": []}, "the trace has neither a latency nor observations, so its end is not known"),
-    (made.LANGFUSE_TRACE | {"name": None, "observations": []}, "the trace has no name, so the agent is not known"),
+    (made.LANGFUSE_TRACE | {"latency": None, "observations": made.LANGFUSE_OBSERVATIONS[4:]}, "the trace has neither a latency nor observations, so its end is not known"),
+    (made.LANGFUSE_TRACE | {"name": None, "observations": made.LANGFUSE_OBSERVATIONS[4:]}, "the trace has no name, so the agent is not known"),
     (made.LANGFUSE_TRACE | {"timestamp": "yesterday"}, 'timestamp must be ISO 8601, not "yesterday"'),
     (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": None}, "endTime is missing"),
     (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": "2026-06-07T13:00:00Z"}, "endTime is before startTime"),
@@ -591,10 +576,14 @@ def test_a_langfuse_record_that_cannot_be_used_is_rejected_with_its_reason(
 
 
 def test_ids_of_langfuse_become_ids_of_opentelemetry() -> None:
-    assert langfuse.trace_id(made.TRACE_ID) == made.TRACE_ID
-    assert langfuse.trace_id("0AF76519-16cd-43dd-8448-eb211c80319c") == made.TRACE_ID
-    assert langfuse.observation_span_id("00f067aa0ba902b7") == "00f067aa0ba902b7"
-    for length, made_of in ((32, langfuse.trace_id), (16, langfuse.observation_span_id), (16, langfuse.trace_span_id)):
+    assert langfuse_records.trace_id(made.TRACE_ID) == made.TRACE_ID
+    assert langfuse_records.trace_id("0AF76519-16cd-43dd-8448-eb211c80319c") == made.TRACE_ID
+    assert langfuse_records.observation_span_id("00f067aa0ba902b7") == "00f067aa0ba902b7"
+    for length, made_of in (
+        (32, langfuse_records.trace_id),
+        (16, langfuse_records.observation_span_id),
+        (16, langfuse_records.trace_span_id),
+    ):
         assert made_of("my trace") == made_of("my trace") != made_of("my trace 2")
         assert len(made_of("my trace")) == length == len(f"{int(made_of('my trace'), 16):0{length}x}")
 

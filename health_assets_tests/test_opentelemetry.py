@@ -30,7 +30,7 @@ def ingested(project: Project, *lines: str, hours: HourRange = FIRST) -> dict[st
     project.write_log("traces.jsonl", lines, modified=AT)
     project.ingest(hours)
     assert_lines_are_conserved(project)
-    return project.tables(names=["executions", "model_calls", "spans", "rejected_records"])
+    return project.tables(names=["executions", "model_calls", "tool_calls", "spans", "rejected_records"])
 
 
 def id_of(trace: int, number: int) -> str:
@@ -224,7 +224,14 @@ KINDS = [
 NAMES = [
     ({**AGENT, "gen_ai__agent__name": "a", "gen_ai__agent__id": "b"}, "agent_id", "a"),
     ({**AGENT, "gen_ai__agent__name": "", "gen_ai__agent__id": "b"}, "agent_id", "b"),
-    ({**AGENT}, "agent_id", "shop"),
+    ({**AGENT}, "agent_id", "span 3"),
+    ({**AGENT, "name": "invoke_agent d"}, "agent_id", "d"),
+    ({**AGENT, "name": "invoke_agent"}, "agent_id", "shop"),
+    ({**AGENT, "name": ""}, "agent_id", "shop"),
+    ({**OPENINFERENCE_AGENT, "metadata": '{"lc_agent_name": "e"}'}, "agent_id", "e"),
+    ({**OPENINFERENCE_AGENT, "name": "f", "metadata": '{"lc_agent_name": '}, "agent_id", "f"),
+    ({**AGENT, "gen_ai__agent__version": "1"}, "agent_version", "1"),
+    ({**AGENT}, "agent_version", "shop-1"),
     ({**OPENINFERENCE_AGENT, "agent__name": "c"}, "agent_id", "c"),
     ({**AGENT, "gen_ai__conversation__id": "a", "session__id": "b"}, "session_id", "a"),
     ({**AGENT, "session__id": "b"}, "session_id", "b"),
@@ -241,6 +248,10 @@ NAMES = [
     ({**CHAT, "gen_ai__response__model": "a", "gen_ai__request__model": "b"}, "model", "a"),
     ({**CHAT, "gen_ai__request__model": "b"}, "model", "b"),
     ({"openinference__span__kind": "LLM", "llm__model_name": "c"}, "model", "c"),
+    ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"model": "d"}'}, "model", "d"),
+    ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"model_name": "e"}'}, "model", "e"),
+    ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"temperature": 1}'}, "model", "unknown"),
+    ({**CHAT, "error__type": "Timeout"}, "model", "unknown"),
 ]
 
 
@@ -266,9 +277,8 @@ def test_tokens_are_read_under_newer_and_older_names(project: Project) -> None:
 
 
 def test_an_agent_of_a_service_without_a_name_is_unknown_service(project: Project) -> None:
-    assert ingested(project, otlp_line(span(1, 1, AT, **AGENT), service=None))["executions"][0]["agent_id"] == (
-        "unknown_service"
-    )
+    unnamed = span(1, 1, AT, name="invoke_agent", **AGENT)
+    assert ingested(project, otlp_line(unnamed, service=None))["executions"][0]["agent_id"] == "unknown_service"
 
 
 # -- what a trace adds up to ----------------------------------------------------------------------------------------------
@@ -300,7 +310,9 @@ def test_only_the_innermost_chat_spans_are_calls(project: Project) -> None:
         chat(3, 1, AT, gen_ai__response__model=""),
     ]  # fmt: skip
     calls = ingested(project, otlp_line(*trace))["model_calls"]
-    assert {row["call_id"] for row in calls} == {id_of(1, 3), id_of(1, 4), id_of(2, 1)}
+    assert {row["call_id"]: row["model"] for row in calls} == {
+        id_of(1, 3): "m1", id_of(1, 4): "m1", id_of(2, 1): "m1", id_of(3, 1): "unknown",
+    }  # fmt: skip
     assert {(row["agent_id"], row["execution_id"]) for row in calls} == {(None, None)}
 
 
@@ -473,8 +485,7 @@ def test_the_whole_way_to_health(project: Project) -> None:
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]
     assert metadata["spans"]["spans_read"] == 40
     became = metadata["spans"]["what became of the spans"].value
-    assert "| agent | 20 | 20 | executions | 0 | 0 |" in became
-    assert "| chat | 20 | 20 | model calls | 0 | 0 |" in became
+    assert "40 spans became 20 executions, 20 model calls and 0 tool calls" in became
 
 
 def test_attribute_helpers_write_what_the_collector_writes() -> None:

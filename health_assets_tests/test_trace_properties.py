@@ -94,7 +94,7 @@ class Traces(RuleBasedStateMachine):
             prune(self.project.warehouse, COMPONENTS, START + (HOURS - kept) * HOUR, LOOKBACK_HOURS)
             assert_lines_are_conserved(self.project)
 
-    @rule(hours=RANGES, table=st.sampled_from(["executions", "model_calls", "spans"]))
+    @rule(hours=RANGES, table=st.sampled_from(["executions", "model_calls", "tool_calls", "spans"]))
     def somebody_deletes_rows_by_hand(self, hours: HourRange, table: str) -> None:
         if self.project.warehouse_path.exists():
             self.project.change(f"DELETE FROM {table} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
@@ -104,7 +104,7 @@ class Traces(RuleBasedStateMachine):
             self.project.materialise(ALL_HOURS, only=["ingest", "health_components"])
             assert_equal_to_the_reference(self.project)
             clean = self.project.clean_rebuild(ALL_HOURS, only=["ingest", "health_components"])
-            names = ["executions", "model_calls", "spans", "rejected_records", "health_components"]
+            names = ["executions", "model_calls", "tool_calls", "spans", "rejected_records", "health_components"]
             assert_same_tables(self.project.tables(names=names), clean.tables(names=names))
         finally:
             shutil.rmtree(self.folder)
@@ -123,7 +123,8 @@ def assert_records_equal_the_reference(project: Project, hours: HourRange) -> No
     """What follows from spans in these hours, however much of them the warehouse has."""
     spans = reference_traces.spans_below(project.raw)
     expected = reference_traces.records(spans, hours, project.lookback_hours)
-    for table, key, rows in zip(["executions", "model_calls"], ["execution_id", "call_id"], expected, strict=True):
+    tables = {"executions": "execution_id", "model_calls": "call_id", "tool_calls": "call_id"}
+    for (table, key), rows in zip(tables.items(), expected, strict=True):
         stored = project.rows(table, hours)
         native = {(row["hour"], row[key]): place(row) for row in stored if row["span_id"] is None}
         winners = [row for row in rows if native.get((row["hour"], row[key]), ()) < place(row)]

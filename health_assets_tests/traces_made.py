@@ -81,7 +81,8 @@ def tool(trace: int, number: int, ended_at: datetime, parent: int | None = None,
 
 def otlp_line(*spans: Span, service: str | None = "shop") -> str:
     """A line with these spans, all of one resource and scope."""
-    resource = {"attributes": attributes(service__name=service, host__name="h1")} if service else {}
+    told = attributes(service__name=service, service__version=f"{service}-1", host__name="h1") if service else []
+    resource = {"attributes": told} if service else {}
     scope = {"scope": {"name": "by hand"}, "spans": list(spans)}
     return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}, ensure_ascii=False)
 
@@ -116,7 +117,17 @@ def _random_values(random: Random) -> dict[str, Any]:
         "gen_ai__request__model": random.choice(["m1", "m2"]),
         "gen_ai__usage__cost": random.choice([0.1, 0.2, 0.3]),
         "runtime_s": random.choice([0.0, 0.000001, 5000.0]),
-        "name": "Ünïcode",
+        "gen_ai__usage__input_tokens": random.choice([0, 7]),
+        "gen_ai__usage__output_tokens": 11,
+        "gen_ai__agent__version": random.choice(["1.0", "2.0"]),
+        "gen_ai__agent__name": random.choice(["", "", "researcher"]),
+        "gen_ai__response__model": "",
+        "gen_ai__tool__name": "",
+        "llm__invocation_parameters": random.choice(
+            ['{"model": "m3"}', '{"model_name": "m4"}', '{"model', '["model"]']
+        ),
+        "metadata": random.choice(['{"lc_agent_name": "helper"}', '{"lc_agent_name": ""}', "lc_agent_name"]),
+        "name": random.choice(["Ünïcode", "invoke_agent writer", "invoke_agent", "execute_tool look up", ""]),
     }
     return {name: value for name, value in possible.items() if random.random() < 0.2}
 

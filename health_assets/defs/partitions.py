@@ -1,9 +1,16 @@
-"""The hourly partitions of every asset, and the hours of a run."""
+"""The hourly partitions of every asset, and the hours of a run.
+
+All assets share one partitions definition, so that a range of hours can be chosen for all of them at once. What the
+pages offer and what a run takes are not the same hours. The pages offer the finished hours from the logs' first on. A
+run is loaded in a process of its own, and takes any hour that it is asked for: also one from before, of which a log
+came late, and the one that runs, in which the survey asks its agents.
+"""
 
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
 import dagster as dg
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
@@ -14,13 +21,18 @@ from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 
 
 def finished_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
-    """The hours from the first to the newest finished one."""
+    """The hours from the first to the newest finished one, which the pages offer."""
     return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT)
 
 
 def begun_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
-    """The hours from the first to the one that runs, which is when a survey is made."""
+    """The hours from the first to the one that runs, which a run takes."""
     return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
+
+
+def is_loaded_for_a_run() -> bool:
+    """Whether Dagster loads the definitions to execute a run, rather than to show them and to decide what runs."""
+    return DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
 def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:

@@ -7,21 +7,44 @@ how a span is written down (`otlp`) and what becomes of it (`traces`).
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "operation": ("gen_ai.operation.name",),
     "openinference_kind": ("openinference.span.kind",),
+    "traceloop_kind": ("traceloop.span.kind",),
+    "ai_sdk_operation": ("ai.operationId",),
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
     "request_type": ("llm.request.type",),
     "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
-    "session_id": ("gen_ai.conversation.id", "session.id"),
+    "graph_node": ("graph.node.name", "graph.node.id"),
+    "traceloop_name": ("traceloop.entity.name",),
+    "ai_sdk_function": ("ai.telemetry.functionId",),
+    "agent_version": ("gen_ai.agent.version",),
+    "metadata": ("metadata",),  # OpenInference's, as JSON
+    "session_id": (
+        "gen_ai.conversation.id", "session.id",
+        "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId",
+        "traceloop.association.properties.session_id",
+    ),
     "model": (
         "gen_ai.response.model", "gen_ai.request.model",
-        "llm.response.model_name", "llm.model_name", "llm.request.model_name",
+        "llm.response.model_name", "llm.model_name", "llm.request.model_name", "ai.model.id",
     ),
-    "tool_name": ("gen_ai.tool.name", "tool.name"),
+    "invocation_parameters": ("llm.invocation_parameters",),  # OpenInference's, as JSON
+    "tool_name": ("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
     "error_type": ("error.type",),
-    "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-    "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    "input_tokens": (
+        "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.inputTokens",
+    ),
+    "output_tokens": (
+        "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+        "ai.usage.outputTokens",
+    ),
     "cost_usd": ("gen_ai.usage.cost", "llm.cost.total"),
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
+
+MODELS_IN_PARAMETERS = ("model", "model_name")
+"""Names under which `llm.invocation_parameters` may say the model, where no attribute of its own does."""
+
+AGENTS_IN_METADATA = ("lc_agent_name",)
+"""Names under which OpenInference's `metadata` may say the agent, as LangChain's agents have it."""
 
 KIND_OF_OPERATION = {
     "invoke_agent": "agent",
@@ -35,6 +58,33 @@ KIND_OF_OPERATION = {
 
 KIND_IN_OPENINFERENCE = {"AGENT": "agent", "LLM": "chat", "TOOL": "tool"}
 """Values of `openinference.span.kind`; others, like CHAIN and RETRIEVER, make a span of kind `other`."""
+
+KIND_IN_TRACELOOP = {"agent": "agent", "tool": "tool"}
+"""Values of OpenLLMetry's `traceloop.span.kind`; others, like workflow and task, make a span of kind `other`."""
+
+KIND_IN_AI_SDK = {
+    "ai.generateText": "agent",
+    "ai.streamText": "agent",
+    "ai.generateObject": "agent",
+    "ai.streamObject": "agent",
+    "ai.toolCall": "tool",
+    "ai.generateText.doGenerate": "chat",
+    "ai.streamText.doStream": "chat",
+    "ai.generateObject.doGenerate": "chat",
+    "ai.streamObject.doStream": "chat",
+}
+"""Values of `ai.operationId`, of Vercel's AI SDK before its version 7; others make a span of kind `other`."""
+
+KINDS = {
+    "operation": ("operation", KIND_OF_OPERATION, "gen_ai"),
+    "openinference_kind": ("upper(openinference_kind)", KIND_IN_OPENINFERENCE, "openinference"),
+    "traceloop_kind": ("traceloop_kind", KIND_IN_TRACELOOP, "openllmetry"),
+    "ai_sdk_operation": ("ai_sdk_operation", KIND_IN_AI_SDK, "ai_sdk"),
+}
+"""Columns of `ATTRIBUTES` that tell the kind of a span: the first whose value is known counts.
+
+Of each its value in SQL, the kinds of the values that are known, and the convention's name.
+"""
 
 NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
@@ -61,29 +111,63 @@ def _looked_up(key: str, keys: str, values: str) -> str:
 
 def kind() -> str:
     """SQL for the kind of a span, from the columns of `attribute_values`."""
-    return f"""
-    CASE
-        WHEN operation IS NULL AND openinference_kind IS NULL
-            THEN CASE WHEN {_is_older_chat()} THEN 'chat' ELSE 'other' END
-        ELSE coalesce(
-            {_case("operation", KIND_OF_OPERATION)},
-            {_case("upper(openinference_kind)", KIND_IN_OPENINFERENCE)},
-            'other'
-        )
-    END
-    """
+    told = ", ".join(_case(value, kinds) for value, kinds, _ in KINDS.values())
+    return f"CASE WHEN {_states_no_kind()} THEN {_of_older_spans()} ELSE coalesce({told}, 'other') END"
+
+
+def operation() -> str:
+    """SQL for what a span states that it is, in its convention's own words; null where it states nothing."""
+    return f"coalesce({', '.join(KINDS)}, request_type)"
 
 
 def convention() -> str:
     """SQL for the convention that a span follows, null where it follows none."""
+    known = " ".join(f"WHEN {_case(value, kinds)} IS NOT NULL THEN '{name}'" for value, kinds, name in KINDS.values())
+    stated = " ".join(f"WHEN {column} IS NOT NULL THEN '{name}'" for column, (_, _, name) in reversed(KINDS.items()))
+    return f"CASE WHEN {_states_no_kind()} AND {_is_older_chat()} THEN 'gen_ai' {known} {stated} END"
+
+
+def _states_no_kind() -> str:
+    return " AND ".join(f"{column} IS NULL" for column in KINDS)
+
+
+def _of_older_spans() -> str:
+    return f"CASE WHEN {_is_older_chat()} THEN 'chat' ELSE 'other' END"
+
+
+def agent_id() -> str:
+    """SQL for the name of the agent that a span states, null where it states none."""
     return f"""
-    CASE
-        WHEN {_case("operation", KIND_OF_OPERATION)} IS NOT NULL OR openinference_kind IS NULL AND operation IS NOT NULL
-            THEN 'gen_ai'
-        WHEN openinference_kind IS NOT NULL THEN 'openinference'
-        WHEN {_is_older_chat()} THEN 'gen_ai'
-    END
+    coalesce(
+        agent_id, {_in_json("metadata", AGENTS_IN_METADATA)},
+        CASE WHEN upper(openinference_kind) = 'AGENT' THEN graph_node END,
+        CASE WHEN traceloop_kind = 'agent' THEN traceloop_name END,
+        CASE WHEN {_case("ai_sdk_operation", KIND_IN_AI_SDK)} = 'agent' THEN ai_sdk_function END
+    )
     """
+
+
+def model() -> str:
+    """SQL for the model that a span states, null where it states none."""
+    return f"coalesce(model, {_in_json('invocation_parameters', MODELS_IN_PARAMETERS)})"
+
+
+def own_name(span: str) -> str:
+    """SQL for what the name of a span says besides the operation that it may begin with, and the model; else null.
+
+    Args:
+        span: the span's row, with its `name` and `model`.
+    """
+    operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK]).replace(".", "[.]")
+    rest = f"regexp_replace({span}.name, '^({operations})(\\s+|$)', '')"
+    return f"nullif(nullif({rest}, ''), {span}.model)"
+
+
+def _in_json(column: str, names: tuple[str, ...]) -> str:
+    """A text in an attribute that holds a JSON object; most spans have no such attribute, or not that name in it."""
+    values = ", ".join(f"""nullif(json_extract_string({column}, '$."{name}"'), '')""" for name in names)
+    may_hold = " OR ".join(f"contains({column}, '{name}')" for name in names)
+    return f"CASE WHEN ({may_hold}) AND json_valid({column}) THEN coalesce({values}) END"
 
 
 def _is_older_chat() -> str:

@@ -161,6 +161,8 @@ RULES: dict[str, Rule] = {
     "session_id": _name("session_id"),
     "task_id": _name("task_id"),
     "model": _name("model"),
+    "tool": _name("tool"),
+    "agent_version": _text("agent_version"),
     "platform": _text("platform"),
     "error": _text("error"),
     "reason": _text("reason"),
@@ -179,6 +181,8 @@ RULES: dict[str, Rule] = {
     "cost_usd": _number("cost_usd"),
     "api_calls": _count("api_calls"),
     "error_count": _count("error_count"),
+    "input_tokens": _count("input_tokens"),
+    "output_tokens": _count("output_tokens"),
     "call_latency_s": _number("call_latency_s"),
     "latency_ms": _number("latency_ms"),
     "actions": _names("actions"),
@@ -217,13 +221,18 @@ RECORD_TYPES: dict[str, RecordType] = {
         (
             "session_id", "task_id", "condition", "trigger_id", "model", "error", "sla_s", "sla_breached", "confidence",
             "cost_usd", "api_calls", "error_count", "call_latency_s", "actions", "signals", "violations", "platform",
-            "is_timed",
+            "agent_version", "input_tokens", "output_tokens", "is_timed",
         ),
         ("{ended_at} >= {started_at}", "ended_at is before started_at"),
     ),
     "trigger": RecordType("fired_at", ("trigger_id", "agent_id", "fired_at", "trigger_status"), ("reason",)),
     "model_call": RecordType(
-        "ended_at", ("call_id", "model", "ended_at", "status"), ("agent_id", "execution_id", "latency_ms", "error")
+        "ended_at",
+        ("call_id", "model", "ended_at", "status"),
+        ("agent_id", "execution_id", "latency_ms", "error", "input_tokens", "output_tokens", "cost_usd"),
+    ),
+    "tool_call": RecordType(
+        "ended_at", ("call_id", "tool", "ended_at", "status"), ("agent_id", "execution_id", "latency_ms", "error")
     ),
     "signals": RecordType(
         "at",

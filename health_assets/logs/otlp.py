@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.logs.conventions import attribute_values, convention, kind
+from health_assets.logs.conventions import agent_id, attribute_values, convention, kind, model, operation
 from health_assets.logs.files import LINES_SCHEMA, RAW_TEXT_BYTES
 from health_assets.logs.native import HAS_TRAILING_COMMA
 
@@ -126,11 +126,12 @@ def parsed_spans(lines: str) -> str:
         FROM listed
     ), scopes AS (
         SELECT file_id, line_number, line, line_reason, resource_number, resource_number > resource_count AS is_line,
-            {_service_name("resource.resource.attributes")} AS service_name,
+            {_resource_value("service.name")} AS service_name, {_resource_value("service.version")} AS service_version,
             unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number
         FROM resources
     ), spans AS (
-        SELECT file_id, line_number, line, line_reason, is_line, service_name, resource_number, scope_number,
+        SELECT file_id, line_number, line, line_reason, is_line, service_name, service_version,
+            resource_number, scope_number,
             unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number
         FROM scopes
     ), taken_apart AS (
@@ -138,7 +139,7 @@ def parsed_spans(lines: str) -> str:
             list_transform(span.attributes, lambda one: one.value) AS attribute_values
         FROM spans
     ), looked_up AS (
-        SELECT file_id, line_number, line, line_reason, is_line, span, service_name,
+        SELECT file_id, line_number, line, line_reason, is_line, span, service_name, service_version,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
             {_id("traceId", 32)} AS trace_id, {_id("spanId", 16)} AS span_id,
             {_parent_id()} AS parent_span_id,
@@ -153,9 +154,11 @@ def parsed_spans(lines: str) -> str:
         FROM looked_up
     ), shaped AS (
         SELECT file_id, line_number, line, is_line, position, reason, span,
-            trace_id, span_id, parent_span_id, {kind()} AS kind, nullif(span.name, '') AS name,
-            {convention()} AS convention,
-            agent_id, nullif(service_name, '') AS service_name, session_id, model, tool_name,
+            trace_id, span_id, parent_span_id, {kind()} AS kind, {operation()} AS operation,
+            nullif(span.name, '') AS name, {convention()} AS convention,
+            {agent_id()} AS agent_id, agent_version,
+            nullif(service_name, '') AS service_name, nullif(service_version, '') AS service_version,
+            session_id, {model()} AS model, tool_name,
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
             failed, CASE WHEN failed THEN {_error()} END AS error,
             {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
@@ -179,8 +182,9 @@ _ROOM_FOR_THE_LINE = "{'resource': NULL, 'scopeSpans': [{'spans': [NULL]}]}"
 """Makes one more row, for the reason of a line of which something cannot be read."""
 
 _COLUMNS = (
-    "trace_id, span_id, parent_span_id, kind, name, convention, agent_id, service_name, session_id, model, tool_name, "
-    "started_at, ended_at, failed, error, input_tokens, output_tokens, cost_usd"
+    "trace_id, span_id, parent_span_id, kind, operation, name, convention, agent_id, agent_version, service_name, "
+    "service_version, session_id, model, tool_name, started_at, ended_at, failed, error, "
+    "input_tokens, output_tokens, cost_usd"
 )
 _STRIPPED = r"rtrim(line, E'\r\n')"
 _HAS_TRAILING_COMMA = (
@@ -190,9 +194,8 @@ _HAS_TRAILING_COMMA = (
 """The rule of native lines; to search a megabyte costs as much as to parse it, so the end is looked at first."""
 
 
-def _service_name(attributes: str) -> str:
-    value = f"list_filter({attributes}, lambda one: one.key = 'service.name')[1].value"
-    return f"{value}.stringValue"
+def _resource_value(key: str) -> str:
+    return f"list_filter(resource.resource.attributes, lambda one: one.key = '{key}')[1].value.stringValue"
 
 
 def _id(field: str, digits: int) -> str:

@@ -15,6 +15,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 
+from health_assets.agent_names import mapped, reported
 from health_assets.errors import HealthAssetsError
 from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
@@ -76,7 +77,7 @@ class Reading:
         columns. Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines
         have no hour.
         """
-        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped()}")
+        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets)}")
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)
 
@@ -171,22 +172,26 @@ def _shaped_schema() -> dict[str, str]:
     return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
 
 
-def _shaped() -> str:
+def _shaped(targets: Targets) -> str:
     signals = ", ".join(
         f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals.{signal} END AS signal_{signal}"
         for signal in SIGNALS
     )
     return f"""
     SELECT file_id, record_type, fingerprint, hour, line_number, raw,
-        execution_id, trigger_id, call_id, agent_id, session_id, task_id, model, platform, error, detail, kind,
+        execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
+        {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
+        session_id, task_id, model, tool, platform, error, detail, kind,
         coalesce(rejection, reason) AS reason,
         CASE WHEN {IS_TIMED} THEN started_at END AS started_at,
         ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
         coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
         coalesce(condition, 'baseline') AS condition,
         CASE WHEN {IS_TIMED} THEN (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 END AS runtime_s,
-        sla_s, sla_breached AS sla_breached_reported, confidence, cost_usd, api_calls, error_count, call_latency_s,
-        latency_ms, actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
+        sla_s, sla_breached AS sla_breached_reported, confidence, api_calls, error_count, call_latency_s, latency_ms,
+        cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
+        output_tokens, output_tokens AS output_tokens_reported,
+        actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
         NULL::VARCHAR AS span_id
     FROM ({parsed_lines("lines")})
     """

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, NoRawRootError
 
 LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNORECASE)
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
@@ -128,6 +128,7 @@ def list_files(root: RawRoot) -> list[RawFile]:
     """Every raw log below `root`, at any depth and through links, sorted by name.
 
     Raises:
+        NoRawRootError: there is no such folder, or nothing at the URL.
         HealthAssetsError: the root is not a folder, or a log in it cannot be looked at; the object store cannot be
             reached, refuses, or needs a package that is not installed.
     """
@@ -135,7 +136,32 @@ def list_files(root: RawRoot) -> list[RawFile]:
     return sorted(found, key=lambda file: file.source_file)
 
 
+def require_root(root: RawRoot) -> None:
+    """Make sure that there is something to list; of an object store, one request finds out.
+
+    Raises:
+        NoRawRootError: there is no such folder, or nothing at the URL.
+        HealthAssetsError: the object store cannot be reached, refuses, or needs a package that is not installed.
+    """
+    if isinstance(root, Path):
+        is_there = root.exists()
+    else:
+        with _told("look at", f"the raw logs in {root}", root):
+            store, prefix = _connected(root)
+            store.invalidate_cache()
+            is_there = store.exists(prefix)
+    if not is_there:
+        raise _no_root(root)
+
+
+def _no_root(root: RawRoot) -> NoRawRootError:
+    what = f"there is no raw root {root}" if isinstance(root, Path) else f"there is nothing at {shown(root)}"
+    return NoRawRootError(f"{what}; set HEALTH_RAW or --raw to where the logs are")
+
+
 def _in_folder(root: Path) -> Iterator[RawFile]:
+    if not root.exists():
+        raise _no_root(root)
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
     for folder, names in _folders(root):
@@ -193,7 +219,7 @@ def _in_store(url: str) -> list[RawFile]:
             if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
         ]
     if not is_there:
-        raise HealthAssetsError(f"there is nothing at {shown(url)}; set HEALTH_RAW or --raw to where the logs are")
+        raise _no_root(url)
     if prefix in found:
         raise HealthAssetsError(f"the raw root {shown(url)} is a file; name the prefix above it")
     return logs

@@ -1,7 +1,7 @@
-"""From spans to executions and model calls (contract, section 7).
+"""From spans to executions, model calls and tool calls (contract, section 7).
 
-What belongs here: which spans of a trace are executions, model calls and actions, in SQL for the DuckDB that works in
-this process whatever the warehouse is. What does not: which traces are looked at (`trace_assembly`).
+What belongs here: which spans of a trace become which records, in SQL for the DuckDB that works in this process
+whatever the warehouse is. What does not: which traces are looked at (`trace_assembly`).
 
 Each span finds what is above it by jumping: in every round it takes over what the span knows that it has reached, and
 reaches as far again as that one. So a trace that is n spans deep takes log n rounds, and its order of arrival does not
@@ -17,11 +17,15 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
+from health_assets.logs.conventions import own_name
 from health_assets.logs.reader import in_process
 from health_assets.warehouse.tables import columns_of, schema_of
 
 UNKNOWN_SERVICE = "unknown_service"
 """What OpenTelemetry calls a service that nobody named; an agent without any name is called so, too."""
+
+UNKNOWN_MODEL = "unknown"
+UNKNOWN_TOOL = "unknown"
 
 NOT_FROM_SPANS = ("sla_breached",)
 """Columns that follow from targets."""
@@ -32,7 +36,7 @@ class Assembled:
     """Records that follow from spans.
 
     Args:
-        record_type: `execution` or `model_call`.
+        record_type: `execution`, `model_call` or `tool_call`.
         rows: the columns of its table, but for `NOT_FROM_SPANS`.
         counts: rows of each hour that has any, with a digest of them that is the same in any order.
     """
@@ -43,22 +47,24 @@ class Assembled:
 
 
 def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) -> list[Assembled]:
-    """The executions and model calls of some hours.
+    """The executions, model calls and tool calls of some hours.
 
     Args:
-        spans: rows of the table `spans`: all those that traces with an agent or chat span in `hours` have in these
-            hours and, by the look-back, around them.
+        spans: rows of the table `spans`: all those that traces with an agent, chat or tool span in `hours` have in
+            these hours and, by the look-back, around them.
         hours: the hours to give rows for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
     """
     with _nodes(spans, hours, lookback_hours) as connection:
         _find_what_is_above(connection)
+        connection.execute(_FAILURES)
         connection.execute(_LEAVES)
         return [
             _assembled(connection, record_type, table, sql)
             for record_type, table, sql in [
                 ("execution", "executions", _EXECUTIONS),
                 ("model_call", "model_calls", _MODEL_CALLS),
+                ("tool_call", "tool_calls", _TOOL_CALLS),
             ]
         ]
 
@@ -90,7 +96,7 @@ WITH long AS (
     SELECT trace_id FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback)
 ), points_of_view AS (
     SELECT DISTINCT trace_id, hour FROM spans SEMI JOIN long USING (trace_id) SEMI JOIN hours USING (hour)
-    WHERE kind IN ('agent', 'chat')
+    WHERE kind IN ('agent', 'chat', 'tool')
 )
 SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans ANTI JOIN long USING (trace_id)
 UNION ALL
@@ -106,48 +112,64 @@ FROM seen QUALIFY row_number() OVER (
 ) = 1
 """
 
-_LINKS = """
+_NO_CHAT = -1
+"""Stands for a chat span where the nearest of agent, chat and tool spans above is another one."""
+
+_LINKS = f"""
 CREATE OR REPLACE TEMP TABLE links AS
-SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent, parent.kind = 'chat' AS is_below_chat
+SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent,
+    CASE WHEN parent.kind = 'chat' THEN parent.id WHEN parent.kind IN ('agent', 'tool') THEN {_NO_CHAT} END AS chat,
+    NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
 FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
     AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id
 """
+"""`parent` is the span right above. What a wrapper right above says is filled in once wrappers are known."""
 
 _FIRST_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
-    CASE WHEN is_below_chat THEN parent END AS chat
+    chat, wrapper_session, wrapper_version, failed_wrapper
 FROM links
 """
-"""`execution` is the outermost agent span from the span itself to before the one that it has reached, `chat` the
-nearest chat span from above itself to the one that it has reached."""
+"""`execution` is the outermost agent span from the span itself to before the one that it has reached. `chat`, and what
+wrappers say, are those of the nearest from above the span itself to the one that it has reached."""
 
 _JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution,
-    coalesce(span.chat, next.chat) AS chat
+    coalesce(span.chat, next.chat) AS chat,
+    coalesce(span.wrapper_session, next.wrapper_session) AS wrapper_session,
+    coalesce(span.wrapper_version, next.wrapper_version) AS wrapper_version,
+    coalesce(span.failed_wrapper, next.failed_wrapper) AS failed_wrapper
 FROM above AS span LEFT JOIN above AS next ON span.reached = next.id
 """
 
 
 def _find_what_is_above(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make `above`: for every span the execution that it is part of, or itself, and the nearest chat span above it."""
+    """Make `above`: for every span the execution that it is part of, or itself, and what else is said above it."""
     connection.execute(_LINKS)
-    [(count,)] = connection.execute("SELECT count(*) FROM nodes").fetchall()
-    rounds = _jump_to_the_roots(connection, count.bit_length() + 1)
-    if rounds is None:
+    if not _jump_to_the_roots(connection):
         _break_circles(connection)
-        _jump_to_the_roots(connection, count.bit_length() + 1)
+        _jump_to_the_roots(connection)
+    if connection.execute(_MAY_HAVE_WRAPPERS).fetchall():
+        connection.execute(_NAMED)
+        _look_below(connection)
+        connection.execute(_WRAPPERS)
+        connection.execute(_PASS_THROUGH)
+        _jump_to_the_roots(connection)
+    connection.execute(_FAILED)
+    _look_below(connection)
 
 
-def _jump_to_the_roots(connection: duckdb.DuckDBPyConnection, most_rounds: int) -> int | None:
-    """How many rounds it took until all had reached their root; None where some never do."""
+def _jump_to_the_roots(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Make `above` by jumping; gives whether all reached their root, which spans in a circle never do."""
     connection.execute(_FIRST_JUMP)
-    for number in range(most_rounds + 1):
+    [(count,)] = connection.execute("SELECT count(*) FROM nodes").fetchall()
+    for _ in range(count.bit_length() + 2):
         if not connection.execute("SELECT 1 FROM above WHERE reached IS NOT NULL LIMIT 1").fetchall():
-            return number
+            return True
         connection.execute(_JUMP)
-    return None
+    return False
 
 
 def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
@@ -161,7 +183,65 @@ def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
     parent_of = {number: parent for number, parent, *_ in rows}
     order = {number: start for number, _, *start in rows}
     firsts = [min(circle, key=lambda number: order[number]) for circle in circles(parent_of)]
-    connection.execute("UPDATE links SET parent = NULL, is_below_chat = false WHERE id IN (SELECT unnest(?))", [firsts])
+    connection.execute("UPDATE links SET parent = NULL, chat = NULL WHERE id IN (SELECT unnest(?))", [firsts])
+
+
+_MAY_HAVE_WRAPPERS = """
+SELECT 1 FROM nodes WHERE kind = 'agent'
+GROUP BY trace_id, seen_from HAVING count(agent_id) > 0 AND count(agent_id) < count(*) LIMIT 1
+"""
+
+_NAMED = """
+CREATE OR REPLACE TEMP TABLE below AS
+SELECT links.id, links.parent AS reached, nodes.kind = 'agent' AND nodes.agent_id IS NOT NULL AS holds
+FROM links JOIN nodes ON nodes.id = links.id
+WHERE nodes.trace_id IN (
+    SELECT trace_id FROM nodes WHERE kind = 'agent'
+    GROUP BY trace_id HAVING count(agent_id) > 0 AND count(agent_id) < count(*)
+)
+"""
+"""To tell which spans have a named agent span below them."""
+
+_WRAPPERS = """
+CREATE TEMP TABLE wrappers AS
+SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id
+WHERE nodes.kind = 'agent' AND nodes.agent_id IS NULL AND below.holds
+"""
+
+_PASS_THROUGH = """
+UPDATE links SET is_agent = false WHERE id IN (SELECT id FROM wrappers);
+UPDATE links SET wrapper_session = wrappers.session_id, wrapper_version = wrappers.agent_version,
+    failed_wrapper = CASE WHEN wrappers.failed THEN wrappers.id END
+FROM wrappers WHERE wrappers.id = links.parent
+"""
+
+_FAILED = """
+CREATE OR REPLACE TEMP TABLE below AS
+SELECT links.id, links.parent AS reached, coalesce(nodes.failed AND above.execution = nodes.id, false) AS holds
+FROM links JOIN nodes ON nodes.id = links.id JOIN above ON above.id = links.id
+WHERE nodes.trace_id IN (
+    SELECT trace_id FROM nodes JOIN above ON above.id = nodes.id WHERE above.failed_wrapper IS NOT NULL
+)
+"""
+"""To tell which wrappers have an execution below them that failed by itself."""
+
+
+def _look_below(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let `below.holds` of every span tell whether it holds of the span itself or of any below it.
+
+    In every round a span asks those that have reached it, which know of as many spans below them as they have jumped
+    over; so this, too, takes log n rounds.
+    """
+    while connection.execute("SELECT 1 FROM below WHERE reached IS NOT NULL LIMIT 1").fetchall():
+        connection.execute(_LOOK_FARTHER)
+
+
+_LOOK_FARTHER = """
+CREATE OR REPLACE TEMP TABLE below AS
+WITH told AS (SELECT reached AS id, bool_or(holds) AS holds FROM below WHERE reached IS NOT NULL GROUP BY reached)
+SELECT span.id, next.reached, span.holds OR coalesce(told.holds, false) AS holds
+FROM below AS span LEFT JOIN below AS next ON next.id = span.reached LEFT JOIN told ON told.id = span.id
+"""
 
 
 def circles(parent_of: dict[int, int]) -> Iterator[list[int]]:
@@ -179,6 +259,16 @@ def circles(parent_of: dict[int, int]) -> Iterator[list[int]]:
             yield members[members.index(number) :]
 
 
+_FAILURES = """
+CREATE TEMP TABLE failures AS
+SELECT nodes.id, CASE WHEN nodes.failed THEN nodes.error ELSE wrapper.error END AS error
+FROM nodes JOIN above ON above.id = nodes.id
+LEFT JOIN below AS told ON told.id = above.failed_wrapper
+LEFT JOIN nodes AS wrapper ON wrapper.id = above.failed_wrapper
+WHERE above.execution = nodes.id AND (nodes.failed OR above.failed_wrapper IS NOT NULL AND NOT told.holds)
+"""
+"""Executions that failed: by themselves, or because a wrapper failed and none of the executions below it did."""
+
 _LEAVES = """
 CREATE TEMP TABLE calls AS
 SELECT nodes.*, above.execution FROM nodes JOIN above ON above.id = nodes.id
@@ -187,7 +277,7 @@ WHERE kind = 'chat' AND nodes.id NOT IN (
     WHERE below.kind = 'chat' AND above.chat IS NOT NULL
 )
 """
-"""Chat spans without a chat span anywhere below them."""
+"""Chat spans without a chat span below them; one that an agent or a tool of theirs makes is a call of its own."""
 
 _IS_ASKED = "(span.seen_from IS NULL OR span.seen_from = span.hour) AND span.hour IN (SELECT hour FROM hours)"
 _RUNTIME_US = "(epoch_us(span.ended_at) - epoch_us(span.started_at))"
@@ -195,36 +285,73 @@ _STATUS = "CASE WHEN span.failed THEN 'failure' ELSE 'success' END"
 
 
 def _agent_id(span: str) -> str:
-    return f"coalesce({span}.agent_id, {span}.service_name, '{UNKNOWN_SERVICE}')"
+    return f"coalesce({span}.agent_id, {own_name(span)}, {span}.service_name, '{UNKNOWN_SERVICE}')"
+
+
+def _tool(span: str) -> str:
+    return f"coalesce({span}.tool_name, {own_name(span)}, '{UNKNOWN_TOOL}')"
+
+
+def _sum_in_order(column: str) -> str:
+    """The sum of what is there, always added up in the same order; null where nothing is."""
+    return f"list_sum(list({column} ORDER BY ended_at, span_id) FILTER ({column} IS NOT NULL))"
+
+
+def _agreed(condition: str) -> str:
+    """The model that all calls which meet a condition and tell one have; null where they differ or tell none."""
+    least, greatest = (f"{extreme}(model) FILTER ({condition})" for extreme in ("min", "max"))
+    return f"CASE WHEN {least} = {greatest} THEN {least} END"
 
 
 _EXECUTIONS = f"""
 WITH used_tools AS (
-    SELECT above.execution, list(coalesce(tool_name, name, span_id) ORDER BY started_at, ended_at, span_id) AS actions
+    SELECT above.execution, list({_tool("nodes")} ORDER BY started_at, ended_at, span_id) AS actions
     FROM nodes JOIN above ON above.id = nodes.id WHERE kind = 'tool' AND above.execution IS NOT NULL
     GROUP BY above.execution
 ), called_models AS (
-    SELECT execution, min(model) AS least_model, max(model) AS greatest_model,
-        list_sum(list(cost_usd ORDER BY ended_at, span_id) FILTER (cost_usd IS NOT NULL)) AS cost_usd
+    SELECT execution, {_agreed("NOT failed")} AS model_that_answered, {_agreed("failed")} AS model_that_failed,
+        {_sum_in_order("cost_usd")} AS cost_usd,
+        TRY_CAST(sum(input_tokens) AS BIGINT) AS input_tokens, TRY_CAST(sum(output_tokens) AS BIGINT) AS output_tokens
     FROM calls WHERE execution IS NOT NULL GROUP BY execution
 )
 SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS execution_id,
-    {_agent_id("span")} AS agent_id, span.started_at, span.ended_at, {_STATUS} AS status, NOT span.failed AS succeeded,
-    {_RUNTIME_US} / 1e6 AS runtime_s, span.session_id, 'baseline' AS condition,
-    coalesce(span.model, CASE WHEN least_model = greatest_model THEN least_model END) AS model, span.error,
-    coalesce(span.cost_usd, called_models.cost_usd) AS cost_usd, actions, len(actions) AS action_count, span.span_id
+    {_agent_id("span")} AS agent_id,
+    coalesce(span.agent_version, above.wrapper_version, span.service_version) AS agent_version,
+    span.started_at, span.ended_at,
+    CASE WHEN failures.id IS NULL THEN 'success' ELSE 'failure' END AS status, failures.id IS NULL AS succeeded,
+    {_RUNTIME_US} / 1e6 AS runtime_s, coalesce(span.session_id, above.wrapper_session) AS session_id,
+    'baseline' AS condition,
+    coalesce(model_that_answered, span.model, model_that_failed) AS model, failures.error,
+    coalesce(span.cost_usd, called_models.cost_usd) AS cost_usd, span.cost_usd AS cost_usd_reported,
+    coalesce(span.input_tokens, called_models.input_tokens) AS input_tokens,
+    span.input_tokens AS input_tokens_reported,
+    coalesce(span.output_tokens, called_models.output_tokens) AS output_tokens,
+    span.output_tokens AS output_tokens_reported,
+    actions, len(actions) AS action_count, span.span_id
 FROM nodes AS span JOIN above ON above.id = span.id AND above.execution = span.id
+LEFT JOIN failures ON failures.id = span.id
 LEFT JOIN used_tools ON used_tools.execution = span.id LEFT JOIN called_models ON called_models.execution = span.id
 WHERE {_IS_ASKED}
 """
 
-_MODEL_CALLS = f"""
-SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS call_id, span.model,
+_OF_A_CALL = f"""
+span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS call_id,
     span.ended_at, {_STATUS} AS status, CASE WHEN caller.id IS NOT NULL THEN {_agent_id("caller")} END AS agent_id,
     caller.trace_id || ':' || caller.span_id AS execution_id, {_RUNTIME_US} / 1e3 AS latency_ms, span.error,
     span.span_id
+"""
+
+_MODEL_CALLS = f"""
+SELECT {_OF_A_CALL}, coalesce(span.model, '{UNKNOWN_MODEL}') AS model,
+    span.input_tokens, span.output_tokens, span.cost_usd
 FROM calls AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
-WHERE span.model IS NOT NULL AND {_IS_ASKED}
+WHERE {_IS_ASKED}
+"""
+
+_TOOL_CALLS = f"""
+SELECT {_OF_A_CALL}, {_tool("span")} AS tool
+FROM nodes AS span JOIN above ON above.id = span.id LEFT JOIN nodes AS caller ON caller.id = above.execution
+WHERE span.kind = 'tool' AND {_IS_ASKED}
 """
 
 _SQL_TYPES = {

@@ -14,6 +14,7 @@ from health_assets.hours import HOUR, HourRange
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
 from health_assets.terminal import printable
+from health_assets.trace_reading import read_traces
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
@@ -65,6 +66,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}, "
         f"{counted(scores, 'score')} of {counted(agents, 'agent')}"
     )
+    _print_traces(console, session, outcome.hours)
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
     if not outcome.files_seen:
@@ -75,6 +77,18 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     for asset, check, severity, unexpected in outcome.failed_checks:
         colour = "red" if severity == "ERROR" else "yellow"
         console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
+
+
+def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
+    """What became of the spans of these hours, and of how many of them nothing did, by reason."""
+    reading = read_traces(session, hours)
+    if reading is None:
+        return
+    console.print(f"  {reading}")
+    for reason, count in list(reading.unused.items())[:REASONS_SHOWN]:
+        console.print(Text(printable(f"    {count:>6,} × {reason}", 200)), soft_wrap=True)
+    for warning in reading.warnings:
+        console.print(Text(printable(f"  {warning}", 200), style="yellow"), soft_wrap=True)
 
 
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:

@@ -153,6 +153,11 @@ class Ledger:
         )
         return [hour for source_file, hour in rows if source_file in source_files]
 
+    def all_event_hours(self) -> set[datetime]:
+        """Hours for which any log that was read holds anything that was not rejected."""
+        rows = self._session.query("SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")
+        return {hour for (hour,) in rows}
+
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
 

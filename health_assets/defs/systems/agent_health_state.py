@@ -14,7 +14,8 @@ from health_assets.scoring.state_components import state_components
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
 
 TIMES_OF_SIGHTINGS = {
-    "trigger_events": "fired_at", "model_calls": "ended_at", "signals": "given_at", "judgements": "judged_at",
+    "trigger_events": "fired_at", "model_calls": "ended_at", "tool_calls": "ended_at", "signals": "given_at",
+    "judgements": "judged_at",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.records import Line, Record, Source, rejected
 
-TYPES = ("execution", "trigger", "model_call", "signals", "judgement", "agent_update")
+TYPES = ("execution", "trigger", "model_call", "tool_call", "signals", "judgement", "agent_update")
 
 
 def is_record(members: Record) -> bool:

@@ -62,7 +62,18 @@ EXECUTIONS = _record_suite(
         Check("shares_are_between_0_and_1", between(0, 1, "confidence", *SIGNAL_COLUMNS)),
         Check(
             "resources_are_not_negative",
-            between(0, None, "sla_s", "cost_usd", "api_calls", "error_count", "call_latency_s", "action_count"),
+            between(
+                0,
+                None,
+                "sla_s",
+                "cost_usd",
+                "api_calls",
+                "error_count",
+                "call_latency_s",
+                "action_count",
+                "input_tokens",
+                "output_tokens",
+            ),
         ),
     ],
     key="execution_id",
@@ -74,6 +85,17 @@ TRIGGER_EVENTS = _record_suite(
 
 MODEL_CALLS = _record_suite(
     "model_calls",
+    "ended_at",
+    [
+        Check("statuses_are_known", one_of("status", "success", "failure")),
+        Check("latencies_are_not_negative", between(0, None, "latency_ms")),
+        Check("amounts_are_not_negative", between(0, None, "input_tokens", "output_tokens", "cost_usd")),
+    ],
+    key="call_id",
+)
+
+TOOL_CALLS = _record_suite(
+    "tool_calls",
     "ended_at",
     [
         Check("statuses_are_known", one_of("status", "success", "failure")),
@@ -113,6 +135,6 @@ REJECTED_RECORDS = Suite(
 )
 
 SUITES = (
-    RAW_LOGS, SPANS, EXECUTIONS, TRIGGER_EVENTS, MODEL_CALLS, SIGNALS, JUDGEMENTS, AGENT_UPDATES,
+    RAW_LOGS, SPANS, EXECUTIONS, TRIGGER_EVENTS, MODEL_CALLS, TOOL_CALLS, SIGNALS, JUDGEMENTS, AGENT_UPDATES,
     REJECTED_RECORDS,
 )  # fmt: skip

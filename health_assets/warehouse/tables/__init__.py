@@ -45,7 +45,7 @@ __all__ = [
     "schema_of",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model

@@ -11,6 +11,8 @@ from sqlmodel import Field
 
 from health_assets.warehouse.tables.columns import FromLine, Hourly, at, count, flag, number, text
 
+REPORTED_AGENT = "Agent as the log names it, where the targets' `names` make another of it; else null."
+
 
 class RawLog(Hourly, table=True):
     """How many records of each kind every raw log holds for every hour, and whether the hour's tables have them."""
@@ -40,6 +42,8 @@ class Execution(FromLine, table=True):
 
     execution_id: str = text("Id of the execution; also its trace id.")
     agent_id: str = text("Agent that ran.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
+    agent_version: str | None = text("Version of the agent.")
     started_at: datetime | None = at("When it started; null where the log does not tell.", nullable=True)
     ended_at: datetime = at("When it ended; decides the hour.")
     status: str = text("`success` or `failure`.")
@@ -58,7 +62,12 @@ class Execution(FromLine, table=True):
     sla_breached_reported: bool | None = flag("The record's own breach flag, where it has one.")
     sla_breached: bool = flag("The record's flag, else runtime over the limit of record or target, else false.")
     confidence: float | None = number("Self-reported confidence, 0 to 1.")
-    cost_usd: float | None = number("Cost in US dollars.")
+    cost_usd: float | None = number("Cost in US dollars: the record's own, else the sum over its model calls.")
+    cost_usd_reported: float | None = number("Cost that the record itself states.")
+    input_tokens: int | None = count("Tokens into models: the record's own, else the sum over its model calls.")
+    input_tokens_reported: int | None = count("Tokens into models that the record itself states.")
+    output_tokens: int | None = count("Tokens out of models: the record's own, else the sum over its model calls.")
+    output_tokens_reported: int | None = count("Tokens out of models that the record itself states.")
     api_calls: int | None = count("API calls made.")
     error_count: int | None = count("Errors met on the way.")
     call_latency_s: float | None = number("Mean latency of one call in seconds.")
@@ -82,6 +91,7 @@ class TriggerEvent(FromLine, table=True):
 
     trigger_id: str = text("Id of the trigger event.")
     agent_id: str = text("Agent that was to be triggered.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
     fired_at: datetime = at("When it fired; decides the hour.")
     status: str = text("`fired` or `failed`.")
     reason: str | None = text("Why it failed, as the log states it.")
@@ -93,14 +103,35 @@ class ModelCall(FromLine, table=True):
     __tablename__ = "model_calls"
 
     call_id: str = text("Id of the call.")
-    model: str = text("Model that was called.")
+    model: str = text("Model that was called; `unknown` where a trace does not tell it.")
     ended_at: datetime = at("When the call ended; decides the hour.")
     status: str = text("`success` or `failure`.")
     agent_id: str | None = text("Agent that called.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
+    execution_id: str | None = text("Execution during which it called.")
+    latency_ms: float | None = number("Latency in milliseconds.")
+    input_tokens: int | None = count("Tokens that went into the model.")
+    output_tokens: int | None = count("Tokens that came out of it.")
+    cost_usd: float | None = number("Cost in US dollars.")
+    error: str | None = text("Error as the log states it.")
+    span_id: str | None = text("Chat span that the row was made from; null where the line itself is a model call.")
+
+
+class ToolCall(FromLine, table=True):
+    """Calls of tools, one row per call and hour, in the hour in which they ended; a failed one fails no execution."""
+
+    __tablename__ = "tool_calls"
+
+    call_id: str = text("Id of the call.")
+    tool: str = text("Tool that was called.")
+    ended_at: datetime = at("When the call ended; decides the hour.")
+    status: str = text("`success` or `failure`.")
+    agent_id: str | None = text("Agent that called.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
     execution_id: str | None = text("Execution during which it called.")
     latency_ms: float | None = number("Latency in milliseconds.")
     error: str | None = text("Error as the log states it.")
-    span_id: str | None = text("Chat span that the row was made from; null where the line itself is a model call.")
+    span_id: str | None = text("Tool span that the row was made from; null where the line itself is a tool call.")
 
 
 class Signal(FromLine, table=True):
@@ -111,6 +142,7 @@ class Signal(FromLine, table=True):
     execution_id: str = text("Execution that the signals are about.")
     given_at: datetime = at("When they were given; decides the hour.")
     agent_id: str | None = text("Agent that ran.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
     session_id: str | None = text("Session of the execution.")
     signal_confidence: float | None = number("Confidence signal, 0 (risk) to 1.")
     signal_loop_detection: float | None = number("Loop detection signal, 0 (risk) to 1.")
@@ -126,6 +158,7 @@ class Judgement(FromLine, table=True):
     execution_id: str = text("Execution that was judged.")
     judged_at: datetime = at("When it was judged; decides the hour.")
     agent_id: str | None = text("Agent that ran.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
     violations: str = Field(description="Violations as JSON [{constraint, severity}]; [] = clean.", sa_type=sa.JSON)
 
 
@@ -135,6 +168,7 @@ class AgentUpdate(FromLine, table=True):
     __tablename__ = "agent_updates"
 
     agent_id: str = text("Agent that was updated.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
     updated_at: datetime = at("When; decides the hour.")
     kind: str = text("`restart`, `model_change` or `capability_update`.")
     detail: str | None = text("What changed, as the log states it.")
@@ -150,10 +184,13 @@ class Span(FromLine, table=True):
     span_id: str = text("Span, 16 hexadecimal digits; a span that came twice stands here twice.")
     parent_span_id: str | None = text("Span that it is part of; null at the root of a trace.")
     kind: str = text("`agent`, `chat` (a request to a model), `tool` or `other`.")
+    operation: str | None = text("Operation or kind that its attributes state, as they state it.")
     name: str | None = text("Name of the span.")
-    convention: str | None = text("`gen_ai` or `openinference`, whose attributes told the kind; null without any.")
+    convention: str | None = text("Whose attributes told the kind, like `gen_ai`; null without any.")
     agent_id: str | None = text("Name of the agent, else its id, as the span states it.")
+    agent_version: str | None = text("Version of the agent, as the span states it.")
     service_name: str | None = text("Service that the span came from.")
+    service_version: str | None = text("Version of that service.")
     session_id: str | None = text("Conversation or session.")
     model: str | None = text("Model that answered, else the one that was asked for.")
     tool_name: str | None = text("Tool that was executed.")
@@ -175,13 +212,14 @@ class RejectedRecord(FromLine, table=True):
     raw: str = text("The line, or what was read of the span, cut at 64 KiB; bytes that are not UTF-8 are replaced.")
 
 
-TABLES = (RawLog, Span, Execution, TriggerEvent, ModelCall, Signal, Judgement, AgentUpdate, RejectedRecord)
+TABLES = (RawLog, Span, Execution, TriggerEvent, ModelCall, ToolCall, Signal, Judgement, AgentUpdate, RejectedRecord)
 
 TABLE_OF_RECORD = {
     "span": "spans",
     "execution": "executions",
     "trigger": "trigger_events",
     "model_call": "model_calls",
+    "tool_call": "tool_calls",
     "signals": "signals",
     "judgement": "judgements",
     "agent_update": "agent_updates",
@@ -189,7 +227,7 @@ TABLE_OF_RECORD = {
 }
 """Where each kind of record goes, in the order of the lineage; every record of a raw log goes to exactly one table."""
 
-FROM_SPANS = ("executions", "model_calls")
+FROM_SPANS = ("executions", "model_calls", "tool_calls")
 """Tables that besides records of their own have rows that follow from spans, told by their `span_id`."""
 
 RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
@@ -198,5 +236,6 @@ ID_OF_TABLE = {
     "executions": ("execution_id", "ended_at"),
     "trigger_events": ("trigger_id", "fired_at"),
     "model_calls": ("call_id", "ended_at"),
+    "tool_calls": ("call_id", "ended_at"),
 }
 """Tables that keep one row per id and hour: the id, and the time of which the greatest wins."""
