@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from health_assets import __version__
-from health_assets.errors import HealthAssetsError, NoWarehouseError
-from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
-from health_assets.logs.stores import RawRoot, raw_root, shown
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
+from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -60,6 +60,29 @@ def materialize(
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
         _materialize(settings, _hours(settings, start, end), system or ())
+
+
+@app.command()
+def report(
+    agent: Annotated[str | None, typer.Option(help="Show this agent: score, evidence, document, sessions.")] = None,
+    hour: Annotated[
+        str | None, typer.Option(help="Hour to show, like 2026-06-07T23, in UTC; by default the newest with scores.")
+    ] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Show the health of the fleet, or all that is known of one agent, as of the end of an hour."""
+    from health_assets.report import print_health, report_hours
+    from health_assets.report.agent import print_agent
+    from health_assets.warehouse.store import Warehouse
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with Warehouse.of(settings).read() as session:
+            hours = report_hours(session, settings, hour, datetime.now(UTC))
+            if agent is None:
+                print_health(console, session, hours)
+            else:
+                print_agent(console, session, hours, agent)
 
 
 @app.command()
@@ -237,56 +260,24 @@ def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) 
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
-MOST_HOURS_UNASKED = 24 * 92
-"""A log with one line of long ago must not start a run over all the years between."""
-
-
-def _hours(settings: Settings, start: str | None, end: str | None) -> HourRange:
+def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups:
     """The hours named, from and to those that the logs hold where one is not."""
-    first, last = start and parse_hour(start), end and parse_hour(end)
-    if not (first and last):
-        held = _hours_of_logs(settings)
-        first, last = first or held.start, last or held.end
-        hours = HourRange(first, max(first, last))
-        console.print(f"the logs in {shown(settings.raw)} hold events of {held}", soft_wrap=True)
-        if len(hours) > MOST_HOURS_UNASKED:
-            raise HealthAssetsError(f"{hours} are many; name the hours that you want with --from and --to")
-    if last <= first:
-        raise HealthAssetsError(f"--to ({end or 'the end of the logs'}) must be after --from ({start or first})")
-    return HourRange(first, last)
-
-
-def _hours_of_logs(settings: Settings) -> HourRange:
     with console.status("looking at the logs"):
-        from health_assets.late_logs import hours_with_events
-        from health_assets.logs.files import list_files
-        from health_assets.logs.stores import NAMES_THAT_COUNT
-        from health_assets.warehouse.store import Warehouse
+        from health_assets.wanted_hours import wanted_hours
 
-        files, warehouse = list_files(settings.raw), Warehouse.of(settings)
-        try:
-            with warehouse.read() as session:
-                held = hours_with_events(session, files)
-        except NoWarehouseError:
-            held = hours_with_events(None, files)
-    if not files:
-        raise HealthAssetsError(f"no raw log lies below {shown(settings.raw)}; {NAMES_THAT_COUNT}")
-    if held is None:
-        logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
-        changed = HourRange.of(floor_hour(datetime.fromtimestamp(files[0].modified_ns / 1e9, UTC)))
-        raise HealthAssetsError(
-            f"there is no event in {logs} below {shown(settings.raw)}; see why lines are rejected by "
-            f"--from {changed.start:%Y-%m-%dT%H} --to {changed.end:%Y-%m-%dT%H}"
-        )
-    return held
+        wanted = wanted_hours(settings, start, end, datetime.now(UTC))
+    for sentence in wanted.told:
+        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+    return wanted.hours
 
 
-def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] = ()) -> None:
+def _materialize(settings: Settings, hours: HourRange | HourGroups, systems: Collection[str] = ()) -> None:
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
         from health_assets.defs.staleness import left_behind
         from health_assets.report import print_health
-        from health_assets.report.run import print_left_behind, print_outcome, progress_bar
+        from health_assets.report.progress import progress_bar
+        from health_assets.report.run import print_left_behind, print_outcome
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings, systems)
@@ -297,10 +288,10 @@ def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] 
     with Pipeline(settings).open().read() as session:
         print_outcome(console, outcome, session)
         if outcome.error is None:
-            print_left_behind(console, left_behind(session, hours, systems, settings))
-        print_health(console, session, hours)
-    if outcome.error is not None:
-        raise HealthAssetsError(outcome.error)
+            print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
+        print_health(console, session, HourRange(hours.start, hours.end))
+    if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
+        raise HealthAssetsError("; ".join(problems))
 
 
 def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:

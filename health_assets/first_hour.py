@@ -12,7 +12,7 @@ from health_assets.errors import HealthAssetsError, NoRawRootError, NoWarehouseE
 from health_assets.hours import HOUR, floor_hour, parse_hour
 from health_assets.late_logs import Unread, late_parts
 from health_assets.logs.files import list_files
-from health_assets.logs.stores import RawRoot
+from health_assets.logs.stores import Faults, RawRoot
 from health_assets.planning import newest_finished_hour, newest_stretch
 from health_assets.settings import Settings
 from health_assets.warehouse.ledger import Ledger
@@ -73,9 +73,11 @@ def _hours_of_small_logs(root: RawRoot) -> set[datetime]:
     if not isinstance(root, Path):
         return set()
     try:
-        files = list_files(root)
+        unreadable: Faults = {}  # what cannot be read is told by those who load it
+        files = list_files(root, unreadable)
     except NoRawRootError:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
-    return {part.hour for part in late_parts(Unread(files, [], [])) if part.record_type != "rejected"}
+    found = late_parts(Unread(files, [], []), unreadable=unreadable)
+    return {part.hour for part in found if part.record_type != "rejected"}

@@ -46,6 +46,17 @@ class Phase:
     failed_triggers_per_hour: float = 0.0
     model: str | None = None  # None: calls no model through the gateway
     update: tuple[str, str] | None = None  # kind and detail of the update that it starts with
+    failing_tool: tuple[str, float] | None = None  # a tool that fails more often than it does otherwise, and how often
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that an agent calls once in every run; that it fails does not fail the run."""
+
+    name: str
+    latency_ms: float  # of a typical call
+    failure_rate: float = 0.005
+    error: str = "ToolTimeout: no answer in 10 s"
 
 
 @dataclass(frozen=True)
@@ -56,43 +67,54 @@ class Profile:
     feed: str  # key of `FEEDS` that its executions go to
     phases: tuple[Phase, ...]  # in order of time; it is silent after the last
     actions: tuple[str, ...] = ("plan", "search", "answer")
+    tools: tuple[Tool, ...] = ()
     tasks: int = 0  # evaluation tasks that its trials attempt
     has_sessions: bool = False  # its runs get signals, some of them later, and judgements, all of them later
     has_triggers: bool = False
     is_judged: bool = False  # its own log tells violations
+    tells_usage: bool = False  # its own log tells tokens and cost, rather than the gateway's log of its model calls
     sla_s: float | None = None  # time limit that its own log tells
 
 
 # -- the story ---------------------------------------------------------------------------------------------------------
 
 LARGE, NEWER, MINI = "atlas-large-1", "atlas-large-2", "atlas-mini"
+USD_PER_MILLION_TOKENS = {LARGE: (3, 15), NEWER: (4, 20), MINI: (0.25, 1.25), "borealis-1": (1, 4)}  # in, out
 INVOICE_STEPS = ("fetch", "read_text", "extract_fields", "validate", "post")
 REVIEW_STEPS = ("read_diff", "run_linter", "search_code", "comment")
 
 FLEET = (
     # healthy
-    Profile("invoice-reader", "finance", (Phase(runtime_s=12, model=MINI),), INVOICE_STEPS, tasks=6),
+    Profile("invoice-reader", "finance", (Phase(runtime_s=12, model=MINI),), INVOICE_STEPS, (Tool("post", 240),), 6),
     Profile("support-triage", "support", (
         Phase(until_h=20, runtime_s=8, model=LARGE),
         Phase(runtime_s=8, model=LARGE, update=("capability_update", "can refund up to 50 EUR")),
     ), has_sessions=True),
     Profile("order-tracker", "support", (Phase(runtime_s=4, runs_per_hour=30),), has_sessions=True),
-    Profile("meeting-assistant", "office", (Phase(runtime_s=25, runs_per_hour=10, model=MINI),), has_sessions=True),
+    Profile(
+        "meeting-assistant", "office", (Phase(runtime_s=25, runs_per_hour=10, model=MINI),),
+        tools=(Tool("read_calendar", 180, failure_rate=0.02),), has_sessions=True,
+    ),
     Profile("log-summarizer", "engineering", (Phase(runs_per_hour=40),)),
-    # reliability: most runs fail since the model changed eight hours ago
+    # reliability: most runs fail since the model changed eight hours ago, which calls the linter with wrong arguments
     Profile("code-reviewer", "engineering", (
         Phase(until_h=40, success_rate=0.97, runtime_s=45, model=LARGE),
-        Phase(success_rate=0.2, runtime_s=40, model=NEWER, update=("model_change", f"{LARGE} to {NEWER}")),
-    ), REVIEW_STEPS, tasks=5),
+        Phase(
+            success_rate=0.2, runtime_s=40, model=NEWER, update=("model_change", f"{LARGE} to {NEWER}"),
+            failing_tool=("run_linter", 0.8),
+        ),
+    ), REVIEW_STEPS, (
+        Tool("search_code", 90), Tool("run_linter", 1400, error="BadArguments: no such option --fix-all"),
+    ), tasks=5),
     # reliability, but hardly: half of the runs fail, yet there are too few of them to be sure
     Profile("nightly-reporter", "finance", (Phase(success_rate=0.5, runtime_s=90, runs_per_hour=0.2),)),
     # performance: within its expected 20 s until 14 hours ago, far above since
-    Profile("contract-summarizer", "office", (Phase(until_h=34, runtime_s=16), Phase(runtime_s=34))),
-    # stability: fast on the whole, but a few runs hang; the restart did not help
+    Profile("contract-summarizer", "office", (Phase(until_h=34, runtime_s=16), Phase(runtime_s=34)), tells_usage=True),
+    # stability: fast on the whole, but a few runs hang; the restart did not help. It copes with a search that may fail
     Profile("web-researcher", "engineering", (
         Phase(until_h=30, runtime_s=18, hang_rate=0.02),
         Phase(runtime_s=18, hang_rate=0.02, update=("restart", "to get rid of runs that hang")),
-    )),
+    ), tools=(Tool("web_search", 650, failure_rate=0.15, error="RateLimited: 429"),), tells_usage=True),
     # operational: runs over the SLA; triggers that fail
     Profile("payment-reconciler", "finance", (Phase(until_h=36, runtime_s=30), Phase(runtime_s=52)), is_judged=True),
     Profile("inbox-watcher", "office", (
@@ -102,8 +124,8 @@ FLEET = (
     # several at once
     Profile("crm-sync", "support", (
         Phase(until_h=28, success_rate=0.97, runtime_s=12, model="borealis-1"),
-        Phase(success_rate=0.35, runtime_s=30, model="borealis-1"),
-    ), sla_s=40),
+        Phase(success_rate=0.35, runtime_s=30, model="borealis-1", failing_tool=("update_contact", 0.6)),
+    ), tools=(Tool("update_contact", 420, error="HTTP 503: try again later"),), sla_s=40),
     # silent for more than a day; retired (fraud-screener, in the targets alone, was never seen)
     Profile("newsletter-writer", "office", (Phase(until_h=18, runs_per_hour=5),)),
     Profile("faq-bot-v1", "support", (Phase(until_h=30, runs_per_hour=15),)),
@@ -168,6 +190,7 @@ FEEDS = {
     "office": Feed("office.jsonl", "no_zone"),
     "trigger": Feed("scheduler/triggers.jsonl", "epoch_s"),
     "model_call": Feed("gateway/%Y-%m-%d/model-calls.jsonl.gz", "epoch_s"),
+    "tool_call": Feed("tools/%Y-%m-%d/tool-calls.jsonl.gz", "epoch_ms"),
     "signals": Feed("evaluation/signals.jsonl.gz", "zulu"),
     "judgement": Feed("evaluation/judgements.jsonl", "offset"),
     "agent_update": Feed("agent-updates.jsonl", "zulu"),
@@ -291,6 +314,7 @@ def _run(profile: Profile, phase: Phase, rng: random.Random, number: int, starte
         execution["trigger_id"] = trigger["trigger_id"]
     if phase.model:
         yield _model_call(execution, rng)
+    yield from _tool_calls(profile, phase, execution, number)
     if profile.has_sessions:
         yield from _opinions(execution, rng)
     yield execution
@@ -314,7 +338,9 @@ def _execution(profile: Profile, phase: Phase, rng: random.Random, number: int, 
     if trial and number % 2 == 0:  # with dice of its own, so that nothing else changes
         trial["violations"] = _violations(random.Random(f"{SEED} judge {profile.agent_id} {number}"))
     details = _details(profile, rng, runtime_s, succeeded) if trial or profile.has_sessions else {}
-    return record | trial | details | _extras(profile, rng, number, runtime_s)
+    usage = _usage(f"{profile.agent_id} {number}", LARGE) if profile.tells_usage else {}
+    version = {"agent_version": f"1.{profile.phases.index(phase)}.0"}
+    return record | version | usage | trial | details | _extras(profile, rng, number, runtime_s)
 
 
 def _trial(profile: Profile, rng: random.Random) -> Record:
@@ -385,8 +411,39 @@ def _model_call(execution: Record, rng: random.Random) -> Record:
         "ended_at": execution["started_at"] + 0.9 * runtime,
         "status": "failure" if has_failed else "success",
         "latency_ms": round(runtime.total_seconds() * rng.uniform(150, 400)),
-        **({"error": execution["error"]} if has_failed else {}),
+        **({"error": execution["error"]} if has_failed else _usage(execution["execution_id"], execution["model"])),
     }
+
+
+def _tool_calls(profile: Profile, phase: Phase, execution: Record, number: int) -> Iterator[Record]:
+    """The calls of tools in a run, one after another; with dice of their own, so that nothing else changes."""
+    if not profile.tools:
+        return
+    rng = random.Random(f"{SEED} tools {profile.agent_id} {number}")
+    failure_rates = dict([phase.failing_tool]) if phase.failing_tool else {}
+    runtime_ms = (execution["ended_at"] - execution["started_at"]) / timedelta(milliseconds=1)
+    for place, tool in enumerate(profile.tools, start=1):
+        into_the_run = timedelta(milliseconds=round(place / (len(profile.tools) + 1) * runtime_ms))
+        has_failed = rng.random() < failure_rates.get(tool.name, tool.failure_rate)
+        yield {
+            "type": "tool_call",
+            "call_id": f"{execution['execution_id']}-{tool.name}",
+            "tool": tool.name,
+            "agent_id": execution["agent_id"],
+            "execution_id": execution["execution_id"],
+            "ended_at": execution["started_at"] + into_the_run,
+            "status": "failure" if has_failed else "success",
+            "latency_ms": round(tool.latency_ms * rng.lognormvariate(0, 0.4), 1),
+            **({"error": tool.error} if has_failed else {}),
+        }
+
+
+def _usage(dice: str, model: str) -> Record:
+    """Tokens and cost of a call to a model, by dice of their own."""
+    rng = random.Random(f"{SEED} usage {dice}")
+    tokens = round(rng.lognormvariate(7.6, 0.4)), round(rng.lognormvariate(5.8, 0.5))
+    cost_usd = sum(count * price / 1e6 for count, price in zip(tokens, USD_PER_MILLION_TOKENS[model], strict=True))
+    return {"input_tokens": tokens[0], "output_tokens": tokens[1], "cost_usd": round(cost_usd, 6)}
 
 
 def _trigger(profile: Profile, number: int, fired_at: datetime) -> Record:

@@ -65,7 +65,7 @@ def test_every_command_and_option_of_a_service_is_there(name: str) -> None:
 
 def test_an_unknown_command_or_option_would_be_noticed() -> None:
     for words in (["health-assets", "served"], ["dagster-daemon", "run", "--nonsense"], ["dagster-webserver", "-x"]):
-        with pytest.raises(Exception, match="No such (command|option)"):
+        with pytest.raises(Exception, match=r"No such (command|option)"):
             take(words)
 
 

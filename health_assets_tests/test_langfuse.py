@@ -49,6 +49,12 @@ def error_of(span: Row) -> str | None:
     return span["status"].get("message", "") if "status" in span else None
 
 
+TOLD_OF_A_RUN = (
+    "agent_id", "session_id", "status", "runtime_s", "actions", "cost_usd", "model", "agent_version", "input_tokens",
+    "output_tokens",
+)  # fmt: skip
+
+
 # -- shapes ------------------------------------------------------------------------------------------------------------
 
 
@@ -60,11 +66,14 @@ def test_the_download_of_the_web_page_becomes_records_of_all_kinds(project: Proj
     project.materialise(HourRange.of(HOUR), only=["ingest"])
     assert_lines_are_conserved(project)
     [run] = project.rows("executions")
-    told = {key: run[key] for key in ("agent_id", "session_id", "status", "runtime_s", "actions", "cost_usd", "model")}
-    assert told == {
+    assert {key: run[key] for key in TOLD_OF_A_RUN} == {
         "agent_id": "front-desk", "session_id": "s-9", "status": "success", "runtime_s": 30.0, "actions": ["printer"],
-        "cost_usd": 0.04, "model": "gpt-4o",
+        "cost_usd": 0.04, "model": "gpt-4o", "agent_version": "r-12", "input_tokens": 1000, "output_tokens": 80,
     }  # fmt: skip
+    [tool] = project.rows("tool_calls")
+    assert (tool["tool"], tool["status"], tool["error"], tool["latency_ms"], tool["execution_id"]) == (
+        "printer", "failure", "out of paper", 3000.0, run["execution_id"],
+    )  # fmt: skip
     calls = project.rows("model_calls")
     assert [(call["execution_id"], call["model"], call["latency_ms"]) for call in calls] == [
         (run["execution_id"], "gpt-4o", 4000.0),
@@ -113,6 +122,18 @@ def test_downloads_may_stand_in_lines_and_in_a_list(project: Project) -> None:
 def test_a_download_of_something_else_is_rejected(project: Project, content: Row) -> None:
     _, [row], _ = written(project, content)
     assert row["fault"] == "neither a trace nor an observation nor a score of Langfuse"
+
+
+@pytest.mark.parametrize("content", [{"data": [], "meta": {}}, {"id": "s-9", "traces": [], "comments": []}])
+def test_an_answer_without_records_holds_nothing(project: Project, content: Row) -> None:
+    assert written(project, content) == ([], [], {})
+
+
+def test_the_download_of_the_log_view_is_rejected_since_it_tells_no_traces(project: Project) -> None:
+    kept = ("id", "type", "name", "startTime", "endTime", "input", "output", "metadata")
+    view = [{name: item[name] for name in kept} | {"depth": 0} for item in made.OBSERVATIONS]
+    spans, others, _ = written(project, view)
+    assert (spans, {row["fault"] for row in others}) == ([], {"traceId is missing"})
 
 
 def test_a_download_that_is_cut_off_is_no_run(project: Project) -> None:
@@ -246,7 +267,7 @@ def test_a_trace_of_a_list_which_tells_no_failures_is_counted_and_no_success(
 ) -> None:
     trace = made.TRACE | {"observations": observations, "scores": ["sc-1"]}
     spans, others, notes = written(project, {"data": [trace], "meta": {"page": 1}})
-    assert (spans, others, notes) == ([], [], {langfuse.NO_OBSERVATIONS: 1})
+    assert (spans, others, notes) == ([], [], {langfuse.NO_OBSERVATIONS: 1, langfuse.ONLY_IDS: 1})
 
 
 def test_the_row_that_stands_for_a_trace_is_counted_and_its_scores_are_those_of_the_run(project: Project) -> None:
@@ -290,6 +311,31 @@ def test_a_trace_that_nobody_named_is_a_wrapper_of_the_agents_that_are_told(proj
     _, signals, _ = written(project, made.download(held[:2], name="Workflow"))
     execution_ids = {json.loads(row["line"])["execution_id"] for row in signals}
     assert execution_ids == {f"{made.TRACE_ID}:{made.span_id(2)}"}
+
+
+@pytest.mark.parametrize("shape", ["download", "rows"])
+def test_agents_below_a_wrapper_become_executions_which_have_its_session_version_and_failure(
+    project: Project, shape: str
+) -> None:
+    held = [
+        observation(1, "CHAIN", "Workflow", (0, 30), **failed("the printer is gone")),
+        observation(2, "AGENT", "span 7", (1, 12), 1, **attributes(agent__name="desk")),
+        generation(3, (2, 5), 2, model=None, **failed("no answer")),
+        generation(4, (6, 9), 2),
+    ]
+    content = (
+        made.download(held, name="Workflow") if shape == "download" else [made.row(one, "Workflow") for one in held]
+    )
+    project.write_bytes("export.json", json.dumps(content).encode())
+    project.materialise(HourRange.of(HOUR), only=["ingest"])
+    [run] = project.rows("executions")
+    assert {key: run[key] for key in (*TOLD_OF_A_RUN, "error")} == {
+        "agent_id": "desk", "session_id": "s-9", "status": "failure", "error": "the printer is gone", "runtime_s": 11.0,
+        "actions": None, "cost_usd": 0.04, "model": "gpt-4o", "agent_version": "r-12", "input_tokens": 1000,
+        "output_tokens": 80,
+    }  # fmt: skip
+    calls = sorted((call["model"], call["status"], call["agent_id"]) for call in project.rows("model_calls"))
+    assert calls == [("gpt-4o", "success", "desk"), ("unknown", "failure", "desk")]
 
 
 NAMES = [

@@ -64,6 +64,36 @@ def event(agent_id: str, kind: str, rank: int, event_id: str) -> Row:
     return {"agent_id": agent_id, "kind": kind, "rank": rank, "event_id": event_id}
 
 
+def tool_row(agent_id: str, tool: str, **columns: object) -> Row:
+    window = {"window_start": HOUR - timedelta(hours=23), "window_end": HOUR + timedelta(hours=1)}
+    return {"agent_id": agent_id, "tool": tool, "calls": 10, "failures": 0, "failure_share": 0.0, **window, **columns}
+
+
+def usage_row(agent_id: str, **columns: object) -> Row:
+    window = {"window_start": HOUR - timedelta(hours=23), "window_end": HOUR + timedelta(hours=1)}
+    return {"agent_id": agent_id, "executions": 3, "successes": 2, **window, **columns}
+
+
+TOOLS = [
+    tool_row("agent 1", "search", failure_share_at_least=0.2, failures=5, failure_share=0.5, p50_latency_ms=12.5,
+             last_error="secret host db-1", last_error_at=HOUR),
+    tool_row("agent 1", 'the "best"\\ tool', failure_share_at_least=0.4),
+    tool_row("", "whose", failure_share_at_least=0.1),
+    tool_row("mine bad", "diary", failure_share_at_least=0.9, last_error="private"),
+    *(tool_row(f"agent {n}", "common", failure_share_at_least=0.0, calls=n) for n in range(2, 30)),
+]  # fmt: skip
+USAGE = [
+    usage_row(
+        "agent 1", cost_usd=5.0, input_tokens=10, output_tokens=None, cost_per_success_usd=2.5, executions_with_tokens=3
+    ),
+    usage_row(
+        "agent 2", cost_usd=0.5, input_tokens=9, output_tokens=90, cost_per_success_usd=None, executions_with_tokens=1
+    ),
+    usage_row("silent", cost_usd=None, input_tokens=None, output_tokens=None, executions_with_tokens=0),
+    usage_row("mine good", cost_usd=1000.0, input_tokens=10**9, executions_with_tokens=3, cost_per_success_usd=500.0),
+]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("lists")
@@ -127,6 +157,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     fill(warehouse, HOUR - timedelta(hours=1), score_evidence=[event("explained", "failure", 1, "of yesterday")])
     fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
+    fill(warehouse, tool_health=TOOLS, agent_usage=USAGE)
+    fill(warehouse, HOUR - timedelta(hours=1), tool_health=[tool_row("agent 1", "of yesterday")])
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
     with served(warehouse, targets=targets, token=SecretStr("secret")) as running:
         yield running
@@ -302,6 +334,116 @@ def test_without_candidates_there_is_no_best_model(server: Served, query: str) -
     assert server.ask(f"/models/best{query}").status == 422
 
 
+# -- tools and usage --
+
+
+def test_tools_are_listed_from_the_worst_on_without_those_of_personal_agents(server: Served) -> None:
+    answer = server.ask("/tools?limit=4").json
+    assert [(item["agent_id"], item["tool"]) for item in answer["tools"]] == [
+        ("agent 1", 'the "best"\\ tool'), ("agent 1", "search"), ("", "whose"), ("agent 29", "common"),
+    ]  # fmt: skip
+    assert (answer["total"], answer["offset"], answer["limit"]) == (len(TOOLS) - 1, 0, 4)
+    assert answer["hour"] == HOUR.isoformat()
+    assert answer["window_end"] == (HOUR + timedelta(hours=1)).isoformat()
+    search = answer["tools"][1]
+    assert (search["calls"], search["failures"], search["failure_share"], search["p50_latency_ms"]) == (
+        10,
+        5,
+        0.5,
+        12.5,
+    )
+    assert search["p95_latency_ms"] is None
+    assert b"secret" not in server.ask("/tools?limit=1000").body
+
+
+def test_pages_of_tools_are_cut_without_gap_or_overlap(server: Served) -> None:
+    whole = server.ask("/tools?limit=1000").json["tools"]
+    pages = [server.ask(f"/tools?limit=7&offset={offset}").json["tools"] for offset in range(0, len(TOOLS) + 7, 7)]
+    assert [item for page in pages for item in page] == whole
+    assert pages[-1] == []
+
+
+def test_the_holder_of_the_token_sees_personal_agents_tools_and_errors(server: Served) -> None:
+    answer = server.ask("/tools?limit=3", headers=BEARER).json
+    assert answer["total"] == len(TOOLS)
+    assert [(item["tool"], item["last_error"]) for item in answer["tools"]] == [
+        ("diary", "private"), ('the "best"\\ tool', None), ("search", "secret host db-1"),
+    ]  # fmt: skip
+    assert server.ask("/usage", headers=BEARER).json["usage"][0]["agent_id"] == "mine good"
+
+
+def test_an_agents_tools_can_be_asked_for_and_a_personal_agent_looks_like_an_unknown_one(server: Served) -> None:
+    for agent_id, tools in [
+        ("agent%201", ['the "best"\\ tool', "search"]), ("", ["whose"]), ("mine%20bad", []), ("never%20seen", []), ("%FF", []),
+    ]:  # fmt: skip
+        answer = server.ask(f"/tools?agent_id={agent_id}").json
+        assert [item["tool"] for item in answer["tools"]] == tools, agent_id
+        assert answer["total"] == len(tools)
+    assert [item["tool"] for item in server.ask("/tools?agent_id=mine%20bad", headers=BEARER).json["tools"]] == [
+        "diary"
+    ]
+    assert server.ask("/tools?agent_id=agent%201&offset=1").json["tools"][0]["tool"] == "search"
+    assert server.ask("/usage?agent_id=mine%20good").json["usage"] == []
+    assert server.ask("/usage?agent_id=agent%202").json["usage"][0]["cost_usd"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("sort", "agents"),
+    [
+        ("", ["agent 1", "agent 2", "silent"]),
+        ("?sort=cost", ["agent 1", "agent 2", "silent"]),
+        ("?sort=tokens", ["agent 2", "agent 1", "silent"]),
+        ("?sort=cost_per_success", ["agent 1", "agent 2", "silent"]),
+    ],
+)
+def test_usage_is_listed_from_the_greatest_on_and_the_unknown_last(
+    server: Served, sort: str, agents: list[str]
+) -> None:
+    answer = server.ask(f"/usage{sort}").json
+    assert [item["agent_id"] for item in answer["usage"]] == agents
+    assert answer["total"] == 3
+    silent = next(item for item in answer["usage"] if item["agent_id"] == "silent")
+    assert silent["cost_usd"] is silent["input_tokens"] is silent["cost_per_success_usd"] is None
+
+
+@pytest.mark.parametrize("query", ["tools?limit=0", "tools?limit=1001", "usage?sort=worst", "usage?offset=-1"])
+def test_a_page_that_cannot_be_is_refused(server: Served, query: str) -> None:
+    assert server.ask(f"/{query}").status == 422
+
+
+def test_calls_of_nobody_are_personal_where_agents_are_by_default(tmp_path: Path) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    fill_agents(warehouse, (state("public"), score("public")))
+    fill(warehouse, tool_health=[tool_row("", "whose"), tool_row("public", "x"), tool_row("mine", "y")])
+    sections = {"defaults": {"personal": True}, "agents": {"public": {"personal": False}}}
+    with served(warehouse, targets=write_targets(tmp_path / "targets.yaml", sections)) as running:
+        answer = running.ask("/tools").json
+    assert ([item["agent_id"] for item in answer["tools"]], answer["total"]) == (["public"], 1)
+
+
+@pytest.mark.parametrize("path", ["tools", "usage"])
+def test_a_list_that_was_never_materialised_has_no_hour_and_an_hour_without_items_has_one(
+    tmp_path: Path, path: str
+) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    fill_agents(warehouse, (state("a"), score("a")))
+    with served(warehouse) as running:
+        nothing = {
+            "hour": None,
+            "window_start": None,
+            "window_end": None,
+            "total": 0,
+            "offset": 0,
+            "limit": 100,
+            path: [],
+        }
+        assert running.ask(f"/{path}").json == nothing
+    fill(warehouse, tool_health=[], agent_usage=[])
+    with served(warehouse) as running:
+        assert running.ask(f"/{path}").json == nothing | {"hour": HOUR.isoformat()}
+        assert running.ask(f"/{path}?agent_id=a").json["total"] == 0
+
+
 # -- sessions --
 
 
@@ -404,14 +546,14 @@ def test_every_answer_is_one_that_the_openapi_document_declares(
 
         if mode is schemathesis.GenerationMode.POSITIVE or operation.query:  # any text may be an id
             check()
-    assert len(asked) == 16
+    assert len(asked) == 20
 
 
 def test_the_openapi_document_has_every_path_and_the_page_needs_nothing_from_elsewhere(server: Served) -> None:
     document = server.ask("/openapi.json").json
     assert set(document["paths"]) == {
         "/.well-known/agent-health", "/agents/{agent_id}/.well-known/agent-health", "/agents", "/agents/{agent_id}",
-        "/models", "/models/best", "/sessions/{session_id}", "/status",
+        "/models", "/models/best", "/tools", "/usage", "/sessions/{session_id}", "/status",
     }  # fmt: skip
     page = server.ask("/docs").body.decode()
     assert all(f"</span> {path}</h2>" in page for path in document["paths"])

@@ -4,6 +4,10 @@ All assets share one partitions definition, so that a range of hours can be chos
 pages offer and what a run takes are not the same hours. The pages offer the finished hours from the logs' first on. A
 run is loaded in a process of its own, and takes any hour that it is asked for: also one from before, of which a log
 came late, and the one that runs, in which the survey asks its agents.
+
+A run that Dagster starts has the hours of its partitions. A run of the command line names its hours in a tag besides,
+since they may have holes between them, and since it needs no partitions where nobody will look for them: Dagster keeps
+two events for every asset and hour, which takes most of the time of a run over many hours.
 """
 
 from collections.abc import Set as AbstractSet
@@ -17,7 +21,10 @@ from dagster._core.storage.tags import (
     PARTITION_NAME_TAG,
 )
 
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange, floor_hour, parse_hour
+
+HOURS_TAG = "health-assets/hours"
+"""Ranges of hours, `first/end` each, with commas between."""
 
 
 def finished_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
@@ -43,7 +50,12 @@ def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:
     )
 
 
-def hours_tags(hours: HourRange) -> dict[str, str]:
+def only_partitions(hours: HourGroups) -> dg.PartitionsDefinition:
+    """Exactly these hours, with holes between them."""
+    return dg.StaticPartitionsDefinition([f"{hour:{KEY_FORMAT}}" for hour in hours])
+
+
+def hours_tags(hours: HourRange | HourGroups) -> dict[str, str]:
     """Run tags that make one run over all of these hours."""
     *_, last = hours
     if len(hours) == 1:
@@ -60,15 +72,42 @@ def run_hours(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext)
     Raises:
         dagster.Failure: the run has no partition.
     """
-    if not (context.has_partition_key or context.has_partition_key_range):
+    if not _has_partitions(context):
         raise dg.Failure("this run has no hour; choose a partition or a range of partitions", allow_retries=False)
     window = context.partition_time_window
     return HourRange(window.start.astimezone(UTC), window.end.astimezone(UTC))
 
 
+def named_hours_tags(hours: HourGroups) -> dict[str, str]:
+    """Run tags that name the hours themselves, in place of partitions or besides them."""
+    return {HOURS_TAG: ",".join(f"{own.start:{KEY_FORMAT}}/{own.end:{KEY_FORMAT}}" for own in hours.ranges)}
+
+
+def run_groups(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> HourGroups:
+    """The hours of the run, with the holes that there may be between them.
+
+    Raises:
+        dagster.Failure: the run has neither a partition nor a tag that names hours.
+    """
+    named = context.run.tags.get(HOURS_TAG)
+    if named is None:
+        return HourGroups((run_hours(context),))
+    bounds = (text.split("/") for text in named.split(","))
+    groups = HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
+    if _has_partitions(context) and len(context.partition_keys) != len(groups):
+        return HourGroups((run_hours(context),))  # started again on Dagster's page, where there are no holes
+    return groups
+
+
+def _has_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:
+    return context.has_partition_key or context.has_partition_key_range
+
+
 def log_earlier_hours(
-    context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourRange
+    context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourGroups
 ) -> None:
-    """Tell Dagster about hours of the look-back that were built besides those asked for."""
+    """Tell Dagster about hours of the look-back that were built besides those asked for, if it is told of any."""
+    if not _has_partitions(context):
+        return
     for hour in sorted(built - set(asked)):
         context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

@@ -15,6 +15,7 @@ from health_assets.first_hour import EARLIEST, earlier_hours
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.late_logs import Unread, late_parts, unread
 from health_assets.logs.files import list_files
+from health_assets.logs.stores import Faults, is_among
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.run_owners import free_what_the_dead_hold
 from health_assets.settings import Settings
@@ -33,7 +34,7 @@ UNFINISHED = [
 ]
 
 
-def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime) -> dg.SensorDefinition:
+def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime = EARLIEST) -> dg.SensorDefinition:
     """Find new and changed files, and request the hours that they touch and every later hour that depends on them.
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
@@ -62,12 +63,14 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime) 
         now = datetime.now(UTC)
         # the hour that is still the schedule's is not late
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
+        unreadable: Faults = {}
         try:
-            files = list_files(pipeline.raw_root)
+            files = list_files(pipeline.raw_root, unreadable)
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
                 [(last,)] = session.query(
-                    "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour >= ?",
-                    [first_hour],
+                    "SELECT max(hour) FROM materialized_hours "
+                    "WHERE asset = 'system_health' AND hour >= ? AND hour <= ?",
+                    [first_hour, now],
                 )
                 if last is None:
                     return dg.SkipReason(NOTHING_YET)
@@ -83,11 +86,14 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime) 
             return dg.SkipReason(NOTHING_YET)
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
-        touched, only_rejected, state = _touched(found, HourRange(min(start, newest + HOUR), newest + HOUR))
+        span = HourRange(min(start, newest + HOUR), newest + HOUR)
+        touched, only_rejected, state = _touched(found, span, unreadable)
         touched |= stale_components
         if not touched | only_rejected | stale_scores:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
-            return dg.SkipReason(f"the tables agree with all {len(files)} raw logs{besides}{_hint(not_offered)}")
+            besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
+            read = sum(not is_among(unreadable, file.source_file) for file in files)
+            return dg.SkipReason(f"the tables agree with all {read} raw logs{besides}{_hint(not_offered)}")
         until = min(max({last, *touched}), newest) + HOUR
         ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
@@ -128,9 +134,13 @@ def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
     return bool(context.instance.get_run_records(filters, limit=1))
 
 
-def _touched(found: Unread, hours: HourRange) -> tuple[set[datetime], set[datetime], str]:
-    """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both."""
-    late = {part: lines for part, lines in late_parts(found, BYTES_PER_TICK).items() if part.hour in hours}
+def _touched(found: Unread, hours: HourRange, unreadable: Faults) -> tuple[set[datetime], set[datetime], str]:
+    """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both.
+
+    Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
+    """
+    parts = late_parts(found, BYTES_PER_TICK, unreadable)
+    late = {part: lines for part, lines in parts.items() if part.hour in hours}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
     return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))

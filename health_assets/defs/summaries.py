@@ -11,6 +11,9 @@ from health_assets.trace_reading import read_traces
 from health_assets.warehouse.store import Session
 
 SUMMARY_ROWS = 10
+UNREADABLE = "could not be read"
+"""Under this key stands why raw logs could not be read."""
+REASONS_KEPT = 20
 
 
 def summary(
@@ -63,6 +66,11 @@ def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
         *(f"| {count} | {note} |" for note, count in notes.items()),
     ]
     return {"records of other formats": dg.MetadataValue.md("\n".join(lines))}
+
+
+def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
+    """Raw logs that could not be read; nothing where there are none."""
+    return {UNREADABLE: dg.MetadataValue.json([*unreadable.values()][:REASONS_KEPT])} if unreadable else {}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

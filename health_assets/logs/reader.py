@@ -20,6 +20,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
+from health_assets.logs.progress import Meter
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.expressions import duckdb_sql
@@ -115,7 +116,7 @@ def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Re
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
         told: list[HealthAssetsError] = []
-        batches = otlp.others(_noted(line_batches(enumerate(files), notes), told))
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files)), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         try:
             yield Reading(connection, otlp)

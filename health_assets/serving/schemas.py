@@ -212,6 +212,63 @@ class BestModel(TypedDict):
     candidates: list[Candidate]
 
 
+@exactly
+class Listed(TypedDict):
+    """What every page of a list says of the whole."""
+
+    hour: Annotated[AwareDatetime | None, Field(description="Null where the warehouse has no hour of it.")]
+    window_start: Annotated[AwareDatetime | None, Field(description="Null where the hour has no item.")]
+    window_end: AwareDatetime | None
+    total: Annotated[int, Field(description="Items that the filter lets through, on all pages.")]
+    offset: int
+    limit: int
+
+
+@exactly
+class ToolItem(TypedDict):
+    """A tool, as it answered an agent in the window."""
+
+    agent_id: Annotated[str, Field(description="Empty for calls of no known agent.")]
+    tool: str
+    calls: Annotated[int, Field(ge=1)]
+    failures: Annotated[int, Field(ge=0)]
+    failure_share: Annotated[float, Field(ge=0, le=1)]
+    failure_share_at_least: Annotated[float, Field(ge=0, le=1, description="Lower end of its interval at 95 %.")]
+    p50_latency_ms: float | None
+    p95_latency_ms: float | None
+    last_error_at: AwareDatetime | None
+    last_error: NotRequired[Annotated[str | None, Field(description="As the log states it, so only in the full view.")]]
+
+
+@exactly
+class ToolPage(Listed):
+    """Tools, the worst first."""
+
+    tools: list[ToolItem]
+
+
+@exactly
+class UsageItem(TypedDict):
+    """What an agent took in the window; an amount is null where no execution tells it."""
+
+    agent_id: str
+    executions: Annotated[int, Field(ge=1)]
+    successes: Annotated[int, Field(ge=0)]
+    executions_with_tokens: Annotated[int, Field(ge=0)]
+    executions_with_cost: Annotated[int, Field(ge=0)]
+    input_tokens: Annotated[int | None, Field(ge=0)]
+    output_tokens: Annotated[int | None, Field(ge=0)]
+    cost_usd: Annotated[float | None, Field(ge=0)]
+    cost_per_success_usd: Annotated[float | None, Field(ge=0)]
+
+
+@exactly
+class UsagePage(Listed):
+    """Agents by cost, tokens or cost per success, the greatest first."""
+
+    usage: list[UsageItem]
+
+
 class MetricMetadata(TypedDict):
     """What source 5 calls the metric's metadata."""
 

@@ -33,6 +33,25 @@ class Page:
     order: Order
 
 
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Which items of which list are asked for.
+
+    Args:
+        name: the list, `tools` or `usage`.
+        order: one of its orders.
+        offset: how many to leave out.
+        limit: how many to take at most.
+        agent_id: only this agent's; None for all.
+    """
+
+    name: str
+    order: str
+    offset: int
+    limit: int
+    agent_id: str | None
+
+
 class Service:
     """Answers requests; every method but `session` takes microseconds and may be called on the event loop.
 
@@ -101,6 +120,19 @@ class Service:
             {name: model[name] for name in MODEL_COLUMNS if name not in hidden} for model in snapshot.models.values()
         ]
         return self._answer(request, dumps({"hour": snapshot.model_hour.isoformat(), "models": models}), snapshot)
+
+    def listed(self, page: ListPage, request: Headers) -> Answer:
+        """A page of tools or of usage; a personal agent's are for the token's holder alone."""
+        snapshot = self._refresher.snapshot
+        if snapshot is None:
+            return self._not_ready()
+        listing = snapshot.lists[page.name]
+        agent_id = None if page.agent_id is None else page.agent_id.encode()
+        total, items = listing.page(
+            page.order, page.offset, page.limit, agent_id, is_full_view=self._is_full_view(request)
+        )
+        head = {**listing.head, "total": total, "offset": page.offset, "limit": page.limit}
+        return self._answer(request, dumps(head)[:-1] + b',"%s":[' % page.name.encode() + items + b"]}", snapshot)
 
     def best_model(self, names: list[str], request: Headers) -> Answer:
         """The candidate with the highest score (source 4, best_model); of equal ones the first.

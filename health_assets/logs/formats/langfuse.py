@@ -43,6 +43,7 @@ NO_OBSERVATIONS = (
     "Langfuse trace without its observations, which alone tell when it ended and whether it failed: its root "
     "observation stands for it where it comes by itself"
 )
+ONLY_IDS = "Langfuse score of which its trace tells the id alone"
 NO_TIME_OF_SCORE = "Langfuse score in a row of a table, which does not tell its time"
 
 
@@ -78,6 +79,7 @@ def read_document(source: Source) -> Iterator[Line]:
     document, number = Document(source.blocks), 0
     runs: Runs = {}
     members: Record = {}
+    is_list = False
     try:
         if document.peek() == "[":
             for record in document.elements():
@@ -86,6 +88,7 @@ def read_document(source: Source) -> Iterator[Line]:
         else:
             for name in document.members():
                 if name in LISTS and document.peek() == "[":
+                    is_list = True
                     for record in document.elements():
                         number += 1
                         yield from _lines(source, number, record, runs)
@@ -93,7 +96,7 @@ def read_document(source: Source) -> Iterator[Line]:
                     members[name] = [_without_texts(item) for item in document.elements()]
                 else:
                     members[name] = document.value()
-            if number == 0:
+            if not is_list:
                 number = 1
                 yield from _lines(source, number, members, runs)
         document.finish()
@@ -174,7 +177,10 @@ def _traces_of_download(download: Record) -> list[Record]:
 def _trace_lines(source: Source, number: int, raw: Record) -> Iterator[Line]:
     record = records.normal(raw)
     held = [item for item in as_list(record.get("observations")) if isinstance(item, dict)]
-    scores = [records.normal(item) for item in as_list(record.get("scores")) if isinstance(item, dict)]
+    listed = as_list(record.get("scores"))
+    scores = [records.normal(item) for item in listed if isinstance(item, dict)]
+    if len(listed) > len(scores):
+        source.notes[ONLY_IDS] += len(listed) - len(scores)
     if held:
         yield from lines_of_trace(source, number, record, held)
     else:
