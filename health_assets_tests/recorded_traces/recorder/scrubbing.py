@@ -18,10 +18,12 @@ TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 FRAMES_OF_NODE = re.compile(r"\n\s+at .*")
 TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 OF_THE_MACHINE = ("process.", "host.", "os.", "container.")
-LONGEST_TEXT = 64
+LONGEST_TEXT, LONGEST_ANSWER = 64, 500
 """In characters: some instrumentors write the whole conversation on every span."""
 KEPT_WHOLE = ("metadata", "llm.invocation_parameters", "exception.message", "exception.stacktrace")
 """Attributes that tell more than contents."""
+SAYS_ERROR = '"status": "error"'
+"""A tool's answer that has this in it tells that the tool failed, and stays whole."""
 LEFT_OVER = re.compile(r"/(?:home|root|tmp|usr|opt|work|Users|var)/|site-packages|\.py\b|sk-[A-Za-z0-9]")
 
 Json = dict[str, Any]
@@ -80,7 +82,7 @@ def _changed(value: Any, moved: int) -> Any:
 def _shortened(value: Any) -> Any:
     """Cut the long texts of an attribute: prompts, answers, what a tool is for."""
     match value:
-        case {"stringValue": str(text)} if len(text) > LONGEST_TEXT:
+        case {"stringValue": str(text)} if len(text) > (LONGEST_ANSWER if SAYS_ERROR in text else LONGEST_TEXT):
             return {"stringValue": f"{text[:LONGEST_TEXT]}…"}
         case {"arrayValue": {"values": list(values)}}:
             return {"arrayValue": {"values": [_shortened(one) for one in values]}}

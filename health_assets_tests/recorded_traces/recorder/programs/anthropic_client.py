@@ -1,4 +1,10 @@
-"""Anthropic's client without any agent: messages, plain and streamed."""
+"""Anthropic's client without any agent: messages, plain and streamed.
+
+The client writes spans of its own wherever OpenTelemetry is set up. Beside an instrumentor they are switched off, but for
+the scenario `twice`, which is what a user gets who does not know.
+"""
+
+import os
 
 from anthropic import Anthropic
 from opentelemetry.sdk.trace import TracerProvider
@@ -6,6 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from health_assets_tests.recorded_traces.recorder.programs.playing import NO_KEY, must_be, must_fail, play
 from health_assets_tests.recorded_traces.recorder.scripts import script
 
+OWN_SPANS = "ANTHROPIC_OPEN_TELEMETRY"
 MODEL = "claude-sonnet-4-5"
 QUESTION = "What is the weather in Oslo?"
 CALL = 'call get_weather {"city": "Oslo"}'
@@ -19,18 +26,23 @@ TOOL = {"name": "get_weather", "description": "Tell the weather of a city.", "in
 def openinference(provider: TracerProvider) -> None:
     from openinference.instrumentation.anthropic import AnthropicInstrumentor
 
+    os.environ[OWN_SPANS] = "false"
     AnthropicInstrumentor().instrument(tracer_provider=provider)
 
 
 def openllmetry(provider: TracerProvider) -> None:
     from opentelemetry.instrumentation.anthropic import AnthropicInstrumentor
 
+    os.environ[OWN_SPANS] = "false"
     AnthropicInstrumentor().instrument(tracer_provider=provider)
 
 
 def otel(provider: TracerProvider) -> None:
-    from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor
-
+    try:
+        from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor
+    except ModuleNotFoundError:  # the client's own spans
+        return
+    os.environ[OWN_SPANS] = "false"
     AnthropicInstrumentor().instrument(tracer_provider=provider)
 
 
@@ -85,6 +97,11 @@ def crash_streaming(url: str) -> None:
     must_fail(lambda: stream(client(url), f"cut {SUNNY}"), LOST)
 
 
+def twice(url: str) -> None:
+    del os.environ[OWN_SPANS]
+    converse(client(url), CALL, f"say {SUNNY}")
+
+
 def session(url: str) -> None:
     """The session as OpenInference's documentation says."""
     from openinference.instrumentation import using_session
@@ -102,6 +119,7 @@ if __name__ == "__main__":
             "crash_overloaded": crash_overloaded,
             "streaming": streaming,
             "crash_streaming": crash_streaming,
+            "twice": twice,
             "session": session,
         },
     )

@@ -28,9 +28,9 @@ def play(instrument: Mapping[str, Callable[[TracerProvider], object]], scenarios
     os.environ.setdefault("ANTHROPIC_API_KEY", NO_KEY)
     os.environ.setdefault("GOOGLE_API_KEY", NO_KEY)
     provider = TracerProvider(resource=Resource.create(SERVICE))
-    provider.add_span_processor(BatchSpanProcessor(FileSpanExporter(Path(file))))
     trace.set_tracer_provider(provider)
     instrument[flavour](provider)
+    provider.add_span_processor(BatchSpanProcessor(FileSpanExporter(Path(file))))  # after processors that change spans
     played = scenarios[scenario](url)
     if inspect.isawaitable(played):
         asyncio.run(_awaited(played))
