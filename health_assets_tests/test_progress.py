@@ -1,9 +1,11 @@
 """What a run shows while it runs: a bar that moves inside the long step, and lines where there is no terminal."""
 
 import gzip
+import os
 import re
 import time
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -114,3 +116,20 @@ def test_a_terminal_gets_a_bar_that_is_gone_afterwards() -> None:
             listener(told(40, 17, 4_200_000_000, 1_700_000_000, 5_000_000))
         time.sleep(0.3)
     assert "0/38 reading 17 of 40 files, 1.7 GB of 4.2 GB" in output.getvalue()
+
+
+def test_the_bar_moves_while_the_process_prints_into_a_file(tmp_path: Path) -> None:
+    """As it does during the steps of a run, whose output Dagster keeps."""
+    master, slave = os.openpty()
+    with (
+        os.fdopen(slave, "w", encoding="utf-8") as terminal,
+        (tmp_path / "kept").open("w", encoding="utf-8") as kept,
+        progress_bar(Console(file=terminal, width=80, color_system=None), HOURS, 38) as on_event,
+    ):
+        os.dup2(kept.fileno(), terminal.fileno())
+        on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
+        time.sleep(0.5)
+        shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert "0/38 agent_health" in shown
+    assert (tmp_path / "kept").read_text(encoding="utf-8") == ""

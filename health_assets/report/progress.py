@@ -4,6 +4,7 @@ What belongs here: turning a run's events, and what is read of the logs, into so
 the run did (`run`).
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -98,9 +99,25 @@ def progress_bar(
 ) -> Iterator[OnEvent]:
     """Show how far a run has come while the block runs; gives the function that takes its events."""
     progress = RunProgress(hours, steps)
-    show = _bar(console, progress) if console.is_terminal else _lines(console, progress, seconds_between_lines)
-    with show as refresh, reading.listening(_then(progress.on_read, refresh)):
-        yield _then(progress.on_event, refresh)
+    with _apart(console) as own:
+        show = _bar(own, progress) if own.is_terminal else _lines(own, progress, seconds_between_lines)
+        with show as refresh, reading.listening(_then(progress.on_read, refresh)):
+            yield _then(progress.on_event, refresh)
+
+
+@contextmanager
+def _apart(console: Console) -> Iterator[Console]:
+    """The same console with a file of its own: while a step runs, Dagster turns what the process prints into a file.
+
+    Then there would be no terminal any more, and the bar would stand still to the end of the run.
+    """
+    try:
+        descriptor = os.dup(console.file.fileno())
+    except OSError:  # a file in memory
+        yield console
+        return
+    with os.fdopen(descriptor, "w", encoding=console.encoding) as file:
+        yield Console(file=file, width=console.width, force_terminal=console.is_terminal, no_color=console.no_color)
 
 
 Value = TypeVar("Value")
