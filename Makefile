@@ -22,17 +22,17 @@ bench: $(STAMP)
 	$(BIN)/python -m bench.session_loops
 	$(BIN)/python -m bench.endpoint
 
-## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000
+## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000; the demo's where there are no own logs
 dev: $(STAMP)
-	$(BIN)/dagster dev
+	$(BIN)/health-assets dev
 
 ## docs: write docs/tables.md from the tables' classes
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.warehouse.documentation
 
-## migrations: write the first revision of PostgreSQL's tables anew from the tables' classes, until it is released
+## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
 migrations: $(STAMP)
-	$(BIN)/python -m health_assets.warehouse.migrations
+	$(BIN)/python -m health_assets.warehouse.migrations "$(MESSAGE)"
 	$(BIN)/ruff format health_assets/warehouse/migrations
 
 ## lint: mend what can be mended by itself

@@ -1,5 +1,6 @@
 """The commands; each does little more than read its flags and call the rest."""
 
+import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,9 @@ import typer
 from rich.console import Console
 
 from health_assets import __version__
-from health_assets.errors import HealthAssetsError, NoWarehouseError
-from health_assets.hours import HOUR, HourRange, floor_hour, parse_hour
-from health_assets.logs.stores import RawRoot, raw_root, shown
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
+from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def materialize(
         str | None, typer.Option("--from", help="First hour, like 2026-06-07T00, in UTC; by default the logs' first.")
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", help="Hour to stop before, like 2026-06-08T00; by default after the last.")
+        str | None, typer.Option("--to", help="Hour to stop before; by default after the last that is over.")
     ] = None,
     raw: RawOption = None,
     targets: TargetsOption = None,
@@ -59,6 +60,29 @@ def materialize(
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
         _materialize(settings, _hours(settings, start, end), system or ())
+
+
+@app.command()
+def report(
+    agent: Annotated[str | None, typer.Option(help="Show this agent: score, evidence, document, sessions.")] = None,
+    hour: Annotated[
+        str | None, typer.Option(help="Hour to show, like 2026-06-07T23, in UTC; by default the newest with scores.")
+    ] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Show the health of the fleet, or all that is known of one agent, as of the end of an hour."""
+    from health_assets.report import print_health, report_hours
+    from health_assets.report.agent import print_agent
+    from health_assets.warehouse.store import Warehouse
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with Warehouse.of(settings).read() as session:
+            hours = report_hours(session, settings, hour, datetime.now(UTC))
+            if agent is None:
+                print_health(console, session, hours)
+            else:
+                print_agent(console, session, hours, agent)
 
 
 @app.command()
@@ -82,14 +106,35 @@ def prune(
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
 ) -> None:
-    """Make sample logs of a small fleet, materialise them, and show the fleet's health."""
-    from health_assets.samples import write_samples
+    """Make sample logs of a small fleet that end now, materialise them, and show the fleet's health."""
+    from health_assets.demo import Demo
 
     with _readable_errors():
-        sample = write_samples(folder)
-        console.print(f"sample logs of a fleet are in {sample.raw}, its targets in {sample.targets}")
-        settings = _settings(sample.raw, sample.targets, str(folder / "health.duckdb"))
-        _materialize(settings, sample.hours)
+        made = Demo(folder)
+        hours = made.make_samples(floor_hour(datetime.now(UTC)))
+        console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
+        os.environ.update(made.environment())  # for Dagster, too: `dev` shows the run
+        _materialize(load_settings(), hours)
+
+
+@app.command()
+def dev(
+    demo: Annotated[
+        bool | None, typer.Option("--demo/--own", help="Show the demo, or logs of your own; by default these, if any.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Folder of the demo.")] = Path("data/demo"),
+    host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 3000,
+) -> None:
+    """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
+    from health_assets.demo import Demo
+    from health_assets.dev import command, what_to_show
+
+    with _readable_errors():
+        shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
+        console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
+        sys.stdout.flush()
+        os.execve(sys.executable, command(host, port), {**os.environ, **shown_here.environment})
 
 
 @app.command()
@@ -215,56 +260,26 @@ def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) 
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
-MOST_HOURS_UNASKED = 24 * 92
-"""A log with one line of long ago must not start a run over all the years between."""
-
-
-def _hours(settings: Settings, start: str | None, end: str | None) -> HourRange:
+def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups:
     """The hours named, from and to those that the logs hold where one is not."""
-    first, last = start and parse_hour(start), end and parse_hour(end)
-    if not (first and last):
-        held = _hours_of_logs(settings)
-        first, last = first or held.start, last or held.end
-        hours = HourRange(first, max(first, last))
-        console.print(f"the logs in {shown(settings.raw)} hold events of {held}", soft_wrap=True)
-        if len(hours) > MOST_HOURS_UNASKED:
-            raise HealthAssetsError(f"{hours} are many; name the hours that you want with --from and --to")
-    if last <= first:
-        raise HealthAssetsError(f"--to ({end or 'the end of the logs'}) must be after --from ({start or first})")
-    return HourRange(first, last)
+    with console.status("looking at the logs") as status:
+        from health_assets.logs.progress import listening
+        from health_assets.wanted_hours import wanted_hours
+
+        with listening(lambda read: status.update(f"looking at the logs: {read}")):
+            wanted = wanted_hours(settings, start, end, datetime.now(UTC))
+    for sentence in wanted.told:
+        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+    return wanted.hours
 
 
-def _hours_of_logs(settings: Settings) -> HourRange:
-    with console.status("looking at the logs"):
-        from health_assets.late_logs import hours_with_events
-        from health_assets.logs.files import list_files
-        from health_assets.logs.stores import NAMES_THAT_COUNT
-        from health_assets.warehouse.store import Warehouse
-
-        files, warehouse = list_files(settings.raw), Warehouse.of(settings)
-        try:
-            with warehouse.read() as session:
-                held = hours_with_events(session, files)
-        except NoWarehouseError:
-            held = hours_with_events(None, files)
-    if not files:
-        raise HealthAssetsError(f"no raw log lies below {shown(settings.raw)}; {NAMES_THAT_COUNT}")
-    if held is None:
-        logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
-        changed = HourRange.of(floor_hour(datetime.fromtimestamp(files[0].modified_ns / 1e9, UTC)))
-        raise HealthAssetsError(
-            f"there is no event in {logs} below {shown(settings.raw)}; see why lines are rejected by "
-            f"--from {changed.start:%Y-%m-%dT%H} --to {changed.end:%Y-%m-%dT%H}"
-        )
-    return held
-
-
-def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] = ()) -> None:
+def _materialize(settings: Settings, hours: HourRange | HourGroups, systems: Collection[str] = ()) -> None:
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
         from health_assets.defs.staleness import left_behind
         from health_assets.report import print_health
-        from health_assets.report.run import print_left_behind, print_outcome, progress_bar
+        from health_assets.report.progress import progress_bar
+        from health_assets.report.run import print_left_behind, print_outcome
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings, systems)
@@ -275,10 +290,10 @@ def _materialize(settings: Settings, hours: HourRange, systems: Collection[str] 
     with Pipeline(settings).open().read() as session:
         print_outcome(console, outcome, session)
         if outcome.error is None:
-            print_left_behind(console, left_behind(session, hours, systems, settings))
-        print_health(console, session, hours)
-    if outcome.error is not None:
-        raise HealthAssetsError(outcome.error)
+            print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
+        print_health(console, session, HourRange(hours.start, hours.end))
+    if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
+        raise HealthAssetsError("; ".join(problems))
 
 
 def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:

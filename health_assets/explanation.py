@@ -4,6 +4,7 @@ What belongs here: taking one row of `agent_health` apart. The endpoint, the ale
 words. What does not: the formulas (`scoring`) and finding the events (`scoring.evidence`). It imports no engine.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from health_assets.scoring.weights import (
     SUCCESS_SHARE,
     TRIGGER_SHARE,
 )
-from health_assets.wording import counted
+from health_assets.wording import counted, share
 
 Row = Mapping[str, Any]
 Evidence = Mapping[str, Sequence[str]]
@@ -88,6 +89,13 @@ class Loss:
         }
 
 
+def _succeeded(row: Row) -> str:
+    """As a share; of few executions as they are, for a share of four would say too much."""
+    expected = row["expected_success_rate"]
+    seen = f"{row['successes']:,} of {row['n']:,}" if row["n"] < row["n_full"] else share(row["asr"], beside=expected)
+    return f"{seen} succeeded, {share(expected)} expected"
+
+
 def _failed(row: Row) -> str:
     return f"{row['afh']:.1f} failures an hour, {row['expected_failures_per_hour']:g} expected"
 
@@ -96,7 +104,7 @@ COMPONENTS = (
     Component(
         "success", "reliability", RELIABILITY_POINTS * SUCCESS_SHARE, "success_score",
         ("n", "successes", "asr", "confidence_factor"), ("expected_success_rate", "n_full"), "failure",
-        lambda row: f"{row['asr']:.0%} succeeded, {row['expected_success_rate']:.0%} expected",
+        _succeeded,
     ),
     Component(
         "failures", "reliability", RELIABILITY_POINTS * FAILURE_SHARE, "failure_score",
@@ -124,23 +132,39 @@ COMPONENTS = (
     ),
 )  # fmt: skip
 
+OF_RUNTIMES = frozenset({"performance", "stability"})
+"""Dimensions that are about how long executions take."""
+
 COLUMNS = tuple(
-    dict.fromkeys(name for component in COMPONENTS for name in (component.score, *component.inputs, *component.targets))
+    dict.fromkeys(
+        [
+            *(name for component in COMPONENTS for name in (component.score, *component.inputs, *component.targets)),
+            "untimed",
+        ]
+    )
 )
 """Columns of `agent_health` that an explanation is made from."""
 
 
 def explain(row: Row, evidence: Evidence | None = None) -> list[Loss]:
-    """What each component cost, the greatest loss first; what cost nothing is left out.
+    """What each component cost, in the order in which a person should read it; what cost nothing is left out.
 
-    The losses add up to 100 less the health score. An inactive agent has no score, so it has lost nothing.
+    The dimension that cost most comes first, and in it the component that cost most: so the first loss is the one that
+    a single sentence tells (`costliest`). The losses add up to 100 less the health score. An inactive agent has no
+    score, so it has lost nothing.
 
     Args:
         row: a row of `agent_health`, at least its `COLUMNS`.
         evidence: ids of the events that weigh most in its window, where they are known.
     """
     losses = [_loss(component, row, evidence or {}) for component in COMPONENTS]
-    return sorted((loss for loss in losses if loss.lost > LEAST_LOSS), key=lambda loss: -loss.lost)
+    of_dimension: defaultdict[str, float] = defaultdict(float)
+    for loss in losses:
+        of_dimension[loss.component.dimension] += loss.lost
+    return sorted(
+        (loss for loss in losses if loss.lost > LEAST_LOSS),
+        key=lambda loss: (-of_dimension[loss.component.dimension], loss.component.dimension, -loss.lost),
+    )
 
 
 def points_lost(component: Component, row: Row) -> float:
@@ -165,11 +189,23 @@ def _loss(component: Component, row: Row, evidence: Evidence) -> Loss:
 
 
 def costliest(losses: Sequence[Loss]) -> Loss | None:
-    """The greatest loss of the dimension that lost most; None where nothing was lost."""
-    if not losses:
-        return None
-    by_dimension: dict[str, float] = {}
-    for loss in losses:
-        by_dimension[loss.component.dimension] = by_dimension.get(loss.component.dimension, 0.0) + loss.lost
-    worst = max(by_dimension, key=lambda name: by_dimension[name])
-    return next(loss for loss in losses if loss.component.dimension == worst)
+    """The loss to name where there is room for one: the greatest of the dimension that cost most; None without any.
+
+    Its sentence and its evidence belong together: whoever shows the one shows the other.
+
+    Args:
+        losses: as `explain` gives them.
+    """
+    return losses[0] if losses else None
+
+
+def unmeasured(row: Row) -> frozenset[str]:
+    """Dimensions in which an agent cannot lose points, since there is nothing to compare: no runtime, or none expected.
+
+    Such a dimension counts in full, as the source has it; whoever shows it says that it was not evaluated.
+
+    Args:
+        row: a row of `agent_health`, at least `n`, `untimed` and `expected_runtime_s`.
+    """
+    is_timed = row["n"] > (row["untimed"] or 0)
+    return frozenset() if is_timed and row["expected_runtime_s"] is not None else OF_RUNTIMES

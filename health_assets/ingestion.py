@@ -25,11 +25,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import EVER, HourRange, contiguous
+from health_assets.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.late_logs import names_of, parts_of, rejected_hours
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.reader import reading
-from health_assets.logs.routing import STREAMED_TABLE, Router
+from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
+from health_assets.logs.stores import is_among
 from health_assets.resolving import resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.trace_assembly import AwaySpans, TraceAssembly, touched_hours, traces_of
@@ -51,6 +52,8 @@ class IngestReport:
         rejected: rejected lines and spans.
         hours: the hours built: those asked for, and earlier ones of the look-back that were missing.
         changed_hours: the hours among them whose rows may have changed.
+        unreadable: what there is and cannot be read, with the reason.
+        main_rejection: where every line was rejected, the most frequent reason and where.
     """
 
     hours: HourRange
@@ -61,6 +64,8 @@ class IngestReport:
     spans_read: int = 0
     rejected: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    main_rejection: Rejection | None = None
 
     def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines]) -> None:
         """Count what was found in files that were read, and those of the files that hold any of it."""
@@ -83,13 +88,14 @@ class IngestReport:
 def ingest(
     session: Session,
     files: Sequence[RawFile],
-    hours: HourRange,
+    hours: HourRange | HourGroups,
     tables: Sequence[str],
     targets: Targets,
     lookback_hours: int,
     *,
     trace_hours: int | None = None,
     with_new_targets: bool = True,
+    unreadable: Mapping[str, str] = {},
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
@@ -100,37 +106,43 @@ def ingest(
     Args:
         session: a write session; everything happens in its transaction.
         files: all raw logs that there are now.
-        hours: the hours asked for.
+        hours: the hours asked for; between them, but not beyond them, lines of other hours are loaded too.
         tables: record tables asked for, values of `TABLE_OF_RECORD`; `spans` always comes along.
         targets: targets that resolve SLA breaches.
         lookback_hours: length of the look-back.
         trace_hours: how many hours apart spans of a trace may be and still see each other; by default the look-back.
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
+        unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
+            loaded of them before stays; what was not waits until they can be read.
 
     Raises:
-        HealthAssetsError: a file cannot be read, or is gone although an hour asked for needs it.
+        HealthAssetsError: a file is gone although an hour asked for needs it.
+        UnreadableFilesError: more files cannot be read; nothing was changed that the transaction does not undo.
     """
     reach_hours = lookback_hours if trace_hours is None else trace_hours
+    groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
     asked = Asked(session, hours, tables, names_of(files), lookback_hours, reach_hours)
-    loading = _Loading(session, files, asked, targets)
-    report = IngestReport(hours, files_seen=len(files))
+    loading = _Loading(session, files, asked, targets, unreadable)
+    Ledger(session).write_unreadable(unreadable)
+    report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
 
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
+    report.main_rejection = loading.main_rejection
     changed = due.changed_by(found)
     changed |= loading.put_traces_together(due, changed)
 
     touched = _touched_hours(asked, changed)
-    built = touched["raw_logs"] | _never_built(session, asked)
+    built = touched["raw_logs"] | _never_built(session, asked, groups.extended_back(lookback_hours - 1))
     report.add_built(built | asked.restored_hours)
     loading.keep_winners(report.hours)
     if "executions" in asked.tables:
         touched["executions"] |= resolve_usage(session, report.hours, lookback_hours)
     for table in loading.apply_new_targets() if with_new_targets else ():
-        touched[table] |= set(hours)
-        built |= set(hours)
-        report.add_built(set(hours))
+        touched[table] |= set(groups)
+        built |= set(groups)
+        report.add_built(set(groups))
     _note_materialized(session, asked, built, touched)
     return report
 
@@ -238,14 +250,24 @@ class _Loading:
         files: all raw logs that there are now.
         asked: what is to be brought up to date.
         targets: targets that resolve SLA breaches.
+        unreadable: what cannot be read.
     """
 
-    def __init__(self, session: Session, files: Sequence[RawFile], asked: Asked, targets: Targets) -> None:
+    def __init__(
+        self,
+        session: Session,
+        files: Sequence[RawFile],
+        asked: Asked,
+        targets: Targets,
+        unreadable: Mapping[str, str],
+    ) -> None:
         self._session = session
         self._files = files
         self._asked = asked
         self._targets = targets
+        self._unreadable = unreadable
         self._ledger = Ledger(session)
+        self.main_rejection: Rejection | None = None
         self._filled_hours: set[datetime] = set()
         """Hours whose tables got rows from files, whether or not these are others than before."""
 
@@ -274,11 +296,14 @@ class _Loading:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
         asked, ledger = self._asked, self._ledger
         hours = asked.reach if any(asked.restored.values()) else asked.span
-        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"], asked.present)
-        waiting |= ledger.waiting(EVER, ["spans"], asked.present, with_dropped=False)
+        there = asked.present | ledger.known_among(self._unreadable)
+        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"], there)
+        waiting |= ledger.waiting(EVER, ["spans"], there, with_dropped=False)
         for back in contiguous(asked.restored["spans"]):
-            waiting |= ledger.waiting(back, ["spans"], asked.present)
-        return {part: lines for part, lines in waiting.items() if part.source_file != TRACES}
+            waiting |= ledger.waiting(back, ["spans"], there)
+        put_off = {part for part in waiting if is_among(self._unreadable, part.source_file)}
+        ledger.unload(put_off)  # so that they are loaded, and win or lose anew, as soon as they can be read
+        return {part: lines for part, lines in waiting.items() if part.source_file != TRACES and part not in put_off}
 
     def load_lines(self, due: Due) -> dict[Part, Lines]:
         """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
@@ -339,6 +364,7 @@ class _Loading:
                 router.read(spans)
             for table, rows in router.set_aside(rejected_hours(files, router.contents())):
                 self._session.insert_arrow(table, rows)
+            self.main_rejection = router.main_rejection
             self._ledger.write_notes(files, notes)
             found = parts_of(files, router.contents())
         self._filled_hours |= {
@@ -409,10 +435,10 @@ def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datet
     return touched
 
 
-def _never_built(session: Session, asked: Asked) -> set[datetime]:
-    """Hours that one of the tables does not have yet; before the first event only those asked for count as missing."""
+def _never_built(session: Session, asked: Asked, hours: HourGroups) -> set[datetime]:
+    """Of these hours those that one of the tables does not have yet; before the first event only those asked for."""
     first = session.first_event_hour() or asked.hours.start
-    wanted = {hour for hour in asked.span if hour >= first or hour in asked.hours}
+    wanted = {hour for hour in hours if hour >= first or hour in asked.hours}
     built = [session.materialized_hours(table, asked.span) for table in asked.tables]
     return {hour for hour in wanted if any(hour not in own for own in built)}
 

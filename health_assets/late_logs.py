@@ -4,13 +4,15 @@ What belongs here: comparing files with what the ledger says of them. What does 
 missing (`ingestion`) and requesting runs that do (`defs.sensors`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from health_assets.hours import HOUR, HourRange, floor_hour
+from health_assets.errors import UnreadableFilesError
+from health_assets.hours import floor_hour
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content, contents
+from health_assets.logs.stores import Faults
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.store import Session
 
@@ -39,38 +41,78 @@ def unread(session: Session, files: Sequence[RawFile]) -> Unread:
     return Unread(new + changed, ledger.entries(changed), waiting)
 
 
-def late_parts(found: Unread, most_bytes: int | None = None) -> dict[Part, Lines]:
+def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults | None = None) -> dict[Part, Lines]:
     """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
 
     Args:
         found: what `unread` gave.
         most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
+        unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
+
+    Raises:
+        UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
     """
-    files, size_bytes = [], 0
+    some: list[RawFile] = []
+    size_bytes = 0
     for file in found.files:
         if most_bytes is None or size_bytes < most_bytes:
-            files.append(file)
+            some.append(file)
             size_bytes += file.size_bytes
-    now = parts_of(files, contents(files)) if files else {}
+    files, counted = _counted(some, unreadable)
+    now = parts_of(files, counted)
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
     return dict.fromkeys(found.not_loaded, NO_LINES) | late
 
 
-def hours_with_events(session: Session | None, files: Sequence[RawFile]) -> HourRange | None:
-    """From the first to the last hour of which the logs hold an event; None where they hold none.
+def _counted(files: Sequence[RawFile], unreadable: Faults | None) -> tuple[Sequence[RawFile], Sequence[Content]]:
+    """What those of the files hold that can be read, and which these are."""
+    while files:
+        try:
+            return files, contents(files)
+        except UnreadableFilesError as error:
+            if unreadable is None:
+                raise
+            unreadable |= error.faults
+            files = [file for file in files if file.source_file not in error.faults]
+    return [], []
 
-    Reads files that the warehouse does not know yet.
+
+@dataclass(frozen=True)
+class HeldHours:
+    """The hours that raw logs hold something of.
+
+    Args:
+        events: hours of events.
+        rejected: hours of rejected lines.
+        loaded: hours of events that are in the tables, although their files are gone or cannot be read.
+    """
+
+    events: Set[datetime]
+    rejected: Set[datetime]
+    loaded: Set[datetime]
+
+
+def held_hours(session: Session | None, files: Sequence[RawFile], unreadable: Faults) -> HeldHours:
+    """Look through the logs; reads files that the warehouse does not know yet.
 
     Args:
         session: a session on the warehouse; None before there is one.
         files: all raw logs that there are now.
+        unreadable: is filled with files that cannot be read.
     """
     found = unread(session, files) if session else Unread(files, [], [])
-    known = [part.hour for part in late_parts(found) if part.record_type != "rejected"]
-    if session:
-        known += Ledger(session).event_hours(names_of(files) - names_of(found.files))
-    return HourRange(min(known), max(known) + HOUR) if known else None
+    late = late_parts(found, unreadable=unreadable)
+    rejected = {part.hour for part in late if part.record_type == "rejected"}
+    events = {part.hour for part in late if part.record_type != "rejected"}
+    if session is None:
+        return HeldHours(events, rejected, set())
+    there = names_of(files) - names_of(found.files)
+    known = Ledger(session).known_hours()
+    events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
+    rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
+    loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}
+    return HeldHours(events, rejected, loaded)
 
 
 def names_of(files: Sequence[RawFile]) -> set[str]:

@@ -46,6 +46,16 @@ def late_ranges(
     return contiguous(dependent)
 
 
+def newest_stretch(hours: AbstractSet[datetime], most_apart_hours: int) -> datetime | None:
+    """The first of the hours that lead up to the newest one without a gap of more than so many hours."""
+    first: datetime | None = None
+    for hour in sorted(hours, reverse=True):
+        if first is not None and first - hour > most_apart_hours * HOUR:
+            break
+        first = hour
+    return first
+
+
 def newest_finished_hour(now: datetime, grace: timedelta = timedelta(0)) -> datetime:
     """The last hour that ended at least `grace` before `now`."""
     return floor_hour(now - grace) - HOUR

@@ -7,7 +7,7 @@ import gc
 import os
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +17,23 @@ import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import OperationalError
 
+from health_assets.dagster_home import EVENT_STORAGE
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.partitions import hours_tags
+from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress import listening
+from health_assets.defs.summaries import UNREADABLE
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
+from health_assets.first_hour import EARLIEST
+from health_assets.hours import HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.run_owners import free_what_the_dead_hold, owner_tags
 from health_assets.settings import Settings, load_settings
 from health_assets.warehouse.engine import Engine
+from health_assets.wording import counted
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
+REASONS_SHOWN = 3
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
-EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Outcome:
     """What a run did.
 
     Args:
-        hours: the hours asked for.
+        hours: the hours asked for, with the holes between them.
         elapsed_s: how long it took, without interpreter start and imports.
         files_seen: raw logs below the raw root.
         files_read: those among them that were read.
@@ -46,9 +50,12 @@ class Outcome:
         lines_rejected: lines and spans that were rejected.
         failed_checks: (asset, check, severity, rows that break it) of every failed check.
         error: one sentence when the run failed, else None.
+        files_unreadable: raw logs that could not be read, while all others were.
+        unreadable: why, in a sentence for each of the first.
+        all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
     """
 
-    hours: HourRange
+    hours: HourRange | HourGroups
     elapsed_s: float
     files_seen: int
     files_read: int
@@ -57,11 +64,27 @@ class Outcome:
     lines_rejected: int
     failed_checks: list[tuple[str, str, str, int]]
     error: str | None
+    files_unreadable: int = 0
+    unreadable: Sequence[str] = ()
+    all_rejected: str = ""
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong although the run went through: sentences for whoever looks at nothing but the exit code."""
+        found = []
+        if self.files_unreadable:
+            more = self.files_unreadable - len(self.unreadable[:REASONS_SHOWN])
+            reasons = [*self.unreadable[:REASONS_SHOWN], *([f"and {more:,} more"] if more else [])]
+            logs = counted(self.files_unreadable, "raw log")
+            found.append(f"{logs} could not be read, what else there is was: {'; '.join(reasons)}")
+        if self.all_rejected:
+            found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
+        return found
 
 
 def run_hours(
     settings: Settings,
-    hours: HourRange,
+    hours: HourRange | HourGroups,
     on_event: Callable[[dg.DagsterEvent], None],
     systems: Collection[str] = (),
 ) -> Outcome:
@@ -69,7 +92,7 @@ def run_hours(
 
     Args:
         settings: where logs, targets and warehouse are.
-        hours: at least one hour.
+        hours: at least one hour; between them there may be holes.
         on_event: called with every event of the run.
         systems: scoring systems to materialise, keys of `SYSTEMS`; all where none is named.
 
@@ -78,24 +101,33 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
+    groups = HourGroups(hours.ranges)
     import_great_expectations()
     with (
         Engine() as engine,
-        _instance(settings) as instance,
+        _instance(settings) as (instance, is_lasting),
         owner_tags() as owner,
         listening(on_event),
         _modules_left_alone(),
     ):
         free_what_the_dead_hold(instance)
-        # few partitions: Dagster lists all of them for every check
-        definitions = build_definitions(settings, hours.extended_back(settings.reach_hours), systems, engine)
+        partitions = _partitions(groups, settings) if is_lasting else hourly_partitions(HourRange.of(groups.span.start))
+        definitions = build_definitions(settings, partitions, systems, engine, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
+        tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {})
         start = time.perf_counter()
         result = job.execute_in_process(
-            instance=instance, tags={**hours_tags(hours), **owner}, run_config=QUIET, raise_on_error=False
+            instance=instance, tags={**tags, **owner}, run_config=QUIET, raise_on_error=False
         )
         elapsed_s = time.perf_counter() - start
     return _outcome(result, hours, elapsed_s)
+
+
+def _partitions(hours: HourGroups, settings: Settings) -> dg.PartitionsDefinition:
+    """Few partitions, since Dagster lists all of them for every check."""
+    if hours.has_holes:
+        return only_partitions(hours)
+    return hourly_partitions(hours.span.extended_back(settings.reach_hours))
 
 
 @contextmanager
@@ -110,19 +142,22 @@ def _modules_left_alone() -> Iterator[None]:
 
 def step_count(settings: Settings, systems: Collection[str] = ()) -> int:
     """How many steps a run has."""
-    return len(build_definitions(settings, systems=systems).resolve_job_def(JOB).nodes_in_topological_order)
+    some_hour = HourRange.of(EARLIEST)  # the steps are the same for all
+    return len(build_definitions(settings, some_hour, systems).resolve_job_def(JOB).nodes_in_topological_order)
 
 
 @contextmanager
-def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+def _instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, bool]]:
     """The user's Dagster instance, where the run is about the warehouse that it shows; else one for this run alone.
+
+    It comes with whether it is the user's: the other's partitions nobody will ever see.
 
     Raises:
         HealthAssetsError: Dagster cannot keep its own records, for want of space.
     """
     try:
-        with _opened_instance(settings) as instance:
-            yield instance
+        with _opened_instance(settings) as opened:
+            yield opened
     except (OSError, OperationalError) as error:
         folder = os.getenv("DAGSTER_HOME") or tempfile.gettempdir()
         raise HealthAssetsError(
@@ -131,24 +166,25 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
 
 
 @contextmanager
-def _opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, bool]]:
     is_own_warehouse = settings.warehouse == load_settings().warehouse
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-dagster-"))
         if is_own_warehouse and os.getenv("DAGSTER_HOME"):
-            yield stack.enter_context(dg.DagsterInstance.get())
+            yield stack.enter_context(dg.DagsterInstance.get()), True
         elif is_own_warehouse and Path("dagster.yaml").exists():
             ref = InstanceRef.from_dir(folder, config_dir=str(Path.cwd()))
-            yield stack.enter_context(dg.DagsterInstance.from_ref(ref))
+            yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), True
         else:
             overrides = {
                 "telemetry": {"enabled": False},
                 "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": f"{folder}/history/runs"}},
             }
-            yield stack.enter_context(dg.DagsterInstance.from_ref(InstanceRef.from_dir(folder, overrides=overrides)))
+            ref = InstanceRef.from_dir(folder, overrides=overrides)
+            yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), False
 
 
-def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: float) -> Outcome:
+def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, elapsed_s: float) -> Outcome:
     failed = [
         (
             evaluation.asset_key.to_user_string(),
@@ -163,12 +199,14 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange, elapsed_s: flo
     return Outcome(hours, elapsed_s, **_read_counts(result), failed_checks=failed, error=error)
 
 
-def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, int]:
-    names = ("files_seen", "files_read", "lines_read", "spans_read", "lines_rejected")
+def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    names = ("files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected")
+    texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected"}
     for event in result.get_asset_materialization_events():
         metadata = event.step_materialization_data.materialization.metadata
         if "lines_read" in metadata:
-            return {name: _number(metadata, name) for name in names}
+            told = {name: metadata[key].value for name, key in texts.items() if key in metadata}
+            return {name: _number(metadata, name) for name in names} | told
     return dict.fromkeys(names, 0)
 
 

@@ -4,7 +4,7 @@ Every setting is an environment variable (prefix `HEALTH_`); the commands' flags
 expected to do is not a setting but a target (`targets`).
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +34,7 @@ def load_settings() -> "Settings":
     raise HealthAssetsError(f"{name}: {message}, got {first['input']!r}")
 
 
-def _hour(value: datetime | str) -> datetime:
+def _hour(value: datetime | str | None) -> datetime | None:
     try:
         return parse_hour(value) if isinstance(value, str) else value
     except HealthAssetsError as error:
@@ -65,8 +65,9 @@ class Settings(BaseSettings):
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialised.")
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
-    first_hour: Annotated[datetime, BeforeValidator(_hour)] = Field(
-        datetime(2020, 1, 1, tzinfo=UTC), description="First hour that Dagster offers and its sensor looks after."
+    schedules: bool = Field(True, description="Whether Dagster's schedules start by themselves.")
+    first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(
+        None, description="First hour that Dagster offers and its sensor looks after; by default the logs' first."
     )
     run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")
 

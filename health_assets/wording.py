@@ -1,6 +1,38 @@
 """How sentences say numbers. What does not belong here: what the sentences are about."""
 
+import math
+
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun, whose plural is said where it is not the noun with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def share(value: float, *, beside: float | None = None) -> str:
+    """A share from 0 on as percent, in whole ones; with as many decimals as it takes near all and near nothing.
+
+    What is not all is never written as 100 %, and what is not nothing never as 0 %.
+
+    Args:
+        value: the share.
+        beside: another share, in whole percent; where both differ and would read the same, this one has a decimal.
+    """
+    percent = round(100 * value, 9)
+    if 1 <= percent <= 99 or percent >= 100 or percent == 0:
+        told = f"{percent:,.0f}%"
+        reads_alike = beside is not None and beside != value and told == share(beside)
+        return f"{percent:,.1f}%" if reads_alike else told
+    lacking = 100 - percent if percent > 99 else percent
+    places = math.ceil(-math.log10(lacking))
+    shown = percent if percent < 1 else math.floor(round(percent * 10**places, 6)) / 10**places
+    return f"{shown:.{places}f}%".replace(".0%", "%")
+
+
+def duration(seconds: float | None) -> str:
+    """In the unit that a person would choose; a dash for none."""
+    if seconds is None:
+        return "–"
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        if seconds >= 2 * length or (unit == "s" and seconds >= 1):
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds * 1e3:.0f} ms"

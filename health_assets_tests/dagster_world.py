@@ -16,20 +16,20 @@ import dagster as dg
 import duckdb
 from projects import run_bodies
 
+from health_assets.dagster_home import EVENT_STORAGE
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.hours import HOUR, HourRange
-from health_assets.running import EVENT_STORAGE
 from health_assets.settings import Settings
 
 ASSETS = (
-    "raw_logs", "spans", "executions", "trigger_events", "model_calls", "signals", "judgements", "agent_updates",
+    "raw_logs", "spans", "executions", "trigger_events", "model_calls", "tool_calls", "signals", "judgements", "agent_updates",
     "rejected_records", "health_components", "agent_health", "system_health", "evidence_components", "score_evidence",
     "state_components", "agent_health_state",
     "model_components", "model_health", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
-    "error_budget",
+    "error_budget", "tool_components", "tool_health", "usage_components", "agent_usage",
 )  # fmt: skip
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
@@ -61,6 +61,14 @@ def lines_of_hour(hour: datetime) -> list[dict]:
         execution(hour, f"e3-{key}", agent="cy", minute=50),
         {"type": "trigger", "trigger_id": f"t-{key}", "agent_id": "bob", "fired_at": at, "status": "failed"},
         {"type": "model_call", "call_id": f"c-{key}", "model": "m1", "ended_at": at, "status": "success"},
+        {
+            "type": "tool_call",
+            "call_id": f"k-{key}",
+            "tool": "search",
+            "agent_id": "ada",
+            "ended_at": at,
+            "status": "failure",
+        },
         {"type": "signals", "execution_id": f"e1-{key}", "agent_id": "ada", "at": at, "coherence": 0.8},
         {"type": "judgement", "execution_id": f"e1-{key}", "agent_id": "ada", "at": at, "violations": []},
         {"type": "agent_update", "agent_id": "dot", "at": at, "kind": "restart"},

@@ -10,19 +10,20 @@ Record = dict[str, Any]
 POLICY = "# Airline Agent Policy\n\nThe current time is 2024-05-15 15:00:00 EST."
 
 
-def _called(place: int, name: str) -> list[Record]:
+def _called(place: int, name: str, result: str = "{}") -> list[Record]:
     call = {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": "{}"}}
     return [
         {"content": None, "role": "assistant", "tool_calls": [call], "function_call": None},
-        {"role": "tool", "tool_call_id": f"call_{place}", "name": name, "content": "{}"},
+        {"role": "tool", "tool_call_id": f"call_{place}", "name": name, "content": result},
     ]
 
 
 def tau_bench_trial(task_id: int, trial: int, reward: float, *tools: str) -> Record:
     task = {"user_id": f"mia_li_{task_id}", "actions": [], "instruction": "You want to fly.", "outputs": []}
     messages = [{"role": "system", "content": POLICY}, {"role": "user", "content": "Hi!"}]
-    for place, name in enumerate(tools):
-        messages += _called(place, name)
+    for place, tool in enumerate(tools):
+        name, _, result = tool.partition(": ")
+        messages += _called(place, name, result or "{}")
     messages += [
         {"content": "Done.", "role": "assistant", "tool_calls": None},
         {"role": "user", "content": "###STOP###"},
@@ -40,7 +41,7 @@ TAU_BENCH = [
         "trial": 0,
     },
     tau_bench_trial(0, 0, 1.0, "get_user_details", "book_reservation"),
-    tau_bench_trial(0, 1, 0.0, "get_user_details", "transfer_to_human_agents"),
+    tau_bench_trial(0, 1, 0.0, "get_user_details: Error: user not found", "transfer_to_human_agents"),
 ]
 TAU_BENCH_NAME = "tool-calling-gpt-4o-0.0_range_0--1_user-gpt-4o-llm_0607133000.json"
 
@@ -70,8 +71,10 @@ def tau2_simulation(simulation_id: str, trial: int, reward: float | None, reason
              "generation_time_seconds": 2.0,
              "tool_calls": [{"id": "a1", "name": "get_customer", "arguments": {"id": "C1"}, "requestor": "assistant"},
                             {"id": "a2", "name": "refuel_data", "arguments": {}, "requestor": "assistant"}]},
-            {"role": "tool", "id": "a1", "content": "no such customer", "requestor": "assistant", "error": True},
-            {"role": "tool", "id": "a2", "content": "{}", "requestor": "assistant", "error": False},
+            {"role": "tool", "id": "a1", "content": "no such customer", "requestor": "assistant", "error": True,
+             "turn_idx": 3, "timestamp": at.format(3)},
+            {"role": "tool", "id": "a2", "content": "{}", "requestor": "assistant", "error": False, "turn_idx": 4,
+             "timestamp": at.format(4)},
             {"role": "assistant", "content": "Done.", "turn_idx": 5, "timestamp": at.format(4), "usage": usage,
              "generation_time_seconds": 4.0, "tool_calls": None},
         ],

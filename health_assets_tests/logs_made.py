@@ -62,7 +62,8 @@ def random_lines(
 
 def random_record(random: Random, count: int, hours: int, agents: Sequence[str]) -> Record:
     kind = random.choices(
-        ["execution", "trigger", "model_call", "signals", "judgement", "agent_update"], [60, 20, 8, 4, 4, 4]
+        ["execution", "trigger", "model_call", "tool_call", "signals", "judgement", "agent_update"],
+        [60, 20, 8, 8, 4, 4, 4],
     )[0]
     at = START + timedelta(
         seconds=random.randrange(hours * 3600), microseconds=random.choice([0, 0, 999_999, 1, 500_000])
@@ -125,7 +126,6 @@ def _execution(random: Random, ended_at: datetime, count: int, agent_id: str) ->
             "sla_s": random.choice([0, 0.5, 60, 1e6]),
             "sla_breached": random.random() < 0.5,
             "confidence": random.choice([0, 1, random.random()]),
-            "cost_usd": random.random() * 10,
             "api_calls": random.choice([0, 3, 2**63 - 1]),
             "error_count": random.randrange(3),
             "call_latency_s": random.random(),
@@ -133,8 +133,19 @@ def _execution(random: Random, ended_at: datetime, count: int, agent_id: str) ->
             "signals": _sometimes(random, _signals(random), 0.7),
             "violations": _violations(random),
             "platform": random.choice(["k8s", ""]),
+            "agent_version": random.choice(["1.0", "1.1", ""]),
+            **_amounts(random),
         },
     )
+
+
+def _amounts(random: Random) -> Record:
+    """Tokens and cost; now and then as much as a field may hold."""
+    return {
+        "input_tokens": random.choice([0, random.randrange(10**6), 2**63 - 1]),
+        "output_tokens": random.randrange(10**4),
+        "cost_usd": random.random() * 10,
+    }
 
 
 def _trigger(random: Random, fired_at: datetime, count: int, agent_id: str) -> Record:
@@ -154,8 +165,27 @@ def _model_call(random: Random, ended_at: datetime, count: int, agent_id: str) -
         "status": random.choice(["success", "failure"]),
     } | _sometimes(
         random,
-        {"agent_id": agent_id, "execution_id": "e1", "latency_ms": random.random() * 1000, "error": "timeout"},
+        {
+            "agent_id": agent_id,
+            "execution_id": random.choice(["e1", f"e{random.randrange(count)}"]),
+            "latency_ms": random.random() * 1000,
+            "error": "timeout",
+            **_amounts(random),
+        },
         0.5,
+    )
+
+
+def _tool_call(random: Random, ended_at: datetime, count: int, agent_id: str) -> Record:
+    return {
+        "call_id": f"c{random.randrange(count)}",
+        "tool": random.choice(["search", "read", "ünï"]),
+        "ended_at": random_time(random, ended_at),
+        "status": random.choice(["success", "failure"]),
+    } | _sometimes(
+        random,
+        {"agent_id": agent_id, "execution_id": "e1", "latency_ms": random.random() * 1000, "error": "no answer"},
+        0.6,
     )
 
 
@@ -206,6 +236,7 @@ _MAKERS = {
     "execution": _execution,
     "trigger": _trigger,
     "model_call": _model_call,
+    "tool_call": _tool_call,
     "signals": _signals_record,
     "judgement": _judgement,
     "agent_update": _agent_update,

@@ -26,11 +26,11 @@ import pytest
 import yaml
 
 from health_assets.defs.assets import all_assets
-from health_assets.defs.partitions import hourly_partitions
+from health_assets.defs.partitions import hourly_partitions, named_hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, HourRange
+from health_assets.hours import HOUR, HourGroups, HourRange
 from health_assets.ingestion import IngestReport, ingest
 from health_assets.logs.files import list_files
 from health_assets.settings import Settings
@@ -142,7 +142,7 @@ class Project:
         return self.warehouse.exists
 
     def materialise(
-        self, hours: HourRange, *, only_stale: bool = False, only: Sequence[str] | None = None
+        self, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
     ) -> dict[str, dict[str, Any]]:
         """Run the asset bodies for these hours, in the order of the lineage; returns each asset's metadata.
 
@@ -207,19 +207,24 @@ class Project:
 
 
 def run_bodies(
-    pipeline: Pipeline, hours: HourRange, *, only_stale: bool = False, only: Sequence[str] | None = None
+    pipeline: Pipeline, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """What `Project.materialise` does, with any pipeline."""
     metadata = {}
-    for asset in all_assets(hourly_partitions(hours.extended_back(pipeline.settings.lookback_hours))):
+    tags = {ONLY_STALE_TAG: "true"} if only_stale else {}
+    if isinstance(hours, HourGroups):
+        tags |= named_hours_tags(hours)
+    span = HourRange(hours.start, hours.end)
+    for asset in all_assets(hourly_partitions(span.extended_back(pipeline.settings.lookback_hours))):
         if only is not None and asset.op.name not in only:
             continue
         context = SimpleNamespace(
             has_partition_key=len(hours) == 1,
             has_partition_key_range=True,
+            partition_keys=list(hours),
             partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
             selected_asset_keys=asset.keys,
-            run=SimpleNamespace(tags={ONLY_STALE_TAG: "true"} if only_stale else {}),
+            run=SimpleNamespace(tags=tags),
             log_event=lambda _: None,
         )
         made = asset.op.compute_fn.decorated_fn(context=context, pipeline=pipeline)

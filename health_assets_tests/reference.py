@@ -173,6 +173,7 @@ REQUIRED: dict[str, dict[str, Check]] = {  # contract section 2, column "require
         "status": one_of("fired", "failed"),
     },
     "model_call": {"call_id": is_name, "model": is_name, "ended_at": is_timestamp, "status": OUTCOME},
+    "tool_call": {"call_id": is_name, "tool": is_name, "ended_at": is_timestamp, "status": OUTCOME},
     "signals": {"execution_id": is_name, "at": is_timestamp},
     "judgement": {"execution_id": is_name, "at": is_timestamp, "violations": is_violations},
     "agent_update": {
@@ -200,9 +201,21 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
         "signals": is_signals,
         "violations": is_violations,
         "platform": is_text,
+        "agent_version": is_text,
+        "input_tokens": is_count,
+        "output_tokens": is_count,
     },
     "trigger": {"reason": is_text},
-    "model_call": {"agent_id": is_name, "execution_id": is_name, "latency_ms": is_amount, "error": is_text},
+    "model_call": {
+        "agent_id": is_name,
+        "execution_id": is_name,
+        "latency_ms": is_amount,
+        "error": is_text,
+        "input_tokens": is_count,
+        "output_tokens": is_count,
+        "cost_usd": is_amount,
+    },
+    "tool_call": {"agent_id": is_name, "execution_id": is_name, "latency_ms": is_amount, "error": is_text},
     "signals": {
         "confidence": is_share,
         "loop_detection": is_share,
@@ -222,11 +235,12 @@ TIME_FIELD = {  # contract section 1: the time that decides the hour
     "execution": "ended_at",
     "trigger": "fired_at",
     "model_call": "ended_at",
+    "tool_call": "ended_at",
     "signals": "at",
     "judgement": "at",
     "agent_update": "at",
 }
-ID_FIELD = {"execution": "execution_id", "trigger": "trigger_id", "model_call": "call_id"}
+ID_FIELD = {"execution": "execution_id", "trigger": "trigger_id", "model_call": "call_id", "tool_call": "call_id"}
 
 
 # --- Lines (contract section 2) -------------------------------------------------------------------
@@ -423,6 +437,8 @@ def scores(
     successes = len([execution for execution in executions if execution["status"] == "success"])
     row: Record = {
         "n": n,
+        "is_provisional": 0 < n < target["n_full"],  # contract section 8
+        "untimed": 0,  # a line of the native format must tell both times
         "asr": None,
         "afh": (n - successes) / window_hours,
         "ar_s": None,
@@ -571,6 +587,7 @@ def system_health(agent_rows: list[Record]) -> list[Record]:
                 "degraded": states.count("degraded"),
                 "unhealthy": states.count("unhealthy"),
                 "inactive": states.count("inactive"),
+                "provisional": len([row for row in rows_of[hour] if row["is_provisional"]]),
             }
         )
     return rows

@@ -85,6 +85,7 @@ def state_row(events: list[Record], target: dict[str, Any], end: datetime, windo
         "latency_p99_ms": p99_ms,
         "measurement_window_seconds": int(window.total_seconds()),
         "sample_count": len(own),
+        "latency_sample_count": len(own),  # a line of the native format must tell both times
         "calibration_trend": trend_of(ratio, ratio_before),
         "previous_response_ratio": None if ratio_before is None else float(ratio_before),
         "baseline_latency_ms": target["baseline_latency_ms"],

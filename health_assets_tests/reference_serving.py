@@ -27,7 +27,14 @@ def extension(score: Row) -> Row:
         "stability": "stability_score",
         "operation": "operational_score",
     }
-    said = {"state": score["state"], "score": score["health_score"], "formula_version": score["formula_version"]}
+    said = {
+        "state": score["state"],
+        "is_provisional": score["is_provisional"],
+        "n": score["n"],
+        "n_full": score["n_full"],
+        "score": score["health_score"],
+        "formula_version": score["formula_version"],
+    }
     if score["health_score"] is not None:
         said["components"] = known({name: score[column] for name, column in names.items()})
     return known(said)

@@ -56,11 +56,12 @@ def told_in_json(text: str | None, *names: str) -> str | None:
     return next((str(told[name]) for name in names if told.get(name)), None) if isinstance(told, dict) else None
 
 
-def without_operation(name: str) -> str | None:
+def own_name(name: str, model: str | None) -> str | None:
     for operation in (*AGENT_OPERATIONS, *CHAT_OPERATIONS, "execute_tool"):
         if name == operation or name.startswith(f"{operation} "):
-            return name[len(operation) :].strip() or None
-    return name or None
+            name = name[len(operation) :].strip()
+            break
+    return name if name and name != model else None
 
 
 def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span:
@@ -70,6 +71,11 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
     failed = code in (2, "STATUS_CODE_ERROR") or "error.type" in values
     texts = [text for text in (values.get("error.type"), one.get("status", {}).get("message")) if text]
     ended_at = moment(one["endTimeUnixNano"])
+    model = (
+        values.get("gen_ai.response.model")
+        or values.get("gen_ai.request.model")
+        or told_in_json(values.get("llm.invocation_parameters"), "model", "model_name")
+    )
     return {
         "trace": one["traceId"].lower(),
         "id": one["spanId"].lower(),
@@ -86,14 +92,12 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
         or values.get("gen_ai.agent.id")
         or values.get("agent.name")
         or told_in_json(values.get("metadata"), "lc_agent_name"),
-        "agent": without_operation(one["name"]) or service.get("service.name") or "unknown_service",
+        "agent": own_name(one["name"], model) or service.get("service.name") or "unknown_service",
         "version": values.get("gen_ai.agent.version"),
         "service_version": service.get("service.version"),
         "session": values.get("gen_ai.conversation.id") or values.get("session.id"),
-        "model": values.get("gen_ai.response.model")
-        or values.get("gen_ai.request.model")
-        or told_in_json(values.get("llm.invocation_parameters"), "model", "model_name"),
-        "tool": values.get("gen_ai.tool.name") or without_operation(one["name"]) or "unknown",
+        "model": model,
+        "tool": values.get("gen_ai.tool.name") or own_name(one["name"], model) or "unknown",
         "input_tokens": int(values["gen_ai.usage.input_tokens"]) if "gen_ai.usage.input_tokens" in values else None,
         "output_tokens": int(values["gen_ai.usage.output_tokens"]) if "gen_ai.usage.output_tokens" in values else None,
         "cost": float(values["gen_ai.usage.cost"]) if "gen_ai.usage.cost" in values else None,
@@ -155,7 +159,10 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
     told_below = {other["id"] for one in found if one["status"] == "failure" for other in above(one["id"])}
 
     chats = [one for one in spans.values() if one["kind"] == "chat"]
-    holders = {other["id"] for one in chats for other in above(one["id"]) if other["kind"] == "chat"}
+    holders = set()
+    for one in chats:
+        nearest = next((other for other in above(one["id"]) if other["kind"] != "other"), None)
+        holders |= {nearest["id"]} if nearest and nearest["kind"] == "chat" else set()
     leaves = [one for one in chats if one["id"] not in holders]
     executions = []
     for one in found:
@@ -167,7 +174,10 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
             (other for other in leaves if execution_of(other) is one),
             key=lambda other: (other["ended_at"], other["id"]),
         )
-        models = {other["model"] for other in own_calls if other["model"]}
+        answered, unanswered = (
+            {other["model"] for other in own_calls if other["model"] and (other["status"] == "success") is is_good}
+            for is_good in (True, False)
+        )
         own_tools.sort(key=lambda other: (other["started_at"], other["ended_at"], other["id"]))
         executions.append(
             row_of(one)
@@ -182,7 +192,7 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
                 "error": failed and failed["error"],
                 "succeeded": failed is None,
                 "runtime_s": (one["ended_at"] - one["started_at"]) / timedelta(seconds=1),
-                "model": one["model"] or (models.pop() if len(models) == 1 else None),
+                "model": the_only(answered) or one["model"] or the_only(unanswered),
                 "actions": [other["tool"] for other in own_tools] or None,
                 "action_count": len(own_tools) or None,
             }
@@ -205,6 +215,10 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
 
 
 AMOUNTS = {"cost": "cost_usd", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
+
+
+def the_only(values: set[str]) -> str | None:
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def first(*values: str | None) -> str | None:

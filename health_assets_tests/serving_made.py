@@ -68,7 +68,8 @@ def state(agent_id: str, status: str = "healthy", **columns: Any) -> Row:
 def score(agent_id: str, health_score: float | None = 90.0, **columns: Any) -> Row:
     """A row of `agent_health`."""
     named = "inactive" if health_score is None else "healthy" if health_score >= 85 else "unhealthy"
-    return {"agent_id": agent_id, "health_score": health_score, "state": named, "formula_version": "1.0", **columns}
+    known = {"is_provisional": False, "n": 7, "n_full": 7, "untimed": 0, "formula_version": "1.0"}
+    return {"agent_id": agent_id, "health_score": health_score, "state": named, **known, **columns}
 
 
 def fill_agents(warehouse: Path, *agents: tuple[Row, Row], hour: datetime = HOUR) -> None:

@@ -301,7 +301,7 @@ def test_the_version_is_shown() -> None:
 def test_help_names_every_command_and_option() -> None:
     code, output = invoke("--help")
     assert code == 0
-    for name in ("materialize", "demo"):
+    for name in ("materialize", "demo", "dev"):
         assert name in output
     code, output = invoke("materialize", "--help")
     assert code == 0
@@ -329,3 +329,27 @@ def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str]) -> None
 def test_every_command_says_what_it_does() -> None:
     for registered in app.registered_commands:
         assert registered.callback.__doc__, registered.callback.__name__
+
+
+# -- nothing but rejected lines ----------------------------------------------------------------------------------------
+
+
+def test_a_run_whose_lines_were_all_rejected_names_the_most_frequent_reason_and_ends_with_an_exit_code(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path)
+    future = '{"type": "trigger", "trigger_id": "t", "agent_id": "a", "fired_at": "soon", "status": "fired"}'
+    project.write_log("b.jsonl", ["{", future, "not JSON", "neither"], modified=START)
+    project.write_log("a.jsonl", ["", future, "no"], modified=START + 50 * HOUR)
+    done = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "health-assets: every line that was read was rejected, most of them because: "
+        "not valid JSON (4 lines, first in a.jsonl:3)\n"
+    )
+    assert "read 6 lines of 2 files, kept 0, rejected 6" in done.stdout
+    again = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
+    assert (again.returncode, again.stderr) == (0, ""), "nothing was read"
+    project.write_log("c.jsonl", ["bad", line(execution("e", "planner", START))])
+    mixed = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
+    assert (mixed.returncode, mixed.stderr) == (0, ""), "a good line is among them"

@@ -38,6 +38,7 @@ from test_run_owners import run_at, slots
 import health_assets.definitions
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
+from health_assets.defs.checks import EVERY_LOG_WAS_READ
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
@@ -95,13 +96,15 @@ def schedule_tick(world: World, instance: dg.DagsterInstance, at: datetime) -> d
     return request
 
 
-def evaluated_schedule(world: World, instance: dg.DagsterInstance, at: datetime) -> ScheduleExecutionData:
-    """What the hourly schedule says at a moment."""
+def evaluated_schedule(
+    world: World, instance: dg.DagsterInstance, at: datetime, name: str = "hourly"
+) -> ScheduleExecutionData:
+    """What a schedule says at a moment."""
     definitions = world.definitions()
     with dg.build_schedule_context(
         instance, at, resources=world.resources(), repository_def=definitions.get_repository_def()
     ) as context:
-        return definitions.resolve_schedule_def("hourly").evaluate_tick(context)
+        return definitions.resolve_schedule_def(name).evaluate_tick(context)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,59 @@ def test_the_schedule_catches_up_with_a_hole_before_a_later_hour(world: World, i
         world.materialize(tags=request.tags)
     request = schedule_tick(world, instance, NOON + timedelta(hours=4, minutes=5))
     assert requested_hours(request.tags) == HourRange(NOON, NOON + 4 * HOUR)
+
+
+def test_the_schedule_and_the_sensor_skip_with_a_sentence_while_there_is_no_raw_root(
+    built: Built, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    for raw, sentence in (
+        (
+            tmp_path / "later",
+            f"there is no raw root {tmp_path / 'later'}; set HEALTH_RAW or --raw to where the logs are",
+        ),
+        ("memory://later", "there is nothing at memory://later; set HEALTH_RAW or --raw to where the logs are"),
+    ):
+        for warehouse in (built.world.settings.warehouse, str(tmp_path / "none.duckdb")):
+            changed = {"raw": raw, "warehouse": warehouse}
+            world = World(built.world.settings.model_copy(update=changed))
+            tick = evaluated_schedule(world, instance, NOON + timedelta(minutes=5))
+            assert (tick.run_requests, tick.skip_message) == ([], sentence)
+            told = sensor_tick(world, instance)
+            assert (told.run_requests, told.skip_message) == ([], sentence)
+            assert not (tmp_path / "none.duckdb").exists()
+
+
+def test_a_raw_root_that_cannot_be_looked_at_fails_the_run_for_all_to_see_rather_than_its_tick(
+    built: Built, instance: dg.DagsterInstance
+) -> None:
+    world = World(built.world.settings.model_copy(update={"raw": "nonsense://bucket"}))
+    (request,) = evaluated_schedule(world, instance, NOON + timedelta(minutes=5)).run_requests
+    result = world.run(instance, tags=request.tags)
+    assert not result.success
+    (failure,) = [event.step_failure_data for event in result.get_step_failure_events()]
+    assert failure.user_failure_data.description.startswith("the raw root nonsense://bucket")
+
+
+def test_nothing_is_late_before_anything_was_materialised(built: Built, tmp_path: Path) -> None:
+    for world, is_asked in ((World.at(tmp_path / "empty", keep_days=30), False), (built.world, True)):
+        tick = evaluated_schedule(world, built.instance, NOON + timedelta(minutes=31), "freshness")
+        assert len(tick.run_requests) == is_asked
+        assert is_asked or tick.skip_message == "nothing has been materialised yet, so nothing is late"
+    world = World.at(tmp_path / "empty", keep_days=30)
+    tick = evaluated_schedule(world, built.instance, NOON, "prune_old_hours_daily")
+    assert tick.skip_message == "nothing has been materialised yet, so there is nothing to drop"
+    kept = World(built.world.settings.model_copy(update={"keep_days": 30}))
+    assert len(evaluated_schedule(kept, built.instance, NOON, "prune_old_hours_daily").run_requests) == 1
+    assert not Path(world.settings.warehouse).exists()
+
+
+def test_schedules_start_by_themselves_unless_the_setting_says_otherwise(built: Built) -> None:
+    for is_on, status in ((True, dg.DefaultScheduleStatus.RUNNING), (False, dg.DefaultScheduleStatus.STOPPED)):
+        world = World(built.world.settings.model_copy(update={"schedules": is_on, "keep_days": 30}))
+        schedules = world.definitions().get_repository_def().schedule_defs
+        assert {schedule.name: schedule.default_status for schedule in schedules} == dict.fromkeys(
+            ("hourly", "freshness", "survey", "prune_run_history_daily", "prune_old_hours_daily"), status
+        )
 
 
 def test_schedules_and_sensor_run_by_themselves(built: Built) -> None:
@@ -371,7 +427,7 @@ def differing(world: World, clean: World, hours: set[datetime]) -> list[str]:
 # both warnings come from inside Dagster
 @pytest.mark.filterwarnings("ignore:Function `AssetSelection.sources` is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:coroutine 'BaseEventLoop.shutdown_asyncgens' was never awaited:RuntimeWarning")
-def test_days_launched_from_the_ui_are_one_run_and_a_late_file_after_it_is_one_more(
+def test_days_launched_from_the_ui_are_one_run_and_a_file_of_earlier_hours_after_it_is_one_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days = HourRange(NOON - 48 * HOUR, NOON)
@@ -403,7 +459,7 @@ def test_days_launched_from_the_ui_are_one_run_and_a_late_file_after_it_is_one_m
         ]
         assert world.tables() == world.rebuilt(tmp_path / "clean", days).tables()
 
-        late = NOON - 5 * HOUR
+        late = days.start - 2 * HOUR  # before the first hour that the pages offer
         world.write("late.jsonl", [execution(late, "late")])
         for _ in range(2):  # the second time there is nothing left to do
             list(execute_sensor_iteration(workspace, LOG, None, None))
@@ -414,6 +470,9 @@ def test_days_launched_from_the_ui_are_one_run_and_a_late_file_after_it_is_one_m
         assert late_run.tags["dagster/sensor_name"] == "late_logs"
         assert ONLY_STALE_TAG in late_run.tags
         assert requested_hours(late_run.tags) == HourRange(late, NOON)
+        earlier = {f"{late:{KEY_FORMAT}}", f"{late + HOUR:{KEY_FORMAT}}"}
+        assert earlier <= instance.get_materialized_partitions(dg.AssetKey("agent_health"))
+        assert world.tables() == world.rebuilt(tmp_path / "clean again", HourRange(late, NOON)).tables()
 
 
 def _definitions_file() -> PythonFileTarget:
@@ -510,7 +569,9 @@ def test_every_check_of_every_suite_is_evaluated_and_kept_for_every_hour(built: 
     declared = {
         (asset, check.name) for asset, suite in SUITES.items() if asset not in SURVEY_TABLES for check in suite.checks
     }
-    evaluations = built.result.get_asset_check_evaluations()
+    found = built.result.get_asset_check_evaluations()
+    evaluations = [one for one in found if one.check_name != EVERY_LOG_WAS_READ]  # which is of no suite
+    assert len(found) == len(evaluations) + 1
     assert {(one.asset_key.to_user_string(), one.check_name) for one in evaluations} == declared
     assert len(evaluations) == len(declared)
     assert {one.metadata["hours"].value for one in evaluations} == {"2026-06-06T12 to 2026-06-07T12 (24 h)"}

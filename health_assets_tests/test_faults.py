@@ -155,7 +155,7 @@ CASES = [
     Case("an hour before the calendar", "0001", arguments=between("0001-01-01T00", "0001-01-01T01")),
     Case("an hour after the calendar", "9999", arguments=between("9999-12-31T22", "9999-12-31T23")),
     Case("a raw root that is missing", "raw", without_raw_root),
-    Case("a dangling link", "dangling.jsonl", with_a_dangling_link),
+    Case("a dangling link", "dangling.jsonl", with_a_dangling_link, keeps_warehouse=False),
     Case("an unknown target", "n_ful", with_targets("agents: {agent 7: {n_ful: 3}}")),
     Case("an impossible target", "agent 7.*n_full", with_targets("agents: {agent 7: {n_full: -3}}")),
     Case("targets that are missing", "targets.yaml", without_targets_file),

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,8 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from health_assets.hours import HourRange
-from health_assets.logs.files import Notes, line_batches, list_files
-from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
+from health_assets.logs.formats import (
+    inspect_eval,
+    langfuse,
+    langfuse_records,
+    native_document,
+    otlp_document,
+    tau2_bench,
+    tau_bench,
+)
 from health_assets.logs.formats.documents import Document, DocumentError
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.records import UTF_16 as REASON_OF_UTF_16
@@ -26,24 +32,17 @@ from health_assets.logs.formats.records import Line, Source
 from health_assets.logs.native import RECORD_TYPES
 from health_assets.logs.stores import RawFile
 from health_assets_tests import foreign_logs_made as made
+from health_assets_tests.foreign_lines import Row, lines_of, spans_of
 from health_assets_tests.logs_made import START, execution, line
 from health_assets_tests.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
 HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
-Row = dict[str, Any]
+ZERO = HOUR + timedelta(minutes=10)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
-
-
-def lines_of(project: Project) -> tuple[list[Row], Counter[str]]:
-    """All lines that the raw logs come to, and what was noted."""
-    notes: Notes = {}
-    batches = line_batches(enumerate(list_files(project.raw)), notes)
-    lines = [row for batch in batches for row in batch.to_pylist()]
-    return lines, sum(notes.values(), Counter())
 
 
 def rows_of(project: Project, table: str, *columns: str) -> list[tuple]:
@@ -253,6 +252,12 @@ def test_an_otlp_document_that_was_made_readable_is_a_line_for_each_resource(pro
     ]
 
 
+def test_an_otlp_document_whose_spans_are_no_list_is_rejected(project: Project) -> None:
+    project.write_bytes("traces.json", made.dumped({"resourceSpans": {"scopeSpans": []}}, indent=2).encode())
+    [row], _ = lines_of(project)
+    assert row["fault"] == "resourceSpans must be a list"
+
+
 def test_a_rotated_file_of_the_collector_becomes_executions(project: Project) -> None:
     attributes = [
         {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}},
@@ -318,7 +323,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
     )  # fmt: skip
     shared = ("tool-calling:gpt-4o", "gpt-4o")
     assert found == [
-        (1, shared[0], "airline/1", shared[1], "failure", "rate limited", None, None, modified, 0.0, None),
+        (1, shared[0], "airline/1", shared[1], "failure", "rate limited", None, None, modified, None, None),
         (
             2,
             shared[0],
@@ -329,7 +334,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
             ["get_user_details", "book_reservation"],
             3,
             modified,
-            0.0,
+            None,
             None,
         ),
         (
@@ -342,7 +347,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
             ["get_user_details", "transfer_to_human_agents"],
             3,
             modified,
-            0.0,
+            None,
             None,
         ),
     ]
@@ -379,6 +384,39 @@ def test_the_same_trial_in_two_files_is_one_execution_and_a_rebuild_agrees(proje
     assert_same_tables(twin.tables(names=["executions"]), project.tables(names=["executions"]))
 
 
+CALL_COLUMNS = ("tool", "status", "error", "latency_ms", "execution_id", "agent_id", "ended_at")
+
+
+def test_results_of_tools_in_tau_bench_are_tool_calls_and_a_failed_one_fails_no_trial(project: Project) -> None:
+    trial = made.tau_bench_trial(0, 0, 1.0, "get_order: Error: order not found", "fly: Unknown action fly", "get_order")
+    project.write_bytes(made.TAU_BENCH_NAME, made.dumped([trial]).encode(), modified=HOUR)
+    ingested(project)
+    [(execution_id, status)] = rows_of(project, "executions", "execution_id", "status")
+    assert status == "success"
+    shared = (None, execution_id, "tool-calling:gpt-4o", HOUR)
+    assert rows_of(project, "tool_calls", *CALL_COLUMNS) == [
+        ("fly", "failure", "Unknown action fly", *shared),
+        ("get_order", "failure", "Error: order not found", *shared),
+        ("get_order", "success", None, *shared),
+    ]
+
+
+def test_tool_calls_of_an_agent_that_writes_its_actions_have_the_result_that_it_is_told(project: Project) -> None:
+    trial = made.tau_bench_trial(3, 0, 1.0)
+    for result in ("API output: {}", "API output: Error: no such order", "No, thanks."):
+        action = {"role": "assistant", "content": 'Action:\n{"name": "get_order", "arguments": {}}'}
+        trial["traj"] += [action, {"role": "user", "content": result}]
+    project.write_bytes("react-m-0.0_range_0-1.json", made.dumped([trial]).encode())
+    lines, notes = lines_of(project)
+    calls = [json.loads(row["line"]) for row in lines[1:]]
+    assert [(call["tool"], call["status"], call.get("error")) for call in calls] == [
+        ("get_order", "success", None),
+        ("get_order", "failure", "Error: no such order"),
+    ]
+    assert len({call["call_id"] for call in calls}) == 2
+    assert notes[tau_bench.UNANSWERED] == 1
+
+
 # -- tau2-bench --------------------------------------------------------------------------------------------------------
 
 
@@ -411,6 +449,49 @@ def test_simulations_of_tau2_bench_are_executions(project: Project, indent: int 
     )
 
 
+def test_tau2_bench_tells_tool_calls_tokens_cost_and_the_version(project: Project) -> None:
+    document = made.TAU2 | {"simulations": made.TAU2["simulations"][:1]}
+    project.write_bytes("tau2/results.json", made.dumped(document).encode())
+    ingested(project)
+    amounts = ("input_tokens", "output_tokens", "cost_usd")
+    assert rows_of(project, "executions", "agent_version", *amounts) == [("c0dd233", 1800, 40, 0.125)]
+    assert rows_of(project, "model_calls", "call_id", *amounts) == [
+        ("sim-1:2", 900, 20, 0.1),
+        ("sim-1:5", 900, 20, None),
+    ]
+    shared = (None, "sim-1", "llm_agent:claude-3-7-sonnet")
+    at = HOUR + timedelta(milliseconds=250)
+    assert rows_of(project, "tool_calls", *CALL_COLUMNS) == [
+        ("get_customer", "failure", "no such customer", *shared, at + timedelta(minutes=3)),
+        ("refuel_data", "success", None, *shared, at + timedelta(minutes=4)),
+    ]
+
+
+def test_what_a_simulation_of_tau2_bench_does_not_tell_of_its_calls_is_counted(project: Project) -> None:
+    simulation = made.tau2_simulation("sim-1", 0, 1.0)
+    simulation["messages"][2] |= {"timestamp": None, "cost": 0.0}
+    simulation["messages"][3]["error"] = None
+    del simulation["messages"][4]
+    simulation["agent_cost"] = 0.0
+    info = made.TAU2["info"] | {"agent_info": {"implementation": "my_agent"}, "git_commit": None}
+    project.write_bytes("tau2.json", made.dumped(made.TAU2 | {"info": info, "simulations": [simulation]}).encode())
+    lines, notes = lines_of(project)
+    [run, call] = [json.loads(row["line"]) for row in lines]
+    assert {"cost_usd", "agent_version", "model"} & run.keys() == set()
+    assert (call["type"], call["model"]) == ("model_call", "unknown")
+    assert notes == {tau2_bench.UNTIMED_CALL: 1, tau2_bench.NO_MODEL: 1, tau2_bench.UNANSWERED: 2}
+
+
+def test_a_tool_call_of_a_tau2_conversation_by_voice_has_its_result_in_a_tick(project: Project) -> None:
+    simulation = made.tau2_simulation("sim-1", 0, 1.0)
+    told, result = simulation["messages"][2]["tool_calls"][:1], simulation["messages"][3]
+    simulation |= {"messages": [], "ticks": [{"agent_tool_calls": told}, {"agent_tool_results": [result]}]}
+    project.write_bytes("tau2.json", made.dumped(made.TAU2 | {"simulations": [simulation]}).encode())
+    lines, notes = lines_of(project)
+    [_, call] = [json.loads(row["line"]) for row in lines]
+    assert (call["tool"], call["status"], notes) == ("get_customer", "failure", {})
+
+
 def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: Project) -> None:
     index = [{"id": "sim-1", "task_id": "12", "trial": 0, "reward": 1.0}]
     project.write_bytes(
@@ -424,21 +505,7 @@ def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: 
 
 # -- Langfuse ----------------------------------------------------------------------------------------------------------
 
-TRACE_SPAN = langfuse.trace_span_id(made.TRACE_ID)
-
-
-def spans_of(row: Row) -> list[Row]:
-    """Spans of an OTLP line, their attributes as a dictionary and their times in seconds after 13:10."""
-    [resource] = json.loads(row["line"])["resourceSpans"]
-    [scope] = resource["scopeSpans"]
-    zero = int((HOUR + timedelta(minutes=10)).timestamp()) * 10**9
-    return [
-        span | {
-            "attributes": {item["key"]: next(iter(item["value"].values())) for item in span["attributes"]},
-            "times": ((int(span["startTimeUnixNano"]) - zero) / 1e9, (int(span["endTimeUnixNano"]) - zero) / 1e9),
-        }
-        for span in scope["spans"]
-    ]  # fmt: skip
+TRACE_SPAN = langfuse_records.trace_span_id(made.TRACE_ID)
 
 
 def told(spans: list[Row]) -> list[tuple]:
@@ -464,7 +531,7 @@ BELOW_THE_TRACE = [
 def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Project, name: str) -> None:
     project.write_log(name, [made.dumped(made.LANGFUSE_TRACE)])
     (trace, signals), notes = lines_of(project)
-    spans = spans_of(trace)
+    spans = spans_of(trace, ZERO)
     assert told(spans) == [(TRACE_SPAN, None, (0, 10), None, "invoke_agent"), *BELOW_THE_TRACE]
     assert {span["traceId"] for span in spans} == {made.TRACE_ID}
     assert spans[0]["attributes"] == {
@@ -476,7 +543,7 @@ def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Proj
         "gen_ai.response.model": "gpt-4o", "gen_ai.usage.input_tokens": "900", "gen_ai.usage.output_tokens": "20",
         "gen_ai.usage.cost": 0.02, "gen_ai.conversation.id": "s-7", "user.id": "u-1",
     }  # fmt: skip
-    assert spans[3]["attributes"]["gen_ai.tool.name"] == "search_orders"
+    assert spans[3]["name"] == "search_orders"
     assert json.loads(signals["line"]) == {
         "type": "signals", "execution_id": f"{made.TRACE_ID}:{TRACE_SPAN}", "at": "2026-06-07T13:20:00+00:00",
         "coherence": 0.75,
@@ -525,13 +592,13 @@ def test_the_tables_of_langfuses_blob_storage_export_give_the_same_tree(project:
     project.write_log("observations/1.jsonl", observations)
     project.write_log("scores/1.jsonl", [made.dumped(made.snake(one)) for one in made.LANGFUSE_TRACE["scores"]])
     lines, notes = lines_of(project)
-    spans = [span for row in lines if "resourceSpans" in row["line"] for span in spans_of(row)]
+    spans = [span for row in lines if "resourceSpans" in row["line"] for span in spans_of(row, ZERO)]
     assert told(spans) == [(TRACE_SPAN, None, (0, 9), None, "invoke_agent"), *BELOW_THE_TRACE]
     assert spans[0]["attributes"]["gen_ai.agent.name"] == "support-agent"
     assert spans[0]["attributes"]["gen_ai.conversation.id"] == "s-7"
     assert spans[2]["attributes"]["gen_ai.request.model"] == "gpt-4o"
     assert [json.loads(row["line"])["coherence"] for row in lines if "signals" in row["line"]] == [0.75]
-    assert notes[langfuse.NO_END] == 1
+    assert notes[langfuse.NO_OBSERVATIONS] == 1
 
 
 def test_a_langfuse_trace_fails_with_an_observation_directly_below_it(project: Project) -> None:
@@ -539,7 +606,7 @@ def test_a_langfuse_trace_fails_with_an_observation_directly_below_it(project: P
     observations = [root, *made.LANGFUSE_OBSERVATIONS[1:]]
     project.write_log("a.jsonl", [made.dumped(made.LANGFUSE_TRACE | {"observations": observations, "latency": None})])
     lines, _ = lines_of(project)
-    whole = spans_of(lines[0])[0]
+    whole = spans_of(lines[0], ZERO)[0]
     assert (whole["times"], whole["status"]) == ((0, 9), {"code": 2, "message": "gave up"})
 
 
@@ -571,8 +638,8 @@ def test_a_langfuse_export_becomes_executions_and_model_calls(project: Project, 
 
 
 REJECTED_BY_LANGFUSE = [
-    (made.LANGFUSE_TRACE | {"latency": None, "observations": []}, "the trace has neither a latency nor observations, so its end is not known"),
-    (made.LANGFUSE_TRACE | {"name": None, "observations": []}, "the trace has no name, so the agent is not known"),
+    (made.LANGFUSE_TRACE | {"latency": None, "observations": made.LANGFUSE_OBSERVATIONS[4:]}, "the trace has neither a latency nor observations, so its end is not known"),
+    (made.LANGFUSE_TRACE | {"name": None, "observations": made.LANGFUSE_OBSERVATIONS[4:]}, "the trace has no name, so the agent is not known"),
     (made.LANGFUSE_TRACE | {"timestamp": "yesterday"}, 'timestamp must be ISO 8601, not "yesterday"'),
     (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": None}, "endTime is missing"),
     (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": "2026-06-07T13:00:00Z"}, "endTime is before startTime"),
@@ -591,10 +658,14 @@ def test_a_langfuse_record_that_cannot_be_used_is_rejected_with_its_reason(
 
 
 def test_ids_of_langfuse_become_ids_of_opentelemetry() -> None:
-    assert langfuse.trace_id(made.TRACE_ID) == made.TRACE_ID
-    assert langfuse.trace_id("0AF76519-16cd-43dd-8448-eb211c80319c") == made.TRACE_ID
-    assert langfuse.observation_span_id("00f067aa0ba902b7") == "00f067aa0ba902b7"
-    for length, made_of in ((32, langfuse.trace_id), (16, langfuse.observation_span_id), (16, langfuse.trace_span_id)):
+    assert langfuse_records.trace_id(made.TRACE_ID) == made.TRACE_ID
+    assert langfuse_records.trace_id("0AF76519-16cd-43dd-8448-eb211c80319c") == made.TRACE_ID
+    assert langfuse_records.observation_span_id("00f067aa0ba902b7") == "00f067aa0ba902b7"
+    for length, made_of in (
+        (32, langfuse_records.trace_id),
+        (16, langfuse_records.observation_span_id),
+        (16, langfuse_records.trace_span_id),
+    ):
         assert made_of("my trace") == made_of("my trace") != made_of("my trace 2")
         assert len(made_of("my trace")) == length == len(f"{int(made_of('my trace'), 16):0{length}x}")
 
@@ -646,6 +717,89 @@ def test_samples_of_inspect_are_executions(project: Project, inspect_logs: Path,
         (s.uuid, "mockllm/model", "success", "generate:mockllm/model") for s in samples for _ in "12"
     )
     assert metadata["records of other formats"].value.endswith("| 1 | Inspect sample without a score |")
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+def test_inspect_tells_tool_calls_tokens_cost_and_the_version(
+    project: Project, inspect_logs: Path, suffix: str
+) -> None:
+    project.write_bytes(f"quotients.{suffix}", logs_of(inspect_logs, "quotients", suffix))
+    lines, notes = lines_of(project)
+    run, *calls = [json.loads(row["line"]) for row in lines]
+    assert (run["status"], run["agent_version"], run["error_count"]) == ("success", "2.1", 1)
+    told = {(call["input_tokens"], call["output_tokens"], call["cost_usd"]) for call in calls[:3]}
+    assert ([call["type"] for call in calls[:3]], told) == (["model_call"] * 3, {(40, 2, 0.25)})
+    assert [(call["type"], call["tool"], call["status"], call.get("error")) for call in calls[3:]] == [
+        ("tool_call", "divide", "failure", "unknown: y is 0"),
+        ("tool_call", "divide", "success", None),
+    ]
+    assert {call["execution_id"] for call in calls} == {run["execution_id"]}
+    assert all(call["latency_ms"] >= 0 for call in calls)
+    assert (len({call["call_id"] for call in calls}), notes) == (5, {})
+
+
+def test_what_inspect_does_not_tell_or_is_not_the_agents_is_counted(project: Project, inspect_logs: Path) -> None:
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    [path] = inspect_logs.glob("*_quotients_*.json")
+    log = read_eval_log(str(path))
+    [sample] = log.samples
+    places = [place for place, event in enumerate(sample.events) if event.event in ("model", "tool")]
+    odd = {"cache": "read"}, {"pending": True}, {"retries": 2}
+    for place, fields in zip(places, odd, strict=False):
+        sample.events[place] = sample.events[place].model_copy(update=fields)
+    [scorer] = [event.id for event in sample.events if event.event == "span_begin" and event.type == "scorer"]
+    sample.events.append(sample.events[places[4]].model_copy(update={"span_id": scorer, "uuid": "of the scorer"}))
+    log.eval.metadata = None
+    write_eval_log(log, str(project.raw / "changed.json"))
+    lines, notes = lines_of(project)
+    run, *calls = [json.loads(row["line"]) for row in lines]
+    assert [call["type"] for call in calls] == ["model_call", "model_call", "tool_call"]
+    assert run["api_calls"] == 2
+    assert notes == {
+        inspect_eval.FROM_CACHE: 1, inspect_eval.PENDING: 1, inspect_eval.RETRIED: 2, inspect_eval.OF_SCORER: 1,
+    }  # fmt: skip
+
+
+def test_an_inspect_log_without_calls_tells_the_tokens_of_its_sample_and_one_without_samples_is_counted(
+    project: Project, inspect_logs: Path
+) -> None:
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    [path] = inspect_logs.glob("*_quotients_*.json")
+    log = read_eval_log(str(path))
+    log.samples = [changed(log.samples[0], events=[])]
+    write_eval_log(log, str(project.raw / "without calls.json"))
+    log.samples = []
+    write_eval_log(log, str(project.raw / "without samples.json"))
+    [row], notes = lines_of(project)
+    run = json.loads(row["line"])
+    assert (run["input_tokens"], run["output_tokens"], run["cost_usd"]) == (120, 6, 0.75)
+    assert notes == {inspect_eval.NO_SAMPLES: 1}
+
+
+VERSIONS = [
+    ({"agent_version": 3}, "inspect_swe/claude", True, "3"),
+    (None, "inspect_swe/claude", True, "0.2.9"),
+    (None, "react", True, "abc123-dirty"),
+    (None, "react", None, "abc123"),
+]
+
+
+@pytest.mark.parametrize(("metadata", "solver", "dirty", "version"), VERSIONS)
+def test_the_version_of_an_inspect_agent_is_stated_or_its_packages_or_its_codes(
+    project: Project, inspect_logs: Path, metadata: Row | None, solver: str, dirty: bool | None, version: str
+) -> None:
+    from inspect_ai.log import EvalRevision, read_eval_log, write_eval_log
+
+    [path] = inspect_logs.glob("*_quotients_*.json")
+    log = read_eval_log(str(path))
+    log.eval.metadata, log.eval.solver = metadata, solver
+    log.eval.packages = {"inspect_ai": "0.3", "inspect_swe": "0.2.9"}
+    log.eval.revision = EvalRevision(type="git", origin="here", commit="abc123", dirty=dirty)
+    write_eval_log(log, str(project.raw / "changed.json"))
+    lines, _ = lines_of(project)
+    assert json.loads(lines[0]["line"])["agent_version"] == version
 
 
 def changed(sample: Any, **fields: Any) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, contiguous, floor_hour, parse_hour
-from health_assets.planning import catch_up, hours_covered, late_ranges, newest_finished_hour
+from health_assets.planning import catch_up, hours_covered, late_ranges, newest_finished_hour, newest_stretch
 
 START = datetime(2026, 6, 7, 13, tzinfo=UTC)
 
@@ -177,3 +177,17 @@ def test_catching_up_starts_at_the_earliest_missed_hour_of_the_look_back(
     back = HourRange(newest - (lookback_hours - 1) * HOUR, newest + HOUR)
     missed = [one for one in back if first is not None and one > first and one not in materialized]
     assert span.start == (missed[0] if missed else newest)
+
+
+# -- the stretch that leads up to now ------------------------------------------------------------------------------------
+
+
+@given(SETS, st.integers(1, 20))
+def test_the_newest_stretch_has_no_longer_gap_and_nothing_near_before_it(found: set[datetime], apart: int) -> None:
+    first = newest_stretch(found, apart)
+    if first is None:
+        assert not found
+        return
+    stretch = sorted(hour for hour in found if hour >= first)
+    assert all(after - before <= apart * HOUR for before, after in zip(stretch, stretch[1:], strict=False))
+    assert all(first - hour > apart * HOUR for hour in found if hour < first)

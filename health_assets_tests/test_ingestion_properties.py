@@ -307,7 +307,7 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_t
 def test_materialising_a_late_hour_by_hand_leaves_no_later_hour_out_of_date(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(8)])
-    steps = [*FLEET, "trace_risks", "session_scores", "error_budget"]
+    steps = [*FLEET, "trace_risks", "session_scores", "error_budget", "usage_components", "agent_usage"]
     project.materialise(hours_from(START, 8), only=steps)
     project.write_log("late.jsonl", [line(execution("late", "b", START + 3 * HOUR))])
     project.materialise(HourRange.of(START + 3 * HOUR), only=steps)  # somebody is faster than the sensor

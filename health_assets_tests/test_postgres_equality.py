@@ -40,10 +40,10 @@ from health_assets.alerts.rules import (
 )
 from health_assets.alerts.ticking import tick
 from health_assets.defs.systems import DERIVED
+from health_assets.demo import Demo
 from health_assets.hours import HOUR, HourRange
 from health_assets.quality.suites import SUITES
 from health_assets.report.alerts import print_alerts
-from health_assets.samples import write_samples
 from health_assets.survey.keeping import keep_probes, summarise
 from health_assets.targets import Targets
 
@@ -91,7 +91,8 @@ def test_every_table_of_random_logs_is_the_same_on_both_engines(pair: Pair) -> N
 
 
 def test_every_table_of_the_sample_fleet_is_the_same_on_both_engines(tmp_path: Path) -> None:
-    sample = write_samples(tmp_path / "sample")
+    sample = Demo(tmp_path / "sample")
+    hours = sample.make_samples(START + 24 * HOUR)
     projects = []
     for engine in ENGINES:
         project = Project(tmp_path / engine, engine=engine)
@@ -100,7 +101,7 @@ def test_every_table_of_the_sample_fleet_is_the_same_on_both_engines(tmp_path: P
         project.targets = {}
         projects.append(project)
     fleet = Pair(*projects)
-    fleet.materialise(HourRange(sample.hours.start, sample.hours.start + 30 * HOUR))
+    fleet.materialise(HourRange(hours.start, hours.start + 30 * HOUR))
     fleet.assert_equal()
 
 

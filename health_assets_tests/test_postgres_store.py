@@ -1,8 +1,6 @@
 """The warehouse on PostgreSQL: its URL, its tables, who may do what, and what it says when something is wrong."""
 
 import re
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import alembic.autogenerate
+import alembic.command
 import alembic.migration
 import ibis
 import psutil
@@ -26,8 +25,7 @@ from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseB
 from health_assets.hours import HourRange
 from health_assets.warehouse.ledger import Ledger, Part
 from health_assets.warehouse.location import database_of, is_postgres
-from health_assets.warehouse.migrations import migrate
-from health_assets.warehouse.migrations.__main__ import FIRST, first_revision
+from health_assets.warehouse.migrations import config, connected, migrate
 from health_assets.warehouse.postgres_sql import numbered, postgres_sql
 from health_assets.warehouse.postgres_tables import metadata
 from health_assets.warehouse.store import Warehouse
@@ -223,13 +221,24 @@ def test_the_tables_that_migrations_make_are_those_that_are_declared(url: str) -
         assert session.query(f"{of_text} WHERE {elsewhere} AND relname <> 'alembic_version' AND relkind = 'r'") == []
 
 
-def test_the_first_revision_is_what_the_command_writes() -> None:
-    """Until it is released; `make migrations` writes it anew."""
-    written = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--line-length", "120", "-"],
-        input=first_revision(), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert written.stdout == FIRST.read_text(encoding="utf-8")
+def test_a_warehouse_of_the_first_release_is_brought_up_to_date_and_reads_traces_and_rejected_lines_again() -> None:
+    url = empty_database()
+    with connected(database_of(url)) as connection:
+        alembic.command.upgrade(config(connection), "0001")
+        for statement in (
+            "INSERT INTO warehouse_version VALUES (2)",
+            "INSERT INTO executions (hour, execution_id) VALUES ('2026-06-07T00:00Z', 'e')",
+            "INSERT INTO raw_files (source_file, modified_ns) VALUES ('spans', 1), ('bad', 1), ('good', 1)",
+            "INSERT INTO raw_logs (source_file, record_type, lines) "
+            "VALUES ('spans', 'span', 1), ('bad', 'rejected', 1), ('good', 'execution', 1)",
+        ):
+            connection.execute(sa.text(statement))
+    migrate(url, 1)
+    with Warehouse(url).read() as session:
+        assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
+        assert session.query("SELECT execution_id, input_tokens FROM executions") == [("e", None)]
+        read = dict(session.query("SELECT source_file, modified_ns FROM raw_files"))
+    assert read == {"spans": -1, "bad": -1, "good": 1}
 
 
 def test_an_hour_is_found_by_its_index(url: str) -> None:

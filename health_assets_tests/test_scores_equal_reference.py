@@ -31,7 +31,8 @@ TOLERANCE = 1e-9
 CLEANED = {  # table: (kind of record, the columns whose value the record holds under the same name)
     "executions": ("execution", set(reference.OPTIONAL["execution"]) | {"execution_id", "agent_id", "status"}),
     "trigger_events": ("trigger", {"trigger_id", "agent_id", "status", "reason"}),
-    "model_calls": ("model_call", {"call_id", "model", "status", "agent_id", "execution_id", "latency_ms", "error"}),
+    "model_calls": ("model_call", set(reference.OPTIONAL["model_call"]) | {"call_id", "model", "status"}),
+    "tool_calls": ("tool_call", set(reference.OPTIONAL["tool_call"]) | {"call_id", "tool", "status"}),
     "signals": ("signals", {"execution_id", "agent_id", "session_id"}),
     "judgements": ("judgement", {"execution_id", "agent_id"}),
     "agent_updates": ("agent_update", {"agent_id", "kind", "detail"}),
@@ -41,6 +42,7 @@ EVENT_TIMES = {
     "executions": "ended_at",
     "trigger_events": "fired_at",
     "model_calls": "ended_at",
+    "tool_calls": "ended_at",
     "signals": "given_at",
     "judgements": "judged_at",
     "agent_updates": "updated_at",
@@ -130,8 +132,10 @@ def _cleaned_row(table: str, record: reference.Record, names: Iterable[str]) -> 
             "action_count": None if record.get("actions") is None else len(record["actions"]),
         }
         row |= {name: _as_float(row[name]) for name in ("sla_s", "confidence", "cost_usd", "call_latency_s")}
-    if table == "model_calls":
+    if table in ("model_calls", "tool_calls"):
         row["latency_ms"] = _as_float(row["latency_ms"])
+    if table == "model_calls":
+        row["cost_usd"] = _as_float(row["cost_usd"])
     row.pop("violations", None)  # JSON text; compared below
     return row
 

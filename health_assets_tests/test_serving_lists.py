@@ -21,6 +21,7 @@ from health_assets.warehouse.store import Warehouse
 
 BEARER = {"Authorization": "Bearer secret"}
 PERSONAL = ("mine bad", "mine good")
+TOLD = ("state", "health_score", "is_provisional", "n", "n_full")
 STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 
@@ -44,6 +45,7 @@ def made_scores() -> list[Row]:
         row["state"] = (
             "inactive" if value is None else "healthy" if value >= 85 else "degraded" if value >= 65 else "unhealthy"
         )
+        row["is_provisional"] = value is not None and row["agent_id"] != "explained" and random.random() < 0.4
     return scores
 
 
@@ -60,6 +62,36 @@ def session(session_id: str, agent_id: str | None = "agent 1", **columns: object
 
 def event(agent_id: str, kind: str, rank: int, event_id: str) -> Row:
     return {"agent_id": agent_id, "kind": kind, "rank": rank, "event_id": event_id}
+
+
+def tool_row(agent_id: str, tool: str, **columns: object) -> Row:
+    window = {"window_start": HOUR - timedelta(hours=23), "window_end": HOUR + timedelta(hours=1)}
+    return {"agent_id": agent_id, "tool": tool, "calls": 10, "failures": 0, "failure_share": 0.0, **window, **columns}
+
+
+def usage_row(agent_id: str, **columns: object) -> Row:
+    window = {"window_start": HOUR - timedelta(hours=23), "window_end": HOUR + timedelta(hours=1)}
+    return {"agent_id": agent_id, "executions": 3, "successes": 2, **window, **columns}
+
+
+TOOLS = [
+    tool_row("agent 1", "search", failure_share_at_least=0.2, failures=5, failure_share=0.5, p50_latency_ms=12.5,
+             last_error="secret host db-1", last_error_at=HOUR),
+    tool_row("agent 1", 'the "best"\\ tool', failure_share_at_least=0.4),
+    tool_row("", "whose", failure_share_at_least=0.1),
+    tool_row("mine bad", "diary", failure_share_at_least=0.9, last_error="private"),
+    *(tool_row(f"agent {n}", "common", failure_share_at_least=0.0, calls=n) for n in range(2, 30)),
+]  # fmt: skip
+USAGE = [
+    usage_row(
+        "agent 1", cost_usd=5.0, input_tokens=10, output_tokens=None, cost_per_success_usd=2.5, executions_with_tokens=3
+    ),
+    usage_row(
+        "agent 2", cost_usd=0.5, input_tokens=9, output_tokens=90, cost_per_success_usd=None, executions_with_tokens=1
+    ),
+    usage_row("silent", cost_usd=None, input_tokens=None, output_tokens=None, executions_with_tokens=0),
+    usage_row("mine good", cost_usd=1000.0, input_tokens=10**9, executions_with_tokens=3, cost_per_success_usd=500.0),
+]
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +157,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     fill(warehouse, HOUR - timedelta(hours=1), score_evidence=[event("explained", "failure", 1, "of yesterday")])
     fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
+    fill(warehouse, tool_health=TOOLS, agent_usage=USAGE)
+    fill(warehouse, HOUR - timedelta(hours=1), tool_health=[tool_row("agent 1", "of yesterday")])
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
     with served(warehouse, targets=targets, token=SecretStr("secret")) as running:
         yield running
@@ -133,12 +167,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # -- agents --
 
 
-def in_order(rows: list[Row], *, descending: bool) -> list[str]:
-    """By score, those without one last; of equal ones by id."""
+VERDICTS = ("unhealthy", "unhealthy?", "degraded", "degraded?", "healthy?", "healthy", "inactive")
+
+
+def in_order(rows: list[Row], sort: str) -> list[str]:
+    """By verdict and score or by score alone, those without one last; of equal ones by id."""
+    sign = -1 if sort.startswith("-") else 1
 
     def key(row: Row) -> tuple:
         value = row["health_score"]
-        return (value is None, 0 if value is None else -value if descending else value, row["agent_id"].encode())
+        word = row["state"] + ("?" if row["is_provisional"] else "")
+        place = VERDICTS.index(word) if sort.endswith("verdict") and value is not None else 0
+        return value is None, sign * place, sign * (value or 0), row["agent_id"].encode()
 
     return [row["agent_id"] for row in sorted(rows, key=key)]
 
@@ -146,17 +186,18 @@ def in_order(rows: list[Row], *, descending: bool) -> list[str]:
 def shown(row: Row, *, is_full_view: bool) -> Row:
     if is_full_view or row["agent_id"] not in PERSONAL:
         return row
-    return {**row, "health_score": None, "state": "unhealthy" if row["agent_id"] == "mine bad" else "healthy"}
+    hidden = dict.fromkeys(("health_score", "is_provisional", "n", "n_full"))
+    return {**row, **hidden, "state": "unhealthy" if row["agent_id"] == "mine bad" else "healthy"}
 
 
 @pytest.mark.parametrize("is_full_view", [False, True])
 @pytest.mark.parametrize("wanted", [None, *STATES])
-@pytest.mark.parametrize("sort", ["score", "-score"])
-def test_pages_put_together_are_the_agents_of_a_state_by_score(
+@pytest.mark.parametrize("sort", ["verdict", "-verdict", "score", "-score"])
+def test_pages_put_together_are_the_agents_of_a_state_in_the_order_that_is_asked_for(
     server: Served, sort: str, wanted: str | None, is_full_view: bool
 ) -> None:
     rows = [shown(row, is_full_view=is_full_view) for row in SCORES]
-    expected = in_order([row for row in rows if wanted in (None, row["state"])], descending=sort == "-score")
+    expected = in_order([row for row in rows if wanted in (None, row["state"])], sort)
     query = f"/agents?sort={sort}&limit=7" + (f"&state={wanted}" if wanted else "")
     found: list[str] = []
     while True:
@@ -165,7 +206,14 @@ def test_pages_put_together_are_the_agents_of_a_state_by_score(
         if not page["agents"]:
             break
         found += [agent["agent_id"] for agent in page["agents"]]
+        for agent in page["agents"]:
+            [row] = [row for row in rows if row["agent_id"] == agent["agent_id"]]
+            assert {name: agent[name] for name in TOLD} == {name: row[name] for name in TOLD}
     assert found == expected
+
+
+def test_a_list_begins_with_what_a_person_on_call_looks_at_first(server: Served) -> None:
+    assert server.ask("/agents?limit=20").json == server.ask("/agents?sort=verdict&limit=20").json
 
 
 def test_a_page_far_behind_the_end_is_empty(server: Served) -> None:
@@ -286,6 +334,116 @@ def test_without_candidates_there_is_no_best_model(server: Served, query: str) -
     assert server.ask(f"/models/best{query}").status == 422
 
 
+# -- tools and usage --
+
+
+def test_tools_are_listed_from_the_worst_on_without_those_of_personal_agents(server: Served) -> None:
+    answer = server.ask("/tools?limit=4").json
+    assert [(item["agent_id"], item["tool"]) for item in answer["tools"]] == [
+        ("agent 1", 'the "best"\\ tool'), ("agent 1", "search"), ("", "whose"), ("agent 29", "common"),
+    ]  # fmt: skip
+    assert (answer["total"], answer["offset"], answer["limit"]) == (len(TOOLS) - 1, 0, 4)
+    assert answer["hour"] == HOUR.isoformat()
+    assert answer["window_end"] == (HOUR + timedelta(hours=1)).isoformat()
+    search = answer["tools"][1]
+    assert (search["calls"], search["failures"], search["failure_share"], search["p50_latency_ms"]) == (
+        10,
+        5,
+        0.5,
+        12.5,
+    )
+    assert search["p95_latency_ms"] is None
+    assert b"secret" not in server.ask("/tools?limit=1000").body
+
+
+def test_pages_of_tools_are_cut_without_gap_or_overlap(server: Served) -> None:
+    whole = server.ask("/tools?limit=1000").json["tools"]
+    pages = [server.ask(f"/tools?limit=7&offset={offset}").json["tools"] for offset in range(0, len(TOOLS) + 7, 7)]
+    assert [item for page in pages for item in page] == whole
+    assert pages[-1] == []
+
+
+def test_the_holder_of_the_token_sees_personal_agents_tools_and_errors(server: Served) -> None:
+    answer = server.ask("/tools?limit=3", headers=BEARER).json
+    assert answer["total"] == len(TOOLS)
+    assert [(item["tool"], item["last_error"]) for item in answer["tools"]] == [
+        ("diary", "private"), ('the "best"\\ tool', None), ("search", "secret host db-1"),
+    ]  # fmt: skip
+    assert server.ask("/usage", headers=BEARER).json["usage"][0]["agent_id"] == "mine good"
+
+
+def test_an_agents_tools_can_be_asked_for_and_a_personal_agent_looks_like_an_unknown_one(server: Served) -> None:
+    for agent_id, tools in [
+        ("agent%201", ['the "best"\\ tool', "search"]), ("", ["whose"]), ("mine%20bad", []), ("never%20seen", []), ("%FF", []),
+    ]:  # fmt: skip
+        answer = server.ask(f"/tools?agent_id={agent_id}").json
+        assert [item["tool"] for item in answer["tools"]] == tools, agent_id
+        assert answer["total"] == len(tools)
+    assert [item["tool"] for item in server.ask("/tools?agent_id=mine%20bad", headers=BEARER).json["tools"]] == [
+        "diary"
+    ]
+    assert server.ask("/tools?agent_id=agent%201&offset=1").json["tools"][0]["tool"] == "search"
+    assert server.ask("/usage?agent_id=mine%20good").json["usage"] == []
+    assert server.ask("/usage?agent_id=agent%202").json["usage"][0]["cost_usd"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("sort", "agents"),
+    [
+        ("", ["agent 1", "agent 2", "silent"]),
+        ("?sort=cost", ["agent 1", "agent 2", "silent"]),
+        ("?sort=tokens", ["agent 2", "agent 1", "silent"]),
+        ("?sort=cost_per_success", ["agent 1", "agent 2", "silent"]),
+    ],
+)
+def test_usage_is_listed_from_the_greatest_on_and_the_unknown_last(
+    server: Served, sort: str, agents: list[str]
+) -> None:
+    answer = server.ask(f"/usage{sort}").json
+    assert [item["agent_id"] for item in answer["usage"]] == agents
+    assert answer["total"] == 3
+    silent = next(item for item in answer["usage"] if item["agent_id"] == "silent")
+    assert silent["cost_usd"] is silent["input_tokens"] is silent["cost_per_success_usd"] is None
+
+
+@pytest.mark.parametrize("query", ["tools?limit=0", "tools?limit=1001", "usage?sort=worst", "usage?offset=-1"])
+def test_a_page_that_cannot_be_is_refused(server: Served, query: str) -> None:
+    assert server.ask(f"/{query}").status == 422
+
+
+def test_calls_of_nobody_are_personal_where_agents_are_by_default(tmp_path: Path) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    fill_agents(warehouse, (state("public"), score("public")))
+    fill(warehouse, tool_health=[tool_row("", "whose"), tool_row("public", "x"), tool_row("mine", "y")])
+    sections = {"defaults": {"personal": True}, "agents": {"public": {"personal": False}}}
+    with served(warehouse, targets=write_targets(tmp_path / "targets.yaml", sections)) as running:
+        answer = running.ask("/tools").json
+    assert ([item["agent_id"] for item in answer["tools"]], answer["total"]) == (["public"], 1)
+
+
+@pytest.mark.parametrize("path", ["tools", "usage"])
+def test_a_list_that_was_never_materialised_has_no_hour_and_an_hour_without_items_has_one(
+    tmp_path: Path, path: str
+) -> None:
+    warehouse = tmp_path / "health.duckdb"
+    fill_agents(warehouse, (state("a"), score("a")))
+    with served(warehouse) as running:
+        nothing = {
+            "hour": None,
+            "window_start": None,
+            "window_end": None,
+            "total": 0,
+            "offset": 0,
+            "limit": 100,
+            path: [],
+        }
+        assert running.ask(f"/{path}").json == nothing
+    fill(warehouse, tool_health=[], agent_usage=[])
+    with served(warehouse) as running:
+        assert running.ask(f"/{path}").json == nothing | {"hour": HOUR.isoformat()}
+        assert running.ask(f"/{path}?agent_id=a").json["total"] == 0
+
+
 # -- sessions --
 
 
@@ -388,14 +546,14 @@ def test_every_answer_is_one_that_the_openapi_document_declares(
 
         if mode is schemathesis.GenerationMode.POSITIVE or operation.query:  # any text may be an id
             check()
-    assert len(asked) == 16
+    assert len(asked) == 20
 
 
 def test_the_openapi_document_has_every_path_and_the_page_needs_nothing_from_elsewhere(server: Served) -> None:
     document = server.ask("/openapi.json").json
     assert set(document["paths"]) == {
         "/.well-known/agent-health", "/agents/{agent_id}/.well-known/agent-health", "/agents", "/agents/{agent_id}",
-        "/models", "/models/best", "/sessions/{session_id}", "/status",
+        "/models", "/models/best", "/tools", "/usage", "/sessions/{session_id}", "/status",
     }  # fmt: skip
     page = server.ask("/docs").body.decode()
     assert all(f"</span> {path}</h2>" in page for path in document["paths"])

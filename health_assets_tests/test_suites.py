@@ -46,10 +46,15 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             for agent in ("a", "b", "gone")
             for record in (
                 execution(f"e {place} {agent}", agent, at, session_id=f"s {agent}", signals={"coherence": 0.5, "confidence": 0.7},
-                          actions=["x"], api_calls=1, task_id="t"),
+                          actions=["x"], api_calls=1, task_id="t", input_tokens=10, output_tokens=5, cost_usd=0.25),
                 trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
+                *(
+                    {"type": "tool_call", "call_id": f"k {place} {agent} {status}", "tool": "x", "ended_at": at.isoformat(),
+                     "status": status, "latency_ms": 3, "agent_id": agent, "error": "no answer"}
+                    for status in ("success", "failure")
+                ),
                 {"type": "signals", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "coherence": 0.5},
                 {"type": "judgement", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "violations": []},
                 {"type": "agent_update", "agent_id": agent, "at": at.isoformat(), "kind": "restart"},
@@ -205,10 +210,26 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         },
         ("agent_health_state", "error_ratio"): {"ratios_add_up_to_1", *measures},
         ("agent_health_state", "latency_p50_ms"): measures,
+        ("agent_health_state", "latency_sample_count"): measures,
         ("agent_health_state", "window_end"): {"who_is_healthy_was_so_last_now"},
         ("task_consistency", "pairs"): {"pairs_of_trajectories_have_distances"},
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
         ("error_budget", "n"): {"windows_agree_with_the_components"},
+        ("tool_health", "calls"): {"windows_agree_with_the_components", "failure_shares_agree_with_the_counts"},
+        ("tool_health", "failures"): {"failure_shares_agree_with_the_counts"},
+        ("tool_health", "failure_share"): {"failure_shares_agree_with_the_counts"},
+        ("tool_components", "calls"): {"calls_agree_with_the_records"},
+        ("tool_components", "failures"): {"calls_agree_with_the_records"},
+        **{
+            (asset, "last_error_at"): {"errors_come_with_their_time_and_a_failure"}
+            for asset in ("tool_components", "tool_health")
+        },
+        ("agent_usage", "executions"): {"windows_agree_with_the_components"},
+        ("agent_usage", "successes"): {"costs_per_success_are_there_where_cost_and_successes_are"},
+        **{
+            (asset, f"executions_with_{name}"): {"amounts_are_there_where_executions_tell_them"}
+            for asset in ("usage_components", "agent_usage") for name in ("tokens", "cost")
+        },
         **{
             ("error_budget", name): {"rates_are_there_where_failures_may_be"}
             for name in ("allowed_failures", "budget_spent", "burn_rate_1h", "burn_rate_6h", "n_1h")
@@ -239,6 +260,10 @@ def _counting(asset: str) -> frozenset[str]:
         "state_components": {"latencies_agree_with_the_executions"},
         "agent_health_state": {"windows_agree_with_the_components"},
         "error_budget": {"windows_agree_with_the_components"},
+        "tool_components": {"calls_agree_with_the_records"},
+        "tool_health": {"windows_agree_with_the_components"},
+        "usage_components": {"sums_agree_with_the_executions"},
+        "agent_usage": {"windows_agree_with_the_components"},
         "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
         "agent_probes": set(),
@@ -267,7 +292,9 @@ def _breaks_by_hand() -> Iterator[Break]:
                 frozenset(),
                 ("rows_kept", "lines_kept"),
             )
-    for table, key in [("executions", "execution_id"), ("trigger_events", "trigger_id"), ("model_calls", "call_id")]:
+    for table, key in [
+        ("executions", "execution_id"), ("trigger_events", "trigger_id"), ("model_calls", "call_id"), ("tool_calls", "call_id"),
+    ]:  # fmt: skip
         other = f"(SELECT max({key}) FROM {table} WHERE hour = TIMESTAMPTZ '{(HIT - HOUR).isoformat()}')"
         yield Break(table, f"{key}_is_in_one_hour_only", (f"UPDATE {{asset}} SET {key} = {other} WHERE {{row}}",), 1,
                     frozenset(), (key, "hours_with_id"))  # fmt: skip
@@ -297,15 +324,22 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield Break("agent_health", "only_inactive_agents_have_no_score",
                 ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND n = 0", active), 1, frozenset(), ("has_score", "is_active"))  # fmt: skip
     yield Break("agent_health", "windows_agree_with_the_components", ("UPDATE {asset} SET n = n + 1 WHERE {row} AND n > 0",
-                "UPDATE {asset} SET n = n + 1 WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"))  # fmt: skip
+                "UPDATE {asset} SET n = n + 1 WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"), 1,
+                frozenset({"scores_of_few_executions_are_provisional"}))  # fmt: skip
+    yield Break("agent_health", "scores_of_few_executions_are_provisional",
+                ("UPDATE {asset} SET is_provisional = NOT is_provisional WHERE {row}",), 1, frozenset(),
+                ("is_called_provisional", "rests_on_few"))  # fmt: skip
     yield Break("system_health", "there_is_one_row_per_hour", ("INSERT INTO {asset} SELECT * FROM {asset} WHERE {row}",), 1,
                 frozenset({"every_agent_is_counted_once"}))  # fmt: skip
     yield Break("system_health", "there_is_one_row_per_hour", ("DELETE FROM {asset} WHERE {row}",), 1,
                 frozenset({"every_agent_is_counted_once"}))  # fmt: skip
     yield Break("system_health", "every_agent_is_counted_once", ("UPDATE {asset} SET agents = agents + 1 WHERE {row}",))
-    yield Break(
-        "system_health", "every_agent_is_counted_once", ("UPDATE {asset} SET inactive = inactive + 1 WHERE {row}",)
-    )
+    for column in ("inactive", "provisional"):
+        yield Break(
+            "system_health",
+            "every_agent_is_counted_once",
+            (f"UPDATE {{asset}} SET {column} = {column} + 1 WHERE {{row}}",),
+        )
     yield Break("system_health", "every_agent_is_counted_once",
                 ("DELETE FROM agent_health WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",))  # fmt: skip
     yield Break("evidence_components", "every_failure_has_its_place", ("DELETE FROM {asset} WHERE {row}",), 1, frozenset(),
@@ -315,6 +349,8 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield from _breaks_of_states()
     yield from _breaks_of_reliability()
     yield from _breaks_of_budgets()
+    yield from _breaks_of_tools()
+    yield from _breaks_of_usage()
     yield from _breaks_of_the_survey()
     yield from _breaks_of_models_and_sessions()
 
@@ -335,7 +371,14 @@ def _breaks_of_states() -> Iterator[Break]:
     for check, assignment, *also in [
         ("ratios_add_up_to_1", "error_ratio = 0.5"),
         ("measures_are_there_where_samples_are", "latency_p99_ms = NULL"),
-        ("measures_are_there_where_samples_are", "sample_count = 0", samples, "windows_agree_with_the_components"),
+        (
+            "measures_are_there_where_samples_are",
+            "sample_count = 0",
+            samples,
+            "windows_agree_with_the_components",
+            "latencies_are_of_samples",
+        ),
+        ("measures_are_there_where_samples_are", "latency_sample_count = 0"),
         (samples, "status = 'unknown'", "who_is_healthy_was_so_last_now"),
         (ratios, "response_ratio = 0.94, error_ratio = 0.06"),
         (ratios, "status = 'unhealthy'", "who_is_healthy_was_so_last_now"),
@@ -374,6 +417,65 @@ def _breaks_of_budgets() -> Iterator[Break]:
     yield Break("error_budget", rates, (ran % "budget_spent = NULL",), 1, frozenset(), ("rates", "rates_due"))
     yield Break("error_budget", rates, (ran % "allowed_failures = 0",))
     yield Break("error_budget", "windows_agree_with_the_components", (ran % "n = n + 1",))
+
+
+def _breaks_of_tools() -> Iterator[Break]:
+    row = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
+    of_parts, told = "calls_agree_with_the_records", "errors_come_with_their_time_and_a_failure"
+    for check, assignment, *also in [
+        ("parts_are_within_the_whole", "failures = calls + 1", of_parts),
+        ("parts_are_within_the_whole", "latency_buckets = [1, 2, 3]"),
+        ("buckets_are_possible", "latency_buckets = [-1]"),
+        ("buckets_are_possible", "latency_buckets = [2048]"),
+        ("buckets_are_in_order", "latency_buckets = [2, 1]"),
+        (told, "last_error = NULL"),
+        (told, "last_error_at = NULL"),
+        (told, "failures = 0", of_parts),
+        (of_parts, "calls = calls + 1"),
+        (of_parts, "failures = failures + 1"),
+    ]:
+        yield Break("tool_components", check, (row % assignment,), 1, frozenset(also))
+    recorded = "DELETE FROM tool_calls WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a' AND status = 'failure'"
+    yield Break("tool_components", of_parts, (recorded,), 1, frozenset(), ("calls_in_parts", "failures_recorded"))
+    shares = "failure_shares_agree_with_the_counts"
+    for check, assignment, *also in [
+        (shares, "failure_share = failure_share + 0.25"),
+        (shares, "failures = failures + 1"),
+        ("latencies_come_together", "p95_latency_ms = NULL"),
+        (told, "last_error = NULL"),
+        (told, "last_error_at = NULL"),
+        (told, "failures = 0", shares),
+        ("windows_agree_with_the_components", "calls = calls + 1", shares),
+    ]:
+        yield Break("tool_health", check, (row % assignment,), 1, frozenset(also))
+
+
+def _breaks_of_usage() -> Iterator[Break]:
+    told, priced = (
+        "amounts_are_there_where_executions_tell_them",
+        "costs_per_success_are_there_where_cost_and_successes_are",
+    )
+    row = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
+    for asset, also in (("usage_components", "sums_agree_with_the_executions"), ("agent_usage", priced)):
+        yield Break(asset, told, (row % "input_tokens = NULL, output_tokens = NULL",), 1, frozenset(), ("has_tokens",))
+        yield Break(asset, told, (row % "cost_usd = NULL",), 1, frozenset({also}))
+        yield Break(asset, told, (row % "executions_with_cost = 0",), 1, frozenset({also}))
+    for column in ("executions", "successes", "executions_with_tokens", "executions_with_cost"):
+        also = {"parts_are_within_the_whole"}
+        yield Break(
+            "usage_components",
+            "sums_agree_with_the_executions",
+            (row % f"{column} = {column} + 1",),
+            1,
+            frozenset(also),
+        )
+    lost = "DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
+    yield Break("usage_components", "sums_agree_with_the_executions", (lost,), 1, frozenset(), ("executions_recorded",))
+    yield Break(
+        "agent_usage", priced, (row % "cost_per_success_usd = NULL",), 1, frozenset(), ("has_price", "price_due")
+    )
+    yield Break("agent_usage", priced, (row % "successes = 0",))
+    yield Break("agent_usage", "windows_agree_with_the_components", (row % "executions = executions + 1",))
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:
@@ -683,7 +785,7 @@ def test_every_check_of_every_hour_is_kept_once(sound: Project, asset: str) -> N
     with changed(sound) as session:
         for hours in (HOURS, HourRange.of(HIT), HOURS):
             source = source_of(sound, session, asset, hours)
-            write_history(session, asset, source, evaluate(SUITES[asset], source))
+            write_history(session, asset, source.hours, evaluate(SUITES[asset], source))
         kept = history(session, asset)
     assert {(row[0], row[1]) for row in kept} == {
         (hour, check.name) for hour in HOURS for check in SUITES[asset].checks
@@ -696,9 +798,9 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
     broken = f"UPDATE executions SET confidence = 2 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
     with changed(sound, broken) as session:
         source = source_of(sound, session, "executions")
-        write_history(session, "executions", source, evaluate(SUITES["executions"], source))
+        write_history(session, "executions", source.hours, evaluate(SUITES["executions"], source))
         source = source_of(sound, session, "executions", HourRange.of(HIT + HOUR))
-        write_history(session, "executions", source, evaluate(SUITES["executions"], source))
+        write_history(session, "executions", source.hours, evaluate(SUITES["executions"], source))
         failed = [row for row in history(session, "executions") if not row[2]]
         (rows,) = session.query("SELECT count(*) FROM executions WHERE hour = ?", [HIT])
     assert failed == [(HIT, "shares_are_between_0_and_1", False, rows[0], rows[0], "error")]
@@ -709,7 +811,7 @@ def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> Non
     with changed(sound) as session:
         source = source_of(sound, session, "executions")
         results = evaluate(SUITES["executions"], source, names)
-        write_history(session, "executions", source, results)
+        write_history(session, "executions", source.hours, results)
         assert {row[1] for row in history(session, "executions")} == set(names)
     assert {result.check.name for result in results} == set(names)
 

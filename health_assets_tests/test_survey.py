@@ -475,17 +475,6 @@ def test_the_schedule_surveys_the_hour_that_runs_and_skips_without_a_registry(pr
     assert skipped.skip_message == "no registry is configured; name its file in HEALTH_REGISTRY"
 
 
-def test_the_hour_that_runs_is_a_partition_of_the_survey_and_of_nothing_else(project: Project) -> None:
-    graph = build_definitions(project.settings).resolve_asset_graph()
-    hour = f"{this_hour():%Y-%m-%d-%H:00}"
-    holding = {
-        key.to_user_string()
-        for key in graph.get_all_asset_keys()
-        if graph.get(key).partitions_def.has_partition_key(hour)
-    }
-    assert holding == set(SURVEY_TABLES)
-
-
 def test_the_hourly_job_and_the_late_logs_leave_the_survey_alone(project: Project) -> None:
     from health_assets.defs.systems import DERIVED
 

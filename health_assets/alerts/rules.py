@@ -103,7 +103,7 @@ class AgentRule(Rule):
 
     def recovery(self, seen: AgentSeen) -> str:
         """The score that it is back at."""
-        return f"{seen.subject_id} is back at {seen.score:.1f} ({seen.state})"
+        return f"{seen.subject_id} is back at {seen.score:.1f} {seen.bracketed(seen.state)}"
 
 
 class StateWorsened(AgentRule):
@@ -119,7 +119,8 @@ class StateWorsened(AgentRule):
         if STATES.index(seen.state) <= STATES.index(before):
             return None
         line = seen.row["healthy_at"] if before == "healthy" else seen.row["degraded_at"]
-        reason = f"{seen.subject_id} went from {before} to {seen.state} ({seen.score:.1f}){seen.cause}"
+        score = seen.bracketed(f"{seen.score:.1f}")
+        reason = f"{seen.subject_id} went from {before} to {seen.state} {score}{seen.cause}"
         return Opening(reason, line + self.margin)
 
 
@@ -139,7 +140,7 @@ class Floor(AgentRule):
         """Any score below the floor."""
         if seen.score is None or not seen.is_enough(self.least_executions) or seen.score >= self.below:
             return None
-        reason = f"{seen.subject_id} scored {seen.score:.1f}, below {self.below:g}{seen.cause}"
+        reason = f"{seen.subject_id} scored {seen.score:.1f}{seen.doubt}, below {self.below:g}{seen.cause}"
         return Opening(reason, self.below + self.margin)
 
 
@@ -164,7 +165,7 @@ class Drop(AgentRule):
         if peak - seen.score <= self.points:
             return None
         fell = f"fell by {peak - seen.score:.1f} points within {self.within_hours} h"
-        reason = f"{seen.subject_id} {fell}, from {peak:.1f} to {seen.score:.1f}{seen.cause}"
+        reason = f"{seen.subject_id} {fell}, from {peak:.1f} to {seen.score:.1f}{seen.doubt}{seen.cause}"
         return Opening(reason, peak - self.points + self.margin)
 
 

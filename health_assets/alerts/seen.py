@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from health_assets.explanation import Loss, costliest, explain
+from health_assets.verdict import reservation
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,18 @@ class AgentSeen(OfAgent):
 
     @property
     def cause(self) -> str:
-        """What cost most, as the end of a sentence."""
+        """What cost most, as the end of a sentence; its events are those of the first loss of the evidence."""
         loss = costliest(self.losses)
         return f": {loss.sentence}" if loss else ""
+
+    @property
+    def doubt(self) -> str:
+        """What to say behind a score that rests on little; nothing behind any other."""
+        return f" ({reservation(self.row)})" if self.row["is_provisional"] else ""
+
+    def bracketed(self, text: str) -> str:
+        """A text in brackets, together with that doubt."""
+        return f"({'; '.join(filter(None, [text, reservation(self.row)]))})"
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -103,6 +113,8 @@ class AgentSeen(OfAgent):
             "best_state_before": self.best_state_before,
             "peak_before": self.peak_before,
             "executions": self.row["n"],
+            "n_full": self.row["n_full"],
+            "is_provisional": bool(self.row["is_provisional"]),
             "explanation": [loss.as_dict() for loss in self.losses],
         }
 

@@ -120,8 +120,9 @@ def _judge_lateness(
 ) -> Judged:
     """Whether the newest hour that should be there is; a warehouse in which nothing was ever made is not late."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
-    [(newest,)] = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")
-    if newest is None or due < settings.first_hour:
+    sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
+    [(newest,)] = session.query(sql, [now])
+    if newest is None or (settings.first_hour and due < settings.first_hour):
         return Judged()
     there = session.materialized_hours("system_health", HourRange.of(due))
     due_at = due + HOUR + timedelta(minutes=settings.late_after_minutes)

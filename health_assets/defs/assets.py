@@ -7,7 +7,7 @@ from health_assets.defs.records import record_assets
 from health_assets.defs.systems import SYSTEMS
 
 
-def all_assets(partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
+def all_assets(partitions: dg.PartitionsDefinition | None) -> list[dg.AssetsDefinition]:
     """The record assets, then the systems' assets."""
     derived = [derived_asset(asset, system, partitions) for system, assets in SYSTEMS.items() for asset in assets]
     return [record_assets(partitions), *derived]

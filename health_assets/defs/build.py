@@ -1,15 +1,15 @@
 """Puts assets, checks, schedules and sensors together into Dagster definitions."""
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.assets import all_assets
-from health_assets.defs.checks import all_suite_checks, newest_hour_check
+from health_assets.defs.checks import all_suite_checks, every_log_was_read_check, newest_hour_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
-from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
+from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions, is_loaded_for_a_run
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.progress import progress_logger
 from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule
@@ -20,6 +20,7 @@ from health_assets.defs.specs import shown_as_stored_in
 from health_assets.defs.systems import SYSTEMS
 from health_assets.defs.systems.survey import survey_assets, survey_schedule
 from health_assets.errors import HealthAssetsError
+from health_assets.first_hour import EARLIEST, first_hour
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
 from health_assets.warehouse.engine import Engine
@@ -31,30 +32,34 @@ SURVEY_JOB = "survey_agents"
 
 def build_definitions(
     settings: Settings | None = None,
-    hours: HourRange | None = None,
+    hours: HourRange | dg.PartitionsDefinition | None = None,
     systems: Collection[str] = (),
     engine: Engine | None = None,
+    *,
+    is_partitioned: bool = True,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
     Args:
         settings: where logs, targets and warehouse are.
-        hours: the hours that can be materialised; by default all from the settings' first to the newest
-            finished one.
+        hours: the hours that can be materialised, as a range or as partitions; by default all from the settings' first,
+            or else the logs', to the newest finished one.
         systems: scoring systems that the job of the hours materialises, keys of `SYSTEMS`; all where none is named.
         engine: the DuckDB that the steps of a run in this process share.
+        is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
 
     Raises:
         HealthAssetsError: there is no such system.
     """
     settings = settings or load_settings()
+    partitions: dg.PartitionsDefinition
     if hours is None:
-        finished, begun = finished_hours(settings.first_hour), begun_hours(settings.first_hour)
+        partitions = _partitions(settings)
     else:
-        finished = begun = hourly_partitions(hours)
-    assets = shown_as_stored_in(settings.warehouse, all_assets(finished))
-    surveyed = shown_as_stored_in(settings.warehouse, survey_assets(begun))
-    checks = all_suite_checks()
+        partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
+    assets = shown_as_stored_in(settings.warehouse, all_assets(partitions if is_partitioned else None))
+    surveyed = shown_as_stored_in(settings.warehouse, survey_assets(partitions))
+    checks = [*all_suite_checks(), every_log_was_read_check()]
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(
         JOB,
@@ -81,15 +86,26 @@ def build_definitions(
             hourly_schedule(JOB, settings),
             freshness_schedule(FRESHNESS_JOB, settings),
             survey_schedule(SURVEY_JOB, settings),
-            prune_runs_schedule(),
-            *([prune_hours_schedule()] if pruning else []),
+            prune_runs_schedule(settings),
+            *([prune_hours_schedule(settings)] if pruning else []),
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
-        sensors=[late_logs_sensor(JOB, settings), alerts_sensor(settings)],
+        sensors=[late_logs_sensor(JOB, settings, _start_of(partitions)), alerts_sensor(settings)],
         resources={"pipeline": Pipeline(settings, engine)},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )
+
+
+def _partitions(settings: Settings) -> dg.HourlyPartitionsDefinition:
+    if is_loaded_for_a_run():
+        return begun_hours(settings.first_hour or EARLIEST)
+    return finished_hours(settings.first_hour or first_hour(settings, datetime.now(UTC)))
+
+
+def _start_of(partitions: dg.PartitionsDefinition) -> datetime:
+    """The first hour that the pages offer; the command line's own partitions may have holes, and no pages."""
+    return partitions.start if isinstance(partitions, dg.HourlyPartitionsDefinition) else EARLIEST
 
 
 def _left_out(systems: Collection[str]) -> dg.AssetSelection:

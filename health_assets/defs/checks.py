@@ -6,18 +6,21 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pandas as pd
 
-from health_assets.defs.partitions import run_hours
+from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import POOL
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange
+from health_assets.defs.summaries import unreadable_summary
+from health_assets.hours import HOUR, KEY_FORMAT, HourGroups
 from health_assets.planning import newest_finished_hour
 from health_assets.quality.batches.common import Source
-from health_assets.quality.evaluation import CheckResult, evaluate, write_history
+from health_assets.quality.evaluation import CheckResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
 from health_assets.quality.suites import SUITES
+from health_assets.warehouse.ledger import Ledger
 
 SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverity.WARN}
 HOURS_SHOWN = 24
+EVERY_LOG_WAS_READ = "every_log_was_read"
 
 
 def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
@@ -30,14 +33,19 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
         pool=POOL,
     )
     def _checks(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
-        hours = run_hours(context)
+        hours = run_groups(context)
         names = [key.name for key in context.selected_asset_check_keys]
         with readable_failures():
             targets = pipeline.load_targets()
         with pipeline.write() as session:
-            source = Source(suite.asset, session, hours, targets, pipeline.settings)
-            results = evaluate(suite, source, names)
-            write_history(session, suite.asset, source, results)
+            found = [
+                evaluate(
+                    suite, Source(suite.asset, session, piece, targets, pipeline.settings, hours.within(piece)), names
+                )
+                for piece in hours.pieces()
+            ]
+            results = of_pieces(found)
+            write_history(session, suite.asset, hours, results)
         for result in results:
             yield _check_result(suite.asset, result, hours)
 
@@ -57,7 +65,7 @@ def _check_spec(asset: str, check: Check) -> dg.AssetCheckSpec:
     )
 
 
-def _check_result(asset: str, result: CheckResult, hours: HourRange) -> dg.AssetCheckResult:
+def _check_result(asset: str, result: CheckResult, hours: HourGroups) -> dg.AssetCheckResult:
     failed = [f"{hour.hour:{KEY_FORMAT}}" for hour in result.hours if hour.unexpected_count]
     metadata: dict[str, dg.MetadataValue] = {
         "hours": dg.MetadataValue.text(str(hours)),
@@ -93,9 +101,11 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset="system_health", name="newest_hour_is_in_time", pool=POOL)
     def newest_hour_is_in_time(pipeline: PipelineResource) -> dg.AssetCheckResult:
         """The newest hour that ended long enough ago has been materialised."""
-        due = newest_finished_hour(datetime.now(UTC), late_after)
+        now = datetime.now(UTC)
+        due = newest_finished_hour(now, late_after)
         with pipeline.write() as session:
-            (newest,) = session.query("SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health'")[0]
+            sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
+            [(newest,)] = session.query(sql, [now])
             after_its_end = session.query(
                 "SELECT 1 FROM materialized_hours WHERE asset = 'system_health' AND hour = ? AND materialized_at >= ?",
                 [due, due + HOUR],
@@ -110,6 +120,24 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
         )
 
     return newest_hour_is_in_time
+
+
+def every_log_was_read_check() -> dg.AssetChecksDefinition:
+    """A check that no raw log was left out of a run because it cannot be read."""
+
+    @dg.asset_check(asset="raw_logs", name=EVERY_LOG_WAS_READ, pool=POOL)
+    def every_log_was_read(pipeline: PipelineResource) -> dg.AssetCheckResult:
+        """Every raw log below the raw root could be read; what was loaded of one before stays in the tables."""
+        with pipeline.write() as session:
+            unreadable = Ledger(session).unreadable()
+        reasons = unreadable_summary(unreadable)
+        return dg.AssetCheckResult(
+            passed=not unreadable,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"unexpected_count": dg.MetadataValue.int(len(unreadable)), **reasons},
+        )
+
+    return every_log_was_read
 
 
 def all_suite_checks() -> list[dg.AssetChecksDefinition]:

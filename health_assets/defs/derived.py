@@ -5,6 +5,7 @@ reports. What does not: which assets there are (`systems`) and formulas (`scorin
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,12 +14,12 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.defs.partitions import log_earlier_hours, run_hours
+from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange, contiguous
+from health_assets.hours import HourGroups, HourRange
 from health_assets.planning import hours_covered
 from health_assets.settings import Settings
 from health_assets.targets import Targets
@@ -98,7 +99,7 @@ class Derived:
     after: Callable[[Inputs], None] = lambda _: None
 
 
-def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
     """The Dagster asset: read, call the function, replace the hours, report."""
 
     @dg.multi_asset(
@@ -111,35 +112,50 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
         pool=POOL,
     )
     def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> dg.MaterializeResult:
-        asked = run_hours(context)
+        asked = run_groups(context)
         with readable_failures():
             targets = pipeline.load_targets()
         with pipeline.write() as session:
-            ranges, restored = [asked], set[datetime]()
+            build, restored = set(asked), set[datetime]()
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags
-                ranges, restored = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
-            for hours in ranges:
-                require_sources(session, derived, hours, pipeline.settings)
+                build, restored = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
+            for hours, own in statements(build, asked):
+                require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
-                session.replace_hours(derived.name, hours, derived.rows(inputs), restored)
+                session.replace_hours(derived.name, own, derived.rows(inputs), restored)
                 derived.after(inputs)
-            metadata = summary(session, derived.name, asked, derived.heading, derived.top, derived.needs)
-        log_earlier_hours(context, derived.name, {hour for hours in ranges for hour in hours}, asked)
+            metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
+        log_earlier_hours(context, derived.name, build, asked)
         return dg.MaterializeResult(metadata=metadata)
 
     return _derived
 
 
-def require_sources(session: Session, derived: Derived, hours: HourRange, settings: Settings) -> None:
+def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
+    """What to compute at once, and the hours of it that are to be built.
+
+    In a run with holes little happens, so that computing a hole with its neighbours costs less than another statement;
+    its rows are left out. In a run without holes, hours that are to be built may lie far apart with much between them.
+    """
+    if not build:
+        return []
+    wanted = HourGroups.of(build)
+    if asked.has_holes:
+        return [(piece, wanted.within(piece)) for piece in wanted.pieces()]
+    return [(own, HourGroups((own,))) for own in wanted.ranges]
+
+
+def require_sources(session: Session, derived: Derived, hours: HourRange | HourGroups, settings: Settings) -> None:
     """Refuse to make rows from hours that retention dropped: they would say less than those that are there.
 
     Raises:
         HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
     """
-    span = hours.extended_back(derived.back_hours(settings) - 1)
+    reach = HourGroups(hours.ranges).extended_back(derived.back_hours(settings) - 1)
     for source in (*derived.deps, *derived.beside):
-        if dropped := session.dropped_hours(source, hours if source in derived.beside else span):
+        needed = hours if source in derived.beside else reach
+        if dropped := {hour for hour in session.dropped_hours(source, reach.span) if hour in needed}:
             raise HealthAssetsError(
                 f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
                 f"of them {min(dropped):%Y-%m-%dT%H}; materialise all assets of these hours together"
@@ -147,18 +163,20 @@ def require_sources(session: Session, derived: Derived, hours: HourRange, settin
 
 
 def hours_to_build(
-    session: Session, derived: Derived, asked: HourRange, settings: Settings, *, only_stale: bool
-) -> tuple[list[HourRange], set[datetime]]:
+    session: Session, derived: Derived, asked: HourRange | HourGroups, settings: Settings, *, only_stale: bool
+) -> tuple[set[datetime], set[datetime]]:
     """The hours asked for (with `only_stale`, none as such), and those of the look-back that are not up to date.
 
     Returns:
         The hours, and which of them merely come back after retention dropped them: what was made from them stands, also
         where targets have changed since.
     """
-    span = asked.extended_back(settings.reach_hours - 1)
+    reach = HourGroups(asked.ranges).extended_back(settings.reach_hours - 1)
+    span = reach.span
     built = session.materialized_hours(derived.name, span)
     first = session.first_event_hour() or asked.start
-    missing = {hour for hour in span if hour not in built and (hour >= first or hour in asked)}
+    missing = {hour for hour in reach if hour not in built and (hour >= first or hour in asked)}
     stale = session.hours_older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
-    return contiguous(missing | stale | wanted), session.dropped_hours(derived.name, span) - stale - wanted
+    restored = {hour for hour in session.dropped_hours(derived.name, span) if hour in reach}
+    return missing | {hour for hour in stale if hour in reach} | wanted, restored - stale - wanted

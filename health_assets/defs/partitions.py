@@ -1,26 +1,45 @@
-"""The hourly partitions of every asset, and the hours of a run."""
+"""The hourly partitions of every asset, and the hours of a run.
+
+All assets share one partitions definition, so that a range of hours can be chosen for all of them at once. What the
+pages offer and what a run takes are not the same hours. The pages offer the finished hours from the logs' first on. A
+run is loaded in a process of its own, and takes any hour that it is asked for: also one from before, of which a log
+came late, and the one that runs, in which the survey asks its agents.
+
+A run that Dagster starts has the hours of its partitions. A run of the command line names its hours in a tag besides,
+since they may have holes between them, and since it needs no partitions where nobody will look for them: Dagster keeps
+two events for every asset and hour, which takes most of the time of a run over many hours.
+"""
 
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
 import dagster as dg
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
     PARTITION_NAME_TAG,
 )
 
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange, floor_hour, parse_hour
+
+HOURS_TAG = "health-assets/hours"
+"""Ranges of hours, `first/end` each, with commas between."""
 
 
 def finished_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
-    """The hours from the first to the newest finished one."""
+    """The hours from the first to the newest finished one, which the pages offer."""
     return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT)
 
 
 def begun_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
-    """The hours from the first to the one that runs, which is when a survey is made."""
+    """The hours from the first to the one that runs, which a run takes."""
     return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
+
+
+def is_loaded_for_a_run() -> bool:
+    """Whether Dagster loads the definitions to execute a run, rather than to show them and to decide what runs."""
+    return DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
 def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:
@@ -31,7 +50,12 @@ def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:
     )
 
 
-def hours_tags(hours: HourRange) -> dict[str, str]:
+def only_partitions(hours: HourGroups) -> dg.PartitionsDefinition:
+    """Exactly these hours, with holes between them."""
+    return dg.StaticPartitionsDefinition([f"{hour:{KEY_FORMAT}}" for hour in hours])
+
+
+def hours_tags(hours: HourRange | HourGroups) -> dict[str, str]:
     """Run tags that make one run over all of these hours."""
     *_, last = hours
     if len(hours) == 1:
@@ -48,15 +72,42 @@ def run_hours(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext)
     Raises:
         dagster.Failure: the run has no partition.
     """
-    if not (context.has_partition_key or context.has_partition_key_range):
+    if not _has_partitions(context):
         raise dg.Failure("this run has no hour; choose a partition or a range of partitions", allow_retries=False)
     window = context.partition_time_window
     return HourRange(window.start.astimezone(UTC), window.end.astimezone(UTC))
 
 
+def named_hours_tags(hours: HourGroups) -> dict[str, str]:
+    """Run tags that name the hours themselves, in place of partitions or besides them."""
+    return {HOURS_TAG: ",".join(f"{own.start:{KEY_FORMAT}}/{own.end:{KEY_FORMAT}}" for own in hours.ranges)}
+
+
+def run_groups(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> HourGroups:
+    """The hours of the run, with the holes that there may be between them.
+
+    Raises:
+        dagster.Failure: the run has neither a partition nor a tag that names hours.
+    """
+    named = context.run.tags.get(HOURS_TAG)
+    if named is None:
+        return HourGroups((run_hours(context),))
+    bounds = (text.split("/") for text in named.split(","))
+    groups = HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
+    if _has_partitions(context) and len(context.partition_keys) != len(groups):
+        return HourGroups((run_hours(context),))  # started again on Dagster's page, where there are no holes
+    return groups
+
+
+def _has_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:
+    return context.has_partition_key or context.has_partition_key_range
+
+
 def log_earlier_hours(
-    context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourRange
+    context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourGroups
 ) -> None:
-    """Tell Dagster about hours of the look-back that were built besides those asked for."""
+    """Tell Dagster about hours of the look-back that were built besides those asked for, if it is told of any."""
+    if not _has_partitions(context):
+        return
     for hour in sorted(built - set(asked)):
         context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

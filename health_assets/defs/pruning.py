@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import POOL
 from health_assets.defs.systems import DERIVED
 from health_assets.retention import Pruned, cutoff, prune
@@ -34,16 +35,23 @@ def prune_hours_job(settings: Settings) -> dg.JobDefinition:
     return prune_old_hours
 
 
-def prune_hours_schedule() -> dg.ScheduleDefinition:
+def prune_hours_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """Once a day, between two hourly runs."""
-    return dg.ScheduleDefinition(
+
+    @dg.schedule(
         name="prune_old_hours_daily",
         job_name=JOB,
         cron_schedule="51 3 * * *",
         execution_timezone="UTC",
         description="Drops old rows of records and components; scores stay.",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=default_status(settings),
     )
+    def _prune_daily(pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
+        if not pipeline.open().exists:
+            return dg.SkipReason("nothing has been materialised yet, so there is nothing to drop")
+        return dg.RunRequest()
+
+    return _prune_daily
 
 
 def prune_now(pipeline: Pipeline, days: int | None) -> Pruned:

@@ -1,16 +1,20 @@
 """`raw_logs` and the record tables: one step, because each raw file is read only once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from health_assets.defs.partitions import log_earlier_hours, run_hours
-from health_assets.defs.pipeline import PipelineResource, readable_failures
+from health_assets.defs.partitions import log_earlier_hours, run_groups
+from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, RECORD_TABLES, asset_spec
-from health_assets.defs.summaries import notes_summary, record_summary
-from health_assets.ingestion import ingest
+from health_assets.defs.summaries import notes_summary, record_summary, unreadable_summary
+from health_assets.errors import UnreadableFilesError
+from health_assets.hours import HourGroups
+from health_assets.ingestion import IngestReport, ingest
 from health_assets.logs.files import list_files
+from health_assets.logs.stores import Faults, is_among
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS
 
 SYSTEM = "raw_records"
@@ -23,7 +27,37 @@ RECORD_SPECS = [
 ]
 
 
-def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def _up_to_date(
+    pipeline: Pipeline, asked: HourGroups, names: Sequence[str], *, only_stale: bool
+) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]]]:
+    """Bring the record tables up to date with every raw log that can be read; with a summary of each asset."""
+    unreadable: Faults = {}
+    files, targets, settings = list_files(pipeline.raw_root, unreadable), pipeline.load_targets(), pipeline.settings
+    while True:
+        files = [file for file in files if not is_among(unreadable, file.source_file)]
+        try:
+            with pipeline.open().write() as session:
+                Ledger(session).require_root(pipeline.raw_root, files)
+                report = ingest(
+                    session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
+                    settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
+                    unreadable=unreadable,
+                )  # fmt: skip
+                return report, _summaries(session, names, asked, unreadable)
+        except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
+            unreadable |= error.faults
+
+
+def _summaries(
+    session: Session, names: Sequence[str], asked: HourGroups, unreadable: Faults
+) -> dict[str, dict[str, dg.MetadataValue]]:
+    summaries = {name: record_summary(session, name, asked.span) for name in names}
+    if "raw_logs" in summaries:
+        summaries["raw_logs"] |= notes_summary(Ledger(session).notes()) | unreadable_summary(unreadable)
+    return summaries
+
+
+def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
 
     @dg.multi_asset(
@@ -35,33 +69,25 @@ def record_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         pool=POOL,
     )
     def _ingest(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
-        hours = run_hours(context)
+        asked = run_groups(context)
         selected = {key.to_user_string() for key in context.selected_asset_keys}
+        names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
         with readable_failures():
-            files, targets = list_files(pipeline.raw_root), pipeline.load_targets()
-        with pipeline.write() as session:
-            tables = [name for name in RECORD_TABLES if name in selected]
-            Ledger(session).require_root(pipeline.raw_root, files)
-            report = ingest(
-                session, files, hours, tables, targets, pipeline.settings.reach_hours,
-                trace_hours=pipeline.settings.lookback_hours, with_new_targets=ONLY_STALE_TAG not in context.run.tags,
-            )  # fmt: skip
-            summaries = {
-                name: record_summary(session, name, hours) for name in ("raw_logs", *RECORD_TABLES) if name in selected
-            }
-            if "raw_logs" in summaries:
-                summaries["raw_logs"] |= notes_summary(Ledger(session).notes())
-        read = {
+            report, summaries = _up_to_date(pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags)
+        read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
+            "files_unreadable": len(report.unreadable),
             "bytes_read": report.bytes_read,
             "lines_read": report.lines_read,
             "spans_read": report.spans_read,
             "lines_rejected": report.rejected,
         }
+        if report.main_rejection:
+            read["all_rejected"] = dg.MetadataValue.text(str(report.main_rejection))
         # Dagster wants an asset after those that it is made from
         for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
-            log_earlier_hours(context, name, report.changed_hours, hours)
+            log_earlier_hours(context, name, report.changed_hours, asked)
             yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
 
     return _ingest

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from health_assets.defs.schedules import default_status
 from health_assets.settings import Settings
 
 JOB = "prune_run_history"
@@ -36,7 +37,7 @@ def prune_runs_job(settings: Settings) -> dg.JobDefinition:
     return prune_run_history
 
 
-def prune_runs_schedule() -> dg.ScheduleDefinition:
+def prune_runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """Once a day, at a quiet minute."""
     return dg.ScheduleDefinition(
         name="prune_run_history_daily",
@@ -44,5 +45,5 @@ def prune_runs_schedule() -> dg.ScheduleDefinition:
         cron_schedule="41 3 * * *",
         execution_timezone="UTC",
         description="Deletes old runs of Dagster, with their events.",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=default_status(settings),
     )

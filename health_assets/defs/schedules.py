@@ -1,4 +1,7 @@
-"""What runs by itself at its time: the hourly materialisation and the check that it happened."""
+"""What runs by itself at its time: the hourly materialisation and the check that it happened.
+
+A tick that has nothing to work on yet is skipped with a sentence that says so.
+"""
 
 from datetime import UTC, datetime
 
@@ -6,12 +9,19 @@ import dagster as dg
 
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline, PipelineResource
-from health_assets.errors import NoWarehouseError, WarehouseBusyError
+from health_assets.errors import HealthAssetsError, NoRawRootError, NoWarehouseError, WarehouseBusyError
 from health_assets.hours import KEY_FORMAT, HourRange
+from health_assets.logs.stores import require_root
 from health_assets.planning import catch_up, newest_finished_hour
 from health_assets.settings import Settings
 
 LOCK_TIMEOUT_S = 10.0
+NOTHING_YET = "nothing has been materialised yet, so nothing is late"
+
+
+def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
+    """Whether a schedule starts by itself; whatever it does, it can be switched on and off on Dagster's page."""
+    return dg.DefaultScheduleStatus.RUNNING if settings.schedules else dg.DefaultScheduleStatus.STOPPED
 
 
 def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
@@ -23,12 +33,18 @@ def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
         description="Materialises the hour that ended, with the hours of the look-back that were missed, as one run.",
         cron_schedule=f"{settings.schedule_minute} * * * *",
         execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=default_status(settings),
     )
     def _hourly(context: dg.ScheduleEvaluationContext, pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
-        if newest < settings.first_hour:
+        if settings.first_hour and newest < settings.first_hour:
             return dg.SkipReason(f"no hour has ended since HEALTH_FIRST_HOUR, {settings.first_hour:{KEY_FORMAT}}")
+        try:
+            require_root(pipeline.raw_root)
+        except NoRawRootError as error:
+            return dg.SkipReason(str(error))
+        except HealthAssetsError as error:
+            context.log.warning(str(error))  # and the run will fail with it, for all to see
         return dg.RunRequest(run_key=f"{newest:{KEY_FORMAT}}", tags=hours_tags(_hours_due(newest, pipeline)))
 
     return _hourly
@@ -44,16 +60,28 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)
     due = catch_up(newest, materialized, first, pipeline.settings.reach_hours)
-    return HourRange(max(due.start, pipeline.settings.first_hour), due.end)
+    return HourRange(max(due.start, pipeline.settings.first_hour or due.start), due.end)
 
 
 def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
     """Check, once the hour may be called late, that it was materialised."""
-    return dg.ScheduleDefinition(
+
+    @dg.schedule(
         name="freshness",
-        description="Checks that the newest finished hour was materialised in time.",
         job_name=job_name,
+        description="Checks that the newest finished hour was materialised in time.",
         cron_schedule=f"{(settings.late_after_minutes + 1) % 60} * * * *",
         execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=default_status(settings),
     )
+    def _freshness(pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
+        try:
+            with pipeline.open(LOCK_TIMEOUT_S).read() as session:
+                has_any = bool(session.query("SELECT 1 FROM materialized_hours WHERE asset = 'system_health' LIMIT 1"))
+        except NoWarehouseError:
+            has_any = False
+        except WarehouseBusyError:
+            has_any = True  # the check waits for it
+        return dg.RunRequest() if has_any else dg.SkipReason(NOTHING_YET)
+
+    return _freshness

@@ -7,16 +7,20 @@ import dagster as dg
 
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.schedules import NOTHING_YET
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.staleness import stale_hours
-from health_assets.errors import NoWarehouseError, WarehouseBusyError
+from health_assets.errors import NoRawRootError, NoWarehouseError, WarehouseBusyError
+from health_assets.first_hour import EARLIEST, earlier_hours
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.late_logs import Unread, late_parts, unread
 from health_assets.logs.files import list_files
+from health_assets.logs.stores import Faults, is_among
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.run_owners import free_what_the_dead_hold
 from health_assets.settings import Settings
 from health_assets.warehouse.ledger import Ledger
+from health_assets.wording import counted
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0
@@ -30,13 +34,19 @@ UNFINISHED = [
 ]
 
 
-def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
+def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime = EARLIEST) -> dg.SensorDefinition:
     """Find new and changed files, and request the hours that they touch and every later hour that depends on them.
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
     tables that they are made from, so nothing is lost when a run fails. What is under way is not requested again, and
     the same disagreement once an hour at most.
+
+    Args:
+        job_name: the job that materialises hours.
+        settings: where logs and warehouse are, and the first hour that is looked after.
+        offered_from: the first hour that Dagster's pages offered when the definitions were loaded.
     """
+    first_hour = settings.first_hour or EARLIEST
 
     @dg.sensor(
         name="late_logs",
@@ -53,31 +63,37 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         now = datetime.now(UTC)
         # the hour that is still the schedule's is not late
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
-        files = list_files(pipeline.raw_root)
+        unreadable: Faults = {}
         try:
+            files = list_files(pipeline.raw_root, unreadable)
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
                 [(last,)] = session.query(
-                    "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour >= ?",
-                    [settings.first_hour],
+                    "SELECT max(hour) FROM materialized_hours "
+                    "WHERE asset = 'system_health' AND hour >= ? AND hour <= ?",
+                    [first_hour, now],
                 )
                 if last is None:
-                    return dg.SkipReason("nothing has been materialised yet, so nothing is late")
+                    return dg.SkipReason(NOTHING_YET)
                 found = unread(session, files)
-                stale_components, stale_scores = stale_hours(
-                    session, HourRange(settings.first_hour, last + HOUR), settings
-                )
+                stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
                 # for late lines alone, nothing that retention dropped comes back
-                start = max(settings.first_hour, session.dropped_until() or settings.first_hour)
-                left_out = Ledger(session).late_before(start) if start > settings.first_hour else []
+                start = max(first_hour, session.dropped_until() or first_hour)
+                left_out = Ledger(session).late_before(start) if start > first_hour else []
+                not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
+        except NoRawRootError as error:
+            return dg.SkipReason(str(error))
         except NoWarehouseError:
-            return dg.SkipReason("nothing has been materialised yet, so nothing is late")
+            return dg.SkipReason(NOTHING_YET)
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
-        touched, only_rejected, state = _touched(found, HourRange(min(start, newest + HOUR), newest + HOUR))
+        span = HourRange(min(start, newest + HOUR), newest + HOUR)
+        touched, only_rejected, state = _touched(found, span, unreadable)
         touched |= stale_components
         if not touched | only_rejected | stale_scores:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
-            return dg.SkipReason(f"the tables agree with all {len(files)} raw logs{besides}")
+            besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
+            read = sum(not is_among(unreadable, file.source_file) for file in files)
+            return dg.SkipReason(f"the tables agree with all {read} raw logs{besides}{_hint(not_offered)}")
         until = min(max({last, *touched}), newest) + HOUR
         ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
@@ -94,6 +110,17 @@ def late_logs_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
     return _late_logs
 
 
+def _hint(not_offered: int) -> str:
+    """How to see hours with events from before the first one that the pages offer."""
+    if not not_offered:
+        return ""
+    hours = counted(not_offered, "hour has events", "hours have events")
+    return (
+        f"; before the first hour that the pages offer, {hours}: "
+        "reload the code location, or set HEALTH_FIRST_HOUR where months lie between"
+    )
+
+
 def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     """Whether there is an instance to ask; a tick that is evaluated by hand may have none."""
     return context.instance_ref is not None or context._instance is not None
@@ -107,9 +134,13 @@ def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
     return bool(context.instance.get_run_records(filters, limit=1))
 
 
-def _touched(found: Unread, hours: HourRange) -> tuple[set[datetime], set[datetime], str]:
-    """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both."""
-    late = {part: lines for part, lines in late_parts(found, BYTES_PER_TICK).items() if part.hour in hours}
+def _touched(found: Unread, hours: HourRange, unreadable: Faults) -> tuple[set[datetime], set[datetime], str]:
+    """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both.
+
+    Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
+    """
+    parts = late_parts(found, BYTES_PER_TICK, unreadable)
+    late = {part: lines for part, lines in parts.items() if part.hour in hours}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
     return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))

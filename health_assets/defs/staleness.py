@@ -9,7 +9,7 @@ from datetime import datetime
 
 from health_assets.defs.derived import Derived
 from health_assets.defs.systems import DERIVED, SYSTEMS
-from health_assets.hours import HOUR, HourRange, contiguous
+from health_assets.hours import HOUR, HourGroups, HourRange, contiguous
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
@@ -30,7 +30,9 @@ def stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple
     return components, scores
 
 
-def left_behind(session: Session, run: HourRange, systems: Collection[str], settings: Settings) -> list[HourRange]:
+def left_behind(
+    session: Session, run: HourRange | HourGroups, systems: Collection[str], settings: Settings, now: datetime
+) -> list[HourRange]:
     """Hours besides those of a run whose rows look back on what has changed since they were made.
 
     Args:
@@ -38,9 +40,10 @@ def left_behind(session: Session, run: HourRange, systems: Collection[str], sett
         run: the hours of the run.
         systems: the scoring systems that it materialised; all where none is named.
         settings: how far each asset looks back.
+        now: the time; hours that have not begun are left alone.
     """
     hours: set[datetime] = set()
-    span = _materialized_span(session)
+    span = _materialized_span(session, now)
     for name in systems or SYSTEMS:
         for asset in SYSTEMS[name]:
             own, stale = _own_and_stale(session, asset, span, settings)
@@ -61,6 +64,7 @@ def _own_and_stale(
     return session.materialized_hours(asset.name, hours) | session.dropped_hours(asset.name, hours), stale
 
 
-def _materialized_span(session: Session) -> HourRange:
-    [(first, last)] = session.query("SELECT min(hour), max(hour) FROM materialized_hours WHERE asset = 'raw_logs'")
+def _materialized_span(session: Session, now: datetime) -> HourRange:
+    sql = "SELECT min(hour), max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour <= ?"
+    [(first, last)] = session.query(sql, [now])
     return HourRange(first, last + HOUR)

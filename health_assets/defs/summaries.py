@@ -7,9 +7,13 @@ import ibis
 from ibis import ir
 
 from health_assets.hours import HourRange
+from health_assets.trace_reading import read_traces
 from health_assets.warehouse.store import Session
 
 SUMMARY_ROWS = 10
+UNREADABLE = "could not be read"
+"""Under this key stands why raw logs could not be read."""
+REASONS_KEPT = 20
 
 
 def summary(
@@ -41,34 +45,15 @@ def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, 
 
 
 def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.MetadataValue]:
-    """How many spans of each kind are used, and what keeps the others from it."""
-    span = [hours.start, hours.end]
-    kinds = session.query(
-        "SELECT kind, count(*), count(*) - count(DISTINCT trace_id || span_id), "
-        "sum(CASE WHEN kind = 'chat' AND model IS NULL THEN 1 ELSE 0 END) "
-        "FROM spans WHERE hour >= ? AND hour < ? GROUP BY kind ORDER BY kind",
-        span,
-    )
-    [(executions, actions)] = session.query(
-        "SELECT count(span_id), coalesce(sum(CASE WHEN span_id IS NULL THEN 0 ELSE action_count END), 0) "
-        "FROM executions WHERE hour >= ? AND hour < ?",
-        span,
-    )
-    [(calls,)] = session.query("SELECT count(span_id) FROM model_calls WHERE hour >= ? AND hour < ?", span)
-    used = {
-        "agent": (int(executions), "executions", "inside another agent's span"),
-        "chat": (int(calls), "model calls", "with a chat span below"),
-        "tool": (int(actions), "actions of the hours' executions", "outside any agent's span, or of other hours"),
-        "other": (0, "not used", "without attributes of an agent, chat or tool"),
-    }
-    lines = [
-        "| kind | spans | used | as | came twice | names no model | the rest is |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for kind, count, twice, unnamed in kinds:
-        uses, what, rest = used[kind]
-        lines.append(f"| {kind} | {count} | {uses} | {what} | {twice} | {int(unnamed)} | {rest} |")
-    return {"what became of the spans": dg.MetadataValue.md("\n".join(lines))} if kinds else {}
+    """How many spans became records, and by reason how many did not."""
+    reading = read_traces(session, hours)
+    if reading is None:
+        return {}
+    lines = [f"{reading}.", *(f"- **{warning}**" for warning in reading.warnings)]
+    if reading.unused:
+        lines += ["", "| spans | that became nothing of their own |", "|---:|---|"]
+        lines += [f"| {count} | {reason} |" for reason, count in reading.unused.items()]
+    return {"what became of the spans": dg.MetadataValue.md("\n".join(lines))}
 
 
 def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
@@ -81,6 +66,11 @@ def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
         *(f"| {count} | {note} |" for note, count in notes.items()),
     ]
     return {"records of other formats": dg.MetadataValue.md("\n".join(lines))}
+
+
+def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
+    """Raw logs that could not be read; nothing where there are none."""
+    return {UNREADABLE: dg.MetadataValue.json([*unreadable.values()][:REASONS_KEPT])} if unreadable else {}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

@@ -7,22 +7,37 @@ how a span is written down (`otlp`) and what becomes of it (`traces`).
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "operation": ("gen_ai.operation.name",),
     "openinference_kind": ("openinference.span.kind",),
+    "traceloop_kind": ("traceloop.span.kind",),
+    "ai_sdk_operation": ("ai.operationId",),
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
     "request_type": ("llm.request.type",),
     "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
+    "graph_node": ("graph.node.name", "graph.node.id"),
+    "traceloop_name": ("traceloop.entity.name",),
+    "ai_sdk_function": ("ai.telemetry.functionId",),
     "agent_version": ("gen_ai.agent.version",),
     "metadata": ("metadata",),  # OpenInference's, as JSON
-    "session_id": ("gen_ai.conversation.id", "session.id"),
+    "session_id": (
+        "gen_ai.conversation.id", "session.id",
+        "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId",
+        "traceloop.association.properties.session_id",
+    ),
     "model": (
         "gen_ai.response.model", "gen_ai.request.model",
-        "llm.response.model_name", "llm.model_name", "llm.request.model_name",
+        "llm.response.model_name", "llm.model_name", "llm.request.model_name", "ai.model.id",
     ),
     "invocation_parameters": ("llm.invocation_parameters",),  # OpenInference's, as JSON
-    "tool_name": ("gen_ai.tool.name", "tool.name"),
+    "tool_name": ("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
     "error_type": ("error.type",),
-    "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-    "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
-    "cost_usd": ("gen_ai.usage.cost", "llm.cost.total"),
+    "input_tokens": (
+        "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.inputTokens",
+    ),
+    "output_tokens": (
+        "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+        "ai.usage.outputTokens",
+    ),
+    "cost_usd": ("gen_ai.usage.cost", "llm.cost.total", "operation.cost"),
+    "tool_result": ("output.value", "gen_ai.tool.call.result", "traceloop.entity.output"),
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
 
@@ -44,6 +59,46 @@ KIND_OF_OPERATION = {
 
 KIND_IN_OPENINFERENCE = {"AGENT": "agent", "LLM": "chat", "TOOL": "tool"}
 """Values of `openinference.span.kind`; others, like CHAIN and RETRIEVER, make a span of kind `other`."""
+
+KIND_IN_TRACELOOP = {"agent": "agent", "tool": "tool"}
+"""Values of OpenLLMetry's `traceloop.span.kind`; others, like workflow and task, make a span of kind `other`."""
+
+KIND_IN_AI_SDK = {
+    "ai.generateText": "agent",
+    "ai.streamText": "agent",
+    "ai.generateObject": "agent",
+    "ai.streamObject": "agent",
+    "ai.toolCall": "tool",
+    "ai.generateText.doGenerate": "chat",
+    "ai.streamText.doStream": "chat",
+    "ai.generateObject.doGenerate": "chat",
+    "ai.streamObject.doStream": "chat",
+}
+"""Values of `ai.operationId`, of Vercel's AI SDK before its version 7; others make a span of kind `other`."""
+
+KINDS = {
+    "operation": ("operation", KIND_OF_OPERATION, "gen_ai"),
+    "openinference_kind": ("upper(openinference_kind)", KIND_IN_OPENINFERENCE, "openinference"),
+    "traceloop_kind": ("traceloop_kind", KIND_IN_TRACELOOP, "openllmetry"),
+    "ai_sdk_operation": ("ai_sdk_operation", KIND_IN_AI_SDK, "ai_sdk"),
+}
+"""Columns of `ATTRIBUTES` that tell the kind of a span: the first whose value is known counts.
+
+Of each its value in SQL, the kinds of the values that are known, and the convention's name.
+"""
+
+WHOLE_GRAPH = '"ls_integration": ?"(langchain_create_agent|langgraph)"'
+PART_OF_A_GRAPH = '"langgraph_node"'
+"""What OpenInference's `metadata` has of a graph of LangGraph, and of a node in one.
+
+A graph without a name is a CHAIN there, as its nodes are.
+"""
+
+NO_ERRORS = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
+"""Exceptions by which LangGraph hands over to another agent or waits for a person: classes that are no errors."""
+
+RESULT_OF_LANGCHAIN = ("$.data", "$.output.kwargs", "$.kwargs")
+"""Where the message is that LangChain makes of a tool's result, and in which `status` says that the tool failed."""
 
 NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
@@ -70,39 +125,71 @@ def _looked_up(key: str, keys: str, values: str) -> str:
 
 def kind() -> str:
     """SQL for the kind of a span, from the columns of `attribute_values`."""
+    told = ", ".join(_case(value, kinds) for value, kinds, _ in KINDS.values())
     return f"""
-    CASE
-        WHEN operation IS NULL AND openinference_kind IS NULL
-            THEN CASE WHEN {_is_older_chat()} THEN 'chat' ELSE 'other' END
-        ELSE coalesce(
-            {_case("operation", KIND_OF_OPERATION)},
-            {_case("upper(openinference_kind)", KIND_IN_OPENINFERENCE)},
-            'other'
-        )
-    END
+    CASE WHEN {_states_no_kind()} THEN {_of_older_spans()} WHEN {_is_whole_graph()} THEN 'agent'
+        ELSE coalesce({told}, 'other') END
     """
 
 
 def operation() -> str:
     """SQL for what a span states that it is, in its convention's own words; null where it states nothing."""
-    return "coalesce(operation, openinference_kind, request_type)"
+    return f"coalesce({', '.join(KINDS)}, request_type)"
 
 
 def convention() -> str:
     """SQL for the convention that a span follows, null where it follows none."""
+    known = " ".join(f"WHEN {_case(value, kinds)} IS NOT NULL THEN '{name}'" for value, kinds, name in KINDS.values())
+    stated = " ".join(f"WHEN {column} IS NOT NULL THEN '{name}'" for column, (_, _, name) in reversed(KINDS.items()))
+    return f"CASE WHEN {_states_no_kind()} AND {_is_older_chat()} THEN 'gen_ai' {known} {stated} END"
+
+
+def error_type() -> str:
+    """SQL for the type of the error that a span states, null where it states none."""
+    return f"CASE WHEN NOT regexp_matches(error_type, '(^|[.])({'|'.join(NO_ERRORS)})$') THEN error_type END"
+
+
+def is_no_error() -> str:
+    """SQL for whether what a span states as its error is none."""
+    return f"error_type IS NOT NULL AND {error_type()} IS NULL"
+
+
+def tool_error() -> str:
+    """SQL for what a tool's result says of a failure that its framework caught, null where it says nothing."""
+    told = ", ".join(
+        f"""CASE WHEN json_extract_string(tool_result, '{path}.status') = 'error'
+            THEN coalesce(json_extract_string(tool_result, '{path}.content'), '') END"""
+        for path in RESULT_OF_LANGCHAIN
+    )
+    may_tell = 'contains(tool_result, \'"status": "error"\') AND json_valid(tool_result)'
+    return f"CASE WHEN {may_tell} THEN coalesce({told}) END"
+
+
+def _is_whole_graph() -> str:
     return f"""
-    CASE
-        WHEN {_case("operation", KIND_OF_OPERATION)} IS NOT NULL OR openinference_kind IS NULL AND operation IS NOT NULL
-            THEN 'gen_ai'
-        WHEN openinference_kind IS NOT NULL THEN 'openinference'
-        WHEN {_is_older_chat()} THEN 'gen_ai'
-    END
+    upper(openinference_kind) = 'CHAIN' AND regexp_matches(metadata, '{WHOLE_GRAPH}')
+        AND NOT contains(metadata, '{PART_OF_A_GRAPH}')
     """
+
+
+def _states_no_kind() -> str:
+    return " AND ".join(f"{column} IS NULL" for column in KINDS)
+
+
+def _of_older_spans() -> str:
+    return f"CASE WHEN {_is_older_chat()} THEN 'chat' ELSE 'other' END"
 
 
 def agent_id() -> str:
     """SQL for the name of the agent that a span states, null where it states none."""
-    return f"coalesce(agent_id, {_in_json('metadata', AGENTS_IN_METADATA)})"
+    return f"""
+    coalesce(
+        agent_id, {_in_json("metadata", AGENTS_IN_METADATA)},
+        CASE WHEN upper(openinference_kind) = 'AGENT' THEN graph_node END,
+        CASE WHEN traceloop_kind = 'agent' THEN traceloop_name END,
+        CASE WHEN {_case("ai_sdk_operation", KIND_IN_AI_SDK)} = 'agent' THEN ai_sdk_function END
+    )
+    """
 
 
 def model() -> str:
@@ -110,10 +197,15 @@ def model() -> str:
     return f"coalesce(model, {_in_json('invocation_parameters', MODELS_IN_PARAMETERS)})"
 
 
-def without_operation(name: str) -> str:
-    """SQL for the name of a span without the operation that it may begin with; null where nothing is left."""
-    operations = "|".join(KIND_OF_OPERATION)
-    return f"nullif(regexp_replace({name}, '^({operations})(\\s+|$)', ''), '')"
+def own_name(span: str) -> str:
+    """SQL for what the name of a span says besides the operation that it may begin with, and the model; else null.
+
+    Args:
+        span: the span's row, with its `name` and `model`.
+    """
+    operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK]).replace(".", "[.]")
+    rest = f"regexp_replace({span}.name, '^({operations})(\\s+|$)', '')"
+    return f"nullif(nullif({rest}, ''), {span}.model)"
 
 
 def _in_json(column: str, names: tuple[str, ...]) -> str:

@@ -5,7 +5,8 @@ What belongs here: reading bytes into numbered lines, whatever state the file is
 (`warehouse.ledger`).
 
 A file that is damaged still gives every line up to the damage: the rest becomes one line with a `fault`, which is
-rejected with that reason. Only a file that cannot be opened at all stops a run.
+rejected with that reason. A file that cannot be opened, or read to its end, is told when all others have been read, so
+that whoever reads can do it again without every such file.
 """
 
 import codecs
@@ -19,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from health_assets.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
@@ -30,6 +32,7 @@ from health_assets.logs.formats.records import (
     Source,
     not_utf_8,
 )
+from health_assets.logs.progress import Meter
 from health_assets.logs.stores import RawFile, list_files
 
 __all__ = ["LINES_SCHEMA", "RAW_TEXT_BYTES", "Notes", "RawFile", "line_batches", "list_files"]
@@ -50,20 +53,26 @@ Notes = dict[int, Counter[str]]
 """By file id: what the readers of foreign formats counted besides the lines that they made."""
 
 
-def line_batches(files: Iterable[tuple[int, RawFile]], notes: Notes | None = None) -> Iterator[pa.RecordBatch]:
+def line_batches(
+    files: Iterable[tuple[int, RawFile]], notes: Notes | None = None, meter: Meter | None = None
+) -> Iterator[pa.RecordBatch]:
     """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
 
     Args:
         files: the files.
         notes: is filled as batches are taken.
+        meter: counts what is read.
 
     Raises:
-        HealthAssetsError: a file cannot be opened.
+        UnreadableFilesError: files cannot be read; the lines of all others were given before.
     """
+    faults: dict[str, str] = {}
+    notes, meter = {} if notes is None else notes, meter or Meter()
     waiting: list[pa.RecordBatch] = []
     waiting_bytes = 0
     for file_id, file in files:
-        for batch in _file_batches(file_id, file, {} if notes is None else notes):
+        for batch in _told(_file_batches(file_id, file, notes, meter), file, faults):
+            meter.add_lines(batch.num_rows)
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch
                 continue
@@ -72,12 +81,23 @@ def line_batches(files: Iterable[tuple[int, RawFile]], notes: Notes | None = Non
             if waiting_bytes >= BATCH_BYTES:
                 yield pa.concat_batches(waiting)
                 waiting, waiting_bytes = [], 0
+        meter.end_file(file)
     if waiting:
         yield pa.concat_batches(waiting)
+    if faults:
+        raise UnreadableFilesError(faults)
 
 
-def _file_batches(file_id: int, file: RawFile, notes: Notes) -> Iterator[pa.RecordBatch]:
-    blocks = _blocks(file)
+def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, str]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file, up to where it cannot be read."""
+    try:
+        yield from batches
+    except HealthAssetsError as error:
+        faults[file.source_file] = str(error)
+
+
+def _file_batches(file_id: int, file: RawFile, notes: Notes, meter: Meter) -> Iterator[pa.RecordBatch]:
+    blocks = _blocks(file, meter)
     head, blocks = _head(blocks)
     reader = reader_of(file, head)
     if reader is not None:
@@ -155,10 +175,11 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
         yield _decoded(rest, np.array([len(rest)]))
 
 
-def _blocks(file: RawFile) -> Blocks:
+def _blocks(file: RawFile, meter: Meter) -> Blocks:
     is_gzip = file.source_file.lower().endswith(".gz")
     with file.opened() as raw:
-        plain = _gunzipped(raw, file.size_bytes) if is_gzip else _read(raw, BLOCK_BYTES, file.size_bytes)
+        read = _read(raw, COMPRESSED_BLOCK_BYTES if is_gzip else BLOCK_BYTES, file.size_bytes, meter)
+        plain = _gunzipped(read) if is_gzip else read
         yield from _as_utf_8(plain)
 
 
@@ -186,18 +207,21 @@ def _as_utf_8(blocks: Blocks) -> Blocks:
         yield Damage("the UTF-16 text ends within a character: the file is cut off")
 
 
-def _read(raw: BinaryIO, block_bytes: int, size_bytes: int) -> Iterator[bytes]:
+def _read(raw: BinaryIO, block_bytes: int, size_bytes: int, meter: Meter) -> Iterator[bytes]:
     """Blocks up to the size that the file had when it was listed; what grew since then is for the next run."""
     left = size_bytes
     while left and (block := raw.read(min(block_bytes, left))):
         left -= len(block)
+        meter.add_bytes(len(block))
         yield block
 
 
-def _gunzipped(raw: BinaryIO, size_bytes: int) -> Blocks:
+def _gunzipped(blocks: Iterator[bytes]) -> Blocks:
     """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place."""
     member = _new_member()
-    for compressed in _read(raw, COMPRESSED_BLOCK_BYTES, size_bytes):
+    is_empty = True
+    for compressed in blocks:
+        is_empty = False
         while compressed:
             if member.eof:
                 compressed = compressed.lstrip(b"\0")  # some writers pad the end with zeros
@@ -214,7 +238,7 @@ def _gunzipped(raw: BinaryIO, size_bytes: int) -> Blocks:
             if plain:
                 yield plain
             compressed = member.unused_data
-    if not member.eof and raw.tell():
+    if not member.eof and not is_empty:
         yield Damage("the gzip stream ends early: the file is cut off")
 
 

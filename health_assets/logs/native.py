@@ -177,6 +177,7 @@ RULES: dict[str, Rule] = {
     "kind": _choice("kind", "restart", "model_change", "capability_update"),
     "sla_s": _number("sla_s"),
     "sla_breached": _flag("sla_breached"),
+    "is_timed": _flag("is_timed"),
     "cost_usd": _number("cost_usd"),
     "api_calls": _count("api_calls"),
     "error_count": _count("error_count"),
@@ -220,7 +221,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         (
             "session_id", "task_id", "condition", "trigger_id", "model", "error", "sla_s", "sla_breached", "confidence",
             "cost_usd", "api_calls", "error_count", "call_latency_s", "actions", "signals", "violations", "platform",
-            "agent_version", "input_tokens", "output_tokens",
+            "agent_version", "input_tokens", "output_tokens", "is_timed",
         ),
         ("{ended_at} >= {started_at}", "ended_at is before started_at"),
     ),

@@ -20,12 +20,16 @@ from health_assets.errors import HealthAssetsError
 from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
+from health_assets.logs.progress import Meter
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
 ROWS_PER_BATCH = 100_000
+
+IS_TIMED = "coalesce(is_timed, true)"
+"""Whether an execution's line tells when it started; formats without times say that they do not."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Re
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
         told: list[HealthAssetsError] = []
-        batches = otlp.others(_noted(line_batches(enumerate(files), notes), told))
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files)), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         try:
             yield Reading(connection, otlp)
@@ -180,10 +184,11 @@ def _shaped(targets: Targets) -> str:
         {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
         session_id, task_id, model, tool, platform, error, detail, kind,
         coalesce(rejection, reason) AS reason,
-        started_at, ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
+        CASE WHEN {IS_TIMED} THEN started_at END AS started_at,
+        ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
         coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
         coalesce(condition, 'baseline') AS condition,
-        (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
+        CASE WHEN {IS_TIMED} THEN (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 END AS runtime_s,
         sla_s, sla_breached AS sla_breached_reported, confidence, api_calls, error_count, call_latency_s, latency_ms,
         cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
         output_tokens, output_tokens AS output_tokens_reported,

@@ -4,7 +4,9 @@ What belongs here: one pass over the batches of `reader.records`. What does not:
 (`ingestion`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -14,12 +16,34 @@ import pyarrow.compute as pc
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content
 from health_assets.warehouse.tables import TABLE_OF_RECORD, columns_of
+from health_assets.wording import counted
 
 STREAMED_TABLE = "executions"
 """The kind of record that most lines are: its rows flow on while files are read; others wait in files of their own."""
 
+VARIABLE_END = ", (not|in span) .*"
+"""How the end of a reason begins that is about its line alone."""
+
 IsWanted = Callable[[str, str, datetime], bool]
 """Whether the lines of (source file, record type, hour) are asked for."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why lines were rejected.
+
+    Args:
+        reason: the reason.
+        lines: how many lines were rejected for it.
+        place: file and line number of the first of them.
+    """
+
+    reason: str
+    lines: int
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({counted(self.lines, 'line')}, first in {self.place})"
 
 
 class Router:
@@ -40,6 +64,8 @@ class Router:
         self._folder = folder
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
         self._counts: dict[tuple[int, str, datetime | None], tuple[int, int]] = {}
+        self.main_rejection: Rejection | None = None
+        """The most frequent reason where every line was rejected, once rows that were set aside have been read."""
 
     def streamed(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Wanted rows of `STREAMED_TABLE`; reading them to the end reads the whole stream."""
@@ -121,6 +147,8 @@ class Router:
             with pa.memory_map(str(self._folder / table)) as source:
                 rows = pa.ipc.open_file(source).read_all()
                 if table == "rejected_records":
+                    if all(record_type == "rejected" for _, record_type, _ in self._counts):
+                        self.main_rejection = _most_frequent(rows)
                     rows = self._with_hours(rows, rejected_hours)
                 yield table, rows
 
@@ -133,3 +161,16 @@ class Router:
     def contents(self) -> list[Content]:
         """What the files hold, once the stream has been read."""
         return [Content(*key, *counted) for key, counted in self._counts.items()]
+
+
+def _most_frequent(rejected: pa.Table) -> Rejection | None:
+    """The reason of most of these rows, without what it says of the single line."""
+    if not rejected.num_rows:
+        return None
+    reasons = pc.replace_substring_regex(rejected["reason"], pattern=VARIABLE_END, replacement="")
+    counts = Counter({row["values"]: row["counts"] for row in pc.value_counts(reasons).to_pylist()})
+    lines = max(counts.values())
+    reason = min(reason for reason, own in counts.items() if own == lines)
+    of_it = rejected.filter(pc.equal(reasons, reason)).select(["source_file", "line_number"])
+    [first] = of_it.sort_by([("source_file", "ascending"), ("line_number", "ascending")]).slice(0, 1).to_pylist()
+    return Rejection(reason, lines, f"{first['source_file']}:{first['line_number']}")

@@ -11,7 +11,7 @@ import atexit
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
 
 LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNORECASE)
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
@@ -124,26 +124,84 @@ def root_name(root: RawRoot) -> str:
     return str(root.resolve()) if isinstance(root, Path) else shown(root)
 
 
-def list_files(root: RawRoot) -> list[RawFile]:
+Faults = dict[str, str]
+"""By the name of a raw log, or of a folder with a slash behind, why it cannot be read, as a sentence."""
+
+
+def list_files(root: RawRoot, unreadable: Faults | None = None) -> list[RawFile]:
     """Every raw log below `root`, at any depth and through links, sorted by name.
 
+    Args:
+        root: where to look.
+        unreadable: is filled with what lies there and cannot be read; without it, that is an error.
+
     Raises:
-        HealthAssetsError: the root is not a folder, or a log in it cannot be looked at; the object store cannot be
-            reached, refuses, or needs a package that is not installed.
+        NoRawRootError: there is no such folder, or nothing at the URL.
+        HealthAssetsError: the root is not a folder; the object store cannot be reached, refuses, or needs a package
+            that is not installed.
+        UnreadableFilesError: a log or folder cannot be read, and `unreadable` was not given.
     """
-    found = _in_folder(root) if isinstance(root, Path) else _in_store(root)
-    return sorted(found, key=lambda file: file.source_file)
+    faults: Faults = {}
+    found = _in_folder(root, faults) if isinstance(root, Path) else _in_store(root)
+    files = sorted(found, key=lambda file: file.source_file)
+    faults = dict(sorted(faults.items()))
+    if faults and unreadable is None:
+        raise UnreadableFilesError(faults)
+    if unreadable is not None:
+        unreadable |= faults
+    return files
 
 
-def _in_folder(root: Path) -> Iterator[RawFile]:
+def is_among(unreadable: Collection[str], source_file: str) -> bool:
+    """Whether a file is among what cannot be read, by its own name or by that of a folder above it."""
+    return source_file in unreadable or any(name.endswith("/") and source_file.startswith(name) for name in unreadable)
+
+
+def require_root(root: RawRoot) -> None:
+    """Make sure that there is something to list; of an object store, one request finds out.
+
+    Raises:
+        NoRawRootError: there is no such folder, or nothing at the URL.
+        HealthAssetsError: the object store cannot be reached, refuses, or needs a package that is not installed.
+    """
+    if isinstance(root, Path):
+        is_there = root.exists()
+    else:
+        with _told("look at", f"the raw logs in {root}", root):
+            store, prefix = _connected(root)
+            store.invalidate_cache()
+            is_there = store.exists(prefix)
+    if not is_there:
+        raise _no_root(root)
+
+
+def _no_root(root: RawRoot) -> NoRawRootError:
+    what = f"there is no raw root {root}" if isinstance(root, Path) else f"there is nothing at {shown(root)}"
+    return NoRawRootError(f"{what}; set HEALTH_RAW or --raw to where the logs are")
+
+
+def _in_folder(root: Path, faults: Faults) -> Iterator[RawFile]:
+    if not root.exists():
+        raise _no_root(root)
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
-    for folder, names in _folders(root):
+
+    def cannot_list(error: OSError) -> None:
+        folder = Path(error.filename)
+        sentence = f"cannot list the raw logs in {folder}: {error.strerror}"
+        if folder == root:
+            raise HealthAssetsError(sentence) from error
+        faults[f"{folder.relative_to(root).as_posix()}/"] = sentence
+
+    for folder, names in _folders(root, cannot_list):
         paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
-        yield from [_stat(root, path) for path in paths if _is_file(path)]
+        for path in filter(_is_file, paths):
+            file = _looked_at(root, path, faults)
+            if file is not None:
+                yield file
 
 
-def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+def _folders(root: Path, cannot_list: Callable[[OSError], None]) -> Iterator[tuple[str, list[str]]]:
     """Every folder with the names in it, once: one that links lead to, too, under its own name where it has one here.
 
     Files are known by their names, so these must not follow from the order in which a file system lists a folder.
@@ -153,7 +211,7 @@ def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
     while waiting:
         links: list[Path] = []
         for start in waiting:
-            for folder, subfolders, names in os.walk(start, onerror=_cannot_list):
+            for folder, subfolders, names in os.walk(start, onerror=cannot_list):
                 real = os.path.realpath(folder)
                 if real in visited:
                     subfolders.clear()
@@ -164,21 +222,24 @@ def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
         waiting = sorted(links)
 
 
-def _cannot_list(error: OSError) -> None:
-    raise HealthAssetsError(f"cannot list the raw logs in {error.filename}: {error.strerror}") from error
-
-
 def _is_file(path: Path) -> bool:
     """Whether it is a file, or a link that leads nowhere (which must be told); a pipe or a device is no log."""
     return path.is_file() or not path.exists()
 
 
-def _stat(root: Path, path: Path) -> RawFile:
+def _looked_at(root: Path, path: Path, faults: Faults) -> RawFile | None:
+    """The file, if it can be opened."""
+    name = path.relative_to(root).as_posix()
     try:
-        status = path.stat()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        raise HealthAssetsError(f"cannot read the raw log {path}: {error.strerror}") from error
-    return RawFile(path.relative_to(root).as_posix(), path, status.st_size, status.st_mtime_ns)
+        faults[name] = f"cannot read the raw log {path}: {error.strerror}"
+        return None
+    return RawFile(name, path, status.st_size, status.st_mtime_ns)
 
 
 def _in_store(url: str) -> list[RawFile]:
@@ -193,7 +254,7 @@ def _in_store(url: str) -> list[RawFile]:
             if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
         ]
     if not is_there:
-        raise HealthAssetsError(f"there is nothing at {shown(url)}; set HEALTH_RAW or --raw to where the logs are")
+        raise _no_root(url)
     if prefix in found:
         raise HealthAssetsError(f"the raw root {shown(url)} is a file; name the prefix above it")
     return logs

@@ -17,7 +17,7 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
-from health_assets.logs.conventions import without_operation
+from health_assets.logs.conventions import own_name
 from health_assets.logs.reader import in_process
 from health_assets.warehouse.tables import columns_of, schema_of
 
@@ -112,9 +112,13 @@ FROM seen QUALIFY row_number() OVER (
 ) = 1
 """
 
-_LINKS = """
+_NO_CHAT = -1
+"""Stands for a chat span where the nearest of agent, chat and tool spans above is another one."""
+
+_LINKS = f"""
 CREATE OR REPLACE TEMP TABLE links AS
-SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent, parent.kind = 'chat' AS is_below_chat,
+SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent,
+    CASE WHEN parent.kind = 'chat' THEN parent.id WHEN parent.kind IN ('agent', 'tool') THEN {_NO_CHAT} END AS chat,
     NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
 FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
     AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id
@@ -124,7 +128,7 @@ FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
 _FIRST_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
-    CASE WHEN is_below_chat THEN parent END AS chat, wrapper_session, wrapper_version, failed_wrapper
+    chat, wrapper_session, wrapper_version, failed_wrapper
 FROM links
 """
 """`execution` is the outermost agent span from the span itself to before the one that it has reached. `chat`, and what
@@ -179,7 +183,7 @@ def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
     parent_of = {number: parent for number, parent, *_ in rows}
     order = {number: start for number, _, *start in rows}
     firsts = [min(circle, key=lambda number: order[number]) for circle in circles(parent_of)]
-    connection.execute("UPDATE links SET parent = NULL, is_below_chat = false WHERE id IN (SELECT unnest(?))", [firsts])
+    connection.execute("UPDATE links SET parent = NULL, chat = NULL WHERE id IN (SELECT unnest(?))", [firsts])
 
 
 _MAY_HAVE_WRAPPERS = """
@@ -273,7 +277,7 @@ WHERE kind = 'chat' AND nodes.id NOT IN (
     WHERE below.kind = 'chat' AND above.chat IS NOT NULL
 )
 """
-"""Chat spans without a chat span anywhere below them."""
+"""Chat spans without a chat span below them; one that an agent or a tool of theirs makes is a call of its own."""
 
 _IS_ASKED = "(span.seen_from IS NULL OR span.seen_from = span.hour) AND span.hour IN (SELECT hour FROM hours)"
 _RUNTIME_US = "(epoch_us(span.ended_at) - epoch_us(span.started_at))"
@@ -281,16 +285,22 @@ _STATUS = "CASE WHEN span.failed THEN 'failure' ELSE 'success' END"
 
 
 def _agent_id(span: str) -> str:
-    return f"coalesce({span}.agent_id, {without_operation(f'{span}.name')}, {span}.service_name, '{UNKNOWN_SERVICE}')"
+    return f"coalesce({span}.agent_id, {own_name(span)}, {span}.service_name, '{UNKNOWN_SERVICE}')"
 
 
 def _tool(span: str) -> str:
-    return f"coalesce({span}.tool_name, {without_operation(f'{span}.name')}, '{UNKNOWN_TOOL}')"
+    return f"coalesce({span}.tool_name, {own_name(span)}, '{UNKNOWN_TOOL}')"
 
 
 def _sum_in_order(column: str) -> str:
     """The sum of what is there, always added up in the same order; null where nothing is."""
     return f"list_sum(list({column} ORDER BY ended_at, span_id) FILTER ({column} IS NOT NULL))"
+
+
+def _agreed(condition: str) -> str:
+    """The model that all calls which meet a condition and tell one have; null where they differ or tell none."""
+    least, greatest = (f"{extreme}(model) FILTER ({condition})" for extreme in ("min", "max"))
+    return f"CASE WHEN {least} = {greatest} THEN {least} END"
 
 
 _EXECUTIONS = f"""
@@ -299,7 +309,7 @@ WITH used_tools AS (
     FROM nodes JOIN above ON above.id = nodes.id WHERE kind = 'tool' AND above.execution IS NOT NULL
     GROUP BY above.execution
 ), called_models AS (
-    SELECT execution, min(model) AS least_model, max(model) AS greatest_model,
+    SELECT execution, {_agreed("NOT failed")} AS model_that_answered, {_agreed("failed")} AS model_that_failed,
         {_sum_in_order("cost_usd")} AS cost_usd,
         TRY_CAST(sum(input_tokens) AS BIGINT) AS input_tokens, TRY_CAST(sum(output_tokens) AS BIGINT) AS output_tokens
     FROM calls WHERE execution IS NOT NULL GROUP BY execution
@@ -311,7 +321,7 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     CASE WHEN failures.id IS NULL THEN 'success' ELSE 'failure' END AS status, failures.id IS NULL AS succeeded,
     {_RUNTIME_US} / 1e6 AS runtime_s, coalesce(span.session_id, above.wrapper_session) AS session_id,
     'baseline' AS condition,
-    coalesce(span.model, CASE WHEN least_model = greatest_model THEN least_model END) AS model, failures.error,
+    coalesce(model_that_answered, span.model, model_that_failed) AS model, failures.error,
     coalesce(span.cost_usd, called_models.cost_usd) AS cost_usd, span.cost_usd AS cost_usd_reported,
     coalesce(span.input_tokens, called_models.input_tokens) AS input_tokens,
     span.input_tokens AS input_tokens_reported,

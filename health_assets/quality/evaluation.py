@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from ibis import ir
 
+from health_assets.hours import HourGroups, HourRange
 from health_assets.quality.batches.common import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.warehouse.store import Session
@@ -87,7 +88,7 @@ def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source
     own_rows = sum(source.row_counts.values())
     if not own_rows:
         return [
-            CheckResult(check, [HourResult(hour, 0, 0) for hour in source.hours], pd.DataFrame()) for check in checks
+            CheckResult(check, [HourResult(hour, 0, 0) for hour in source.asked], pd.DataFrame()) for check in checks
         ]
     rows, row_count = make_rows(source), own_rows
     if not is_own:  # something looked for among many rows, of which mostly there is nothing: look once
@@ -106,14 +107,27 @@ def _of_all_rows(outcomes: Sequence[CheckResult], source: Source) -> list[CheckR
     ]
 
 
-def write_history(session: Session, asset: str, source: Source, results: Sequence[CheckResult]) -> None:
+def of_pieces(found: Sequence[Sequence[CheckResult]]) -> list[CheckResult]:
+    """One result for each check, of what was found in several ranges of hours; the checks are the same in each."""
+    return [
+        CheckResult(
+            results[0].check,
+            [hour for result in results for hour in result.hours],
+            pd.concat([result.samples for result in results]).head(SAMPLE_ROWS),
+        )
+        for results in zip(*found, strict=True)
+    ]
+
+
+def write_history(session: Session, asset: str, hours: HourRange | HourGroups, results: Sequence[CheckResult]) -> None:
     """Replace the history of these checks for the hours that were looked at."""
     names = [result.check.name for result in results]
-    session.query(
-        "DELETE FROM expectation_results "
-        "WHERE asset = ? AND expectation IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
-        [asset, names, source.hours.start, source.hours.end],
-    )
+    for own in hours.ranges:
+        session.query(
+            "DELETE FROM expectation_results "
+            "WHERE asset = ? AND expectation IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
+            [asset, names, own.start, own.end],
+        )
     lines = [(hour, result.check) for result in results for hour in result.hours]
     session.insert_arrow(
         "expectation_results",
@@ -136,11 +150,16 @@ def _evaluate_small(frame: pd.DataFrame, checks: Sequence[Check], source: Source
     sizes = _sizes(frame)
     outcomes = []
     for check, positions in zip(checks, _validate(frame, checks), strict=True):
-        broken = frame.iloc[sorted(set().union(*positions))]
+        broken = _asked(frame.iloc[sorted(set().union(*positions))], source)
         broken_sizes = _sizes(broken)
-        hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.hours]
+        hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.asked]
         outcomes.append(CheckResult(check, hours, _samples(broken, check)))
     return outcomes
+
+
+def _asked(broken: pd.DataFrame, source: Source) -> pd.DataFrame:
+    """The rows of the hours that the checks are about."""
+    return broken[broken["hour"].isin(list(source.asked))] if source.asked.has_holes and len(broken) else broken
 
 
 def _sizes(frame: pd.DataFrame) -> dict[datetime, int]:
@@ -153,7 +172,7 @@ def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> 
     counts = _counts(rows, checks, source)
     outcomes = []
     for place, check in enumerate(checks):
-        hours = [HourResult(hour, *counts.get(hour, {}).get(place, (0, 0))) for hour in source.hours]
+        hours = [HourResult(hour, *counts.get(hour, {}).get(place, (0, 0))) for hour in source.asked]
         broken = (
             _offending(rows, check, source.session) if any(hour.unexpected_count for hour in hours) else pd.DataFrame()
         )
@@ -178,7 +197,9 @@ def _samples(broken: pd.DataFrame, check: Check) -> pd.DataFrame:
     if broken.empty:
         return pd.DataFrame()
     samples = broken[_shown(broken.columns, [check])].head(SAMPLE_ROWS)
-    return samples.drop(columns=[name for name in samples.columns if (samples[name].astype(str) == "").all()])
+    looked_at = {name for expectation in check.expectations for name in expectation.columns}
+    said = [name for name in samples.columns if name in looked_at or (samples[name].astype(str) != "").any()]
+    return samples[said]
 
 
 Counts = dict[datetime, dict[int, tuple[int, int]]]

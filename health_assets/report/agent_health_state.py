@@ -8,10 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HourRange
-from health_assets.report.layout import latest_hour, plain_table
+from health_assets.report.layout import is_narrow, latest_hour, plain_table
 from health_assets.scoring.agent_health_state import STATUSES
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
+from health_assets.wording import duration, share
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "unknown": "dim"}
 TREND_COLOURS = {"improving": "green", "declining": "red", "stable": ""}
@@ -38,7 +39,7 @@ def print_states(console: Console, session: Session, hours: HourRange) -> None:
     console.print(title)
     ailing = sum(counts.get(status, 0) for status in AILING)
     if ailing:
-        console.print(_table(_worst_agents(session, latest), ailing))
+        console.print(_table(_worst_agents(session, latest), ailing, is_brief=is_narrow(console)))
 
 
 def _worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
@@ -53,26 +54,34 @@ def _worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
     return [dict(zip(SHOWN, values, strict=True)) for values in found]
 
 
-def _table(agents: list[dict[str, Any]], ailing: int) -> Table:
+def _table(agents: list[dict[str, Any]], ailing: int, *, is_brief: bool) -> Table:
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
     table.add_column("responded", justify="right", no_wrap=True)
     table.add_column("trend", no_wrap=True)
-    for heading in ("p50", "p99", "up for", "model since", "healthy until"):
+    for heading in ("p50", "p99", *(() if is_brief else ("up for", "model since")), "healthy until"):
         table.add_column(heading, justify="right", no_wrap=True)
     for agent in agents:
         trend = agent["calibration_trend"]
         table.add_row(
             Text(printable(agent["agent_id"])), Text(agent["status"], style=COLOURS[agent["status"]]),
-            f"{agent['response_ratio']:.0%}", Text(trend, style=TREND_COLOURS[trend]),
-            _duration(agent["latency_p50_ms"] / 1e3), _duration(agent["latency_p99_ms"] / 1e3),
-            _duration(agent["uptime_seconds"]), _duration(_seconds_of_days(agent["days_since_model_change"])),
-            _ago(agent["last_healthy_at"], agent["window_end"]),
+            share(agent["response_ratio"]), Text(trend, style=TREND_COLOURS[trend]),
+            *(duration(_seconds_of_ms(agent[name])) for name in ("latency_p50_ms", "latency_p99_ms")),
+            *(() if is_brief else _since_changes(agent)), _ago(agent["last_healthy_at"], agent["window_end"]),
         )  # fmt: skip
     if ailing > AGENTS_SHOWN:
         table.caption = f"the worst {AGENTS_SHOWN} of {ailing:,} agents; all are in the table agent_health_state"
     return table
+
+
+def _since_changes(agent: dict[str, Any]) -> tuple[str, str]:
+    """How long it is up, and how long its model is the same."""
+    return duration(agent["uptime_seconds"]), duration(_seconds_of_days(agent["days_since_model_change"]))
+
+
+def _seconds_of_ms(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3
 
 
 def _seconds_of_days(days: float | None) -> float | None:
@@ -81,14 +90,4 @@ def _seconds_of_days(days: float | None) -> float | None:
 
 def _ago(moment: datetime | None, now: datetime) -> str:
     """How long before the window's end the agent was last healthy; a dash for never."""
-    return "–" if moment is None else f"{_duration((now - moment) / timedelta(seconds=1))} ago"
-
-
-def _duration(seconds: float | None) -> str:
-    """In the unit that a person would choose; a dash for none."""
-    if seconds is None:
-        return "–"
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        if seconds >= 2 * length or (unit == "s" and seconds >= 1):
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds * 1e3:.0f} ms"
+    return "–" if moment is None else f"{duration((now - moment) / timedelta(seconds=1))} ago"

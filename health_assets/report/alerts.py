@@ -93,12 +93,18 @@ def _told(incident: Incident) -> Text:
     if incident.recovery is not None:
         text.append(f" → {printable(incident.recovery)}", style="green" if incident.is_recovered else "dim")
         return text
-    evidence = json.loads(incident.evidence)
-    ids = [name for loss in evidence.get("explanation", ()) for name in loss["evidence"]]
-    ids += evidence.get("latest_failures", ())
-    if ids:
-        text.append(f"\n{', '.join(printable(name, 60) for name in dict.fromkeys(ids[:IDS_SHOWN]))}", style="dim")
+    if ids := _events_of_the_reason(incident):
+        text.append(f"\n{', '.join(printable(name, 60) for name in ids[:IDS_SHOWN])}", style="dim")
     return text
+
+
+def _events_of_the_reason(incident: Incident) -> list[str]:
+    """Ids of the events that its one sentence is about; none rather than those of another component."""
+    evidence = json.loads(incident.evidence)
+    for loss in evidence.get("explanation", ()):
+        if incident.reason.endswith(loss["sentence"]):
+            return loss["evidence"]
+    return evidence.get("latest_failures", [])
 
 
 def _length(span: timedelta) -> str:

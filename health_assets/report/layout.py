@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from rich.console import Console
 from rich.table import Table
 
 from health_assets.hours import HourRange
@@ -12,6 +13,15 @@ def latest_hour(session: Session, table: str, hours: HourRange) -> datetime | No
     """The last of these hours that has rows in a table; None where none has."""
     sql = f"SELECT max(hour) FROM {table} WHERE hour >= ? AND hour < ?"
     return session.query(sql, [hours.start, hours.end])[0][0]
+
+
+NARROW = 100
+"""A console with fewer columns than that shows less of each row, rather than the beginning of everything."""
+
+
+def is_narrow(console: Console) -> bool:
+    """Whether the console has room for the few most telling columns only."""
+    return console.width < NARROW
 
 
 def plain_table() -> Table:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HOUR, HourRange
-from health_assets.report.layout import latest_hour, plain_table
+from health_assets.report.layout import is_narrow, latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
@@ -39,40 +39,44 @@ def print_reliability(console: Console, session: Session, hours: HourRange) -> N
     title.append(f"in {(end - start) // HOUR} h")
     console.print()
     console.print(title)
-    console.print(_agents_table(session, latest, agents))
+    console.print(_agents_table(session, latest, agents, is_brief=is_narrow(console)))
     if tasks:
-        console.print(_tasks_table(session, latest, tasks))
+        console.print(_tasks_table(session, latest, tasks, is_brief=is_narrow(console)))
 
 
-def _agents_table(session: Session, hour: datetime, count: int) -> Table:
+def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
+    """The least reliable agents, with what their scores rest on unless it is brief."""
     scores = ("reliability", "r_con", "r_pred", "r_rob", "r_saf")
     found = session.query(
         f"SELECT agent_id, {', '.join(scores)}, baseline_accuracy, tasks, runs, judged FROM agent_reliability "
         f"WHERE hour = ? ORDER BY reliability NULLS LAST, r_con NULLS LAST, agent_id LIMIT {AGENTS_SHOWN}",
         [hour],
     )
-    headings = ("reliable", "consistent", "predictable", "robust", "safe", "accuracy", "tasks", "runs", "judged")
-    table = _table("agent", *headings)
+    headings = ("reliable", "consistent", "predictable", "robust", "safe", "accuracy")
+    table = _table("agent", *headings, *(() if is_brief else ("tasks", "runs", "judged")))
     for agent_id, *values in found:
         shown, counts = values[: len(scores) + 1], values[len(scores) + 1 :]
-        table.add_row(Text(printable(agent_id)), *map(_score, shown), *(f"{value:,}" for value in counts))
+        table.add_row(
+            Text(printable(agent_id)), *map(_score, shown), *(() if is_brief else [f"{value:,}" for value in counts])
+        )
     table.caption = "reliable = mean of consistent, predictable and robust; – is not known"
     if count > AGENTS_SHOWN:
         table.caption += f"\nthe least reliable {AGENTS_SHOWN} of {count:,} agents; all are in agent_reliability"
     return table
 
 
-def _tasks_table(session: Session, hour: datetime, count: int) -> Table:
+def _tasks_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
+    """The least consistent tasks, with what makes them so unless it is brief."""
     found = session.query(
         "SELECT agent_id, task_id, c_out, c_traj_d, c_traj_s, c_res, successes, runs FROM task_consistency "
         f"WHERE hour = ? ORDER BY {CONSISTENCY_OF_TASK}, agent_id, task_id LIMIT {TASKS_SHOWN}",
         [hour],
     )
-    table = _table("agent", "task", "outcome", "actions", "their order", "resources", "succeeded", left=2)
+    parts = () if is_brief else ("actions", "their order", "resources")
+    table = _table("agent", "task", "outcome", *parts, "succeeded", left=2)
     for agent_id, task_id, *scores, successes, runs in found:
-        table.add_row(
-            Text(printable(agent_id)), Text(printable(task_id)), *map(_score, scores), f"{successes:,} of {runs:,}"
-        )
+        shown = map(_score, scores[: 1 + len(parts)])
+        table.add_row(Text(printable(agent_id)), Text(printable(task_id)), *shown, f"{successes:,} of {runs:,}")
     table.caption = f"the {len(found)} least consistent of {count:,} repeated tasks" if count > len(found) else None
     return table
 

@@ -1,56 +1,29 @@
-"""What a run shows: its progress and what it did."""
+"""What a run shows of what it did; `progress` shows it while it runs."""
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import dagster as dg
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from health_assets.defs.checks import EVERY_LOG_WAS_READ
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
 from health_assets.terminal import printable
+from health_assets.trace_reading import read_traces
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
 REASONS_SHOWN = 8
 
 
-@contextmanager
-def progress_bar(console: Console, hours: HourRange, steps: int) -> Iterator:
-    """A bar over the steps of a run; gives the function that takes its events."""
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True,
-    )  # fmt: skip
-    others = set(threading.enumerate())
-    with bar:
-        refreshing = set(threading.enumerate()) - others
-        task = bar.add_task(f"{len(hours)} h", total=steps)
-
-        def on_event(event: dg.DagsterEvent) -> None:
-            kind = event.event_type
-            if kind == dg.DagsterEventType.STEP_START:
-                bar.update(
-                    task, description=f"{len(hours)} h · {(event.step_key or '').replace('check_', 'checking ')}"
-                )
-            elif kind in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
-                bar.advance(task)
-
-        yield on_event
-    for thread in refreshing:  # one that is left behind keeps objects alive that libraries complain of at the end
-        thread.join()
-
-
 def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     """What was read, kept, rejected and scored, and how long it took."""
     span = [outcome.hours.start, outcome.hours.end]
+    hours = HourRange(outcome.hours.start, outcome.hours.end)
     rejected, executions, scores = (
-        session.count_hours(name, outcome.hours) for name in ("rejected_records", "executions", "agent_health")
+        session.count_hours(name, hours) for name in ("rejected_records", "executions", "agent_health")
     )
     [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
@@ -65,6 +38,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}, "
         f"{counted(scores, 'score')} of {counted(agents, 'agent')}"
     )
+    _print_traces(console, session, hours)
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
     if not outcome.files_seen:
@@ -73,8 +47,22 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         _print_where_events_are(console, session)
     _print_rejections(console, session, span)
     for asset, check, severity, unexpected in outcome.failed_checks:
+        if check == EVERY_LOG_WAS_READ:  # which is told at the end, log by log
+            continue
         colour = "red" if severity == "ERROR" else "yellow"
         console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
+
+
+def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
+    """What became of the spans of these hours, and of how many of them nothing did, by reason."""
+    reading = read_traces(session, hours)
+    if reading is None:
+        return
+    console.print(f"  {reading}")
+    for reason, count in list(reading.unused.items())[:REASONS_SHOWN]:
+        console.print(Text(printable(f"    {count:>6,} × {reason}", 200)), soft_wrap=True)
+    for warning in reading.warnings:
+        console.print(Text(printable(f"  {warning}", 200), style="yellow"), soft_wrap=True)
 
 
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:

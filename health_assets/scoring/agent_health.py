@@ -76,11 +76,15 @@ def _reliability(rows: ir.Table, window_hours: int) -> ir.Table:
 
 
 def _performance(rows: ir.Table) -> ir.Table:
-    """Source 1, "Performance Score": 1 within the expected runtime, 0 from `deviation_allowed` above it."""
-    rows = rows.mutate(ar_s=rows.runtime_us_sum / 1e6 / rows.n.nullif(0))
+    """Source 1, "Performance Score": 1 within the expected runtime, 0 from `deviation_allowed` above it.
+
+    Executions without a runtime have no share in the mean. Where there is no mean, nothing is lost, as where nothing is
+    expected (contract, section 4).
+    """
+    rows = rows.mutate(ar_s=rows.runtime_us_sum / 1e6 / (rows.n - rows.untimed).nullif(0))
     rows = rows.mutate(deviation=(rows.ar_s - rows.expected_runtime_s) / rows.expected_runtime_s)
     penalty = _at_most_one(rows.deviation / rows.deviation_allowed)
-    is_within = rows.expected_runtime_s.isnull() | (rows.ar_s <= rows.expected_runtime_s)
+    is_within = rows.deviation.isnull() | (rows.ar_s <= rows.expected_runtime_s)
     return rows.mutate(performance_score=_where_active(rows, is_within.ifelse(1.0, 1 - penalty)))
 
 
@@ -113,4 +117,4 @@ def _health(rows: ir.Table) -> ir.Table:
         (rows.health_score >= rows.degraded_at, "degraded"),
         else_="unhealthy",
     )
-    return rows.mutate(state=state)
+    return rows.mutate(state=state, is_provisional=(rows.n > 0) & (rows.n < rows.n_full))

@@ -1,7 +1,8 @@
 """The Agent Health State (source 3): operational status, calibration and decay of every agent.
 
 Ratios are compared by their counts, in whole numbers, so that 19 of 20 is 0.95 and a tenth more is not more than a
-tenth. Without executions in the window, ratios and latencies are null and the status is unknown.
+tenth. Without executions in the window, ratios and latencies are null and the status is unknown; without executions
+whose runtime is known, latencies are null and no verdict rests on them.
 """
 
 import ibis
@@ -20,7 +21,7 @@ STATUSES = ("healthy", "degraded", "unhealthy", "unknown")
 TRENDS = ("stable", "declining", "improving")
 FEWEST_SAMPLES = 10
 BASELINE_FACTOR = 3
-COUNTS = ("executions", "successes", "failures")
+COUNTS = ("executions", "successes", "failures", "untimed")
 
 
 def agent_health_state(
@@ -67,7 +68,9 @@ def _counts(
     )  # fmt: skip
     joined = lookup(own, before, ["hour", "agent_id"])
     return joined.mutate(
-        samples_before=joined.samples_before.fill_null(0), successes_before=joined.successes_before.fill_null(0)
+        samples_before=joined.samples_before.fill_null(0),
+        successes_before=joined.successes_before.fill_null(0),
+        latency_sample_count=joined.executions - joined.untimed,
     ).rename(sample_count="executions")
 
 

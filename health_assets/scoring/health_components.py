@@ -14,7 +14,7 @@ from health_assets.scoring.targets import with_targets
 from health_assets.targets import Targets
 
 SUMS = (
-    "executions", "successes", "failures", "runtime_us_sum", "long_running", "sla_breaches", "triggers",
+    "executions", "successes", "failures", "untimed", "runtime_us_sum", "long_running", "sla_breaches", "triggers",
     "trigger_failures",
 )  # fmt: skip
 
@@ -55,7 +55,8 @@ def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
         executions=rows.count(),
         successes=rows.succeeded.cast("int64").sum().cast("int64"),
         failures=(~rows.succeeded).cast("int64").sum().cast("int64"),
-        runtime_us_sum=(rows.runtime_s * 1e6).round().cast("int64").sum().cast("int64"),
+        untimed=rows.runtime_s.isnull().cast("int64").sum().cast("int64"),
+        runtime_us_sum=(rows.runtime_s.fill_null(0.0) * 1e6).round().cast("int64").sum().cast("int64"),
         long_running=rows.is_long_running.cast("int64").sum().cast("int64"),
         sla_breaches=rows.sla_breached.cast("int64").sum().cast("int64"),
         triggers=ibis.literal(0, "int64"),

@@ -1,8 +1,8 @@
 """Latency buckets: a runtime as a small integer, so that an hour's latencies are a short list that merges exactly.
 
-Bucket 0 holds a runtime of 0; bucket b >= 1 holds the whole microseconds in [GAMMA^(b-1), GAMMA^b). What is reported of
-a bucket is its geometric middle, which lies within sqrt(GAMMA) - 1, just below 1%, of every runtime in it. Buckets keep
-the order of runtimes, so the bucket at a rank is that of the runtime at the rank.
+Bucket 0 holds what is shorter than a microsecond; bucket b >= 1 holds the microseconds in [GAMMA^(b-1), GAMMA^b). What
+is reported of a bucket is its geometric middle, which lies within sqrt(GAMMA) - 1, just below 1%, of everything in it.
+Buckets keep the order of runtimes, so the bucket at a rank is that of the runtime at the rank.
 """
 
 import math
@@ -16,10 +16,14 @@ LAST_BUCKET = 2047
 
 
 def bucket_of(runtime_s: ir.NumericValue) -> ir.IntegerValue:
-    """Bucket, 0 to `LAST_BUCKET`, of a runtime in seconds from 0 on."""
-    runtime_us = (runtime_s * 1e6).round().cast("float64")
-    place = (ibis.greatest(runtime_us, 1.0).ln() / math.log(GAMMA)).floor() + 1
-    return (runtime_us < 1).ifelse(0, ibis.least(place, LAST_BUCKET)).cast("int16")
+    """Bucket, 0 to `LAST_BUCKET`, of a runtime in seconds from 0 on, of whole microseconds."""
+    return bucket_of_us((runtime_s * 1e6).round().cast("float64"))
+
+
+def bucket_of_us(latency_us: ir.FloatingValue) -> ir.IntegerValue:
+    """Bucket, 0 to `LAST_BUCKET`, of microseconds from 0 on."""
+    place = (ibis.greatest(latency_us, 1.0).ln() / math.log(GAMMA)).floor() + 1
+    return (latency_us < 1).ifelse(0, ibis.least(place, LAST_BUCKET)).cast("int16")
 
 
 def latency_ms(bucket: ir.IntegerValue) -> ir.FloatingValue:

@@ -34,7 +34,8 @@ def state_components(executions: ir.Table, agent_updates: ir.Table, sightings: S
 
 
 def _of_executions(executions: ir.Table) -> ir.Table:
-    rows = executions.mutate(bucket=bucket_of(executions.runtime_s))
+    bucket = bucket_of(executions.runtime_s)
+    rows = executions.mutate(bucket=executions.runtime_s.isnull().ifelse(ibis.null(bucket.type()), bucket))
     merged = rows.group_by(KEYS).aggregate(
         first_event_at=rows.ended_at.min(),
         latency_buckets=rows.bucket.collect().sort(),

@@ -10,7 +10,7 @@ STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 
 def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
-    """One row per hour: the mean score of active agents (null if none) and the number of agents in each state.
+    """One row per hour: the mean score of active agents (null if none), agents by state, and provisional ones.
 
     Args:
         agents: rows of `agent_health`.
@@ -22,9 +22,10 @@ def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
         health_score=billionths.sum().cast("float64") / 1e9 / agents.health_score.count().nullif(0),
         agents=agents.count(),
         **{state: agents.count(where=agents.state == state) for state in STATES},
+        provisional=agents.count(where=agents.is_provisional),
     )
     joined = lookup(hours, counted, "hour")
-    counts = {name: joined[name].fill_null(0).cast("int64") for name in ("agents", *STATES)}
+    counts = {name: joined[name].fill_null(0).cast("int64") for name in ("agents", *STATES, "provisional")}
     return joined.select(
         "hour", "window_start", "window_end", "hours_covered", "health_score",
         **counts, formula_version=ibis.literal(FORMULA_VERSION),

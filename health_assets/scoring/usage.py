@@ -1,23 +1,27 @@
 """Tokens and cost of executions, from those of their model calls (contract, section 8).
 
-Sums of cost are formed in decimal numbers, so that the order of the calls never shows.
+Sums are exact (`exact_sums`), so that the order of the calls never shows.
 """
 
 import ibis
 from ibis import ir
 
-AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
-"""What an execution and a model call may both state."""
+from health_assets.scoring.exact_sums import as_number, exact_sum
 
-EXACT = "decimal(38, 18)"
-"""A type in which dollars add up exactly, to 10^-18."""
+MOST_TOKENS = 10**12
+MOST_USD = 1e9
+MOST = {"input_tokens": MOST_TOKENS, "output_tokens": MOST_TOKENS, "cost_usd": MOST_USD}
+"""What an execution and a model call may both state, and the most of it that counts in a sum: a line that states more
+must not make the sum too great to hold, which would stop the run."""
+
+AMOUNTS = tuple(MOST)
 
 
-def summed(amount: ir.Column) -> ir.Scalar:
+def summed(rows: ir.Table, amount: str) -> ir.NumericScalar:
     """The sum of an amount where any row states it, else null."""
-    if amount.type().is_integer():
-        return amount.sum().cast("int64")
-    return amount.cast(EXACT).sum().cast("float64")
+    stated = rows[amount]
+    counted = stated.isnull().ifelse(ibis.null(stated.type()), ibis.least(stated, MOST[amount]))
+    return as_number(exact_sum(counted))
 
 
 def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours: int) -> ir.Table:
@@ -42,7 +46,7 @@ def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours
         ],
     )
     return joined.group_by(["hour", "execution_id"]).aggregate(
-        **{f"calls_{name}": summed(joined[name]) for name in AMOUNTS}
+        **{f"calls_{name}": summed(joined, name) for name in AMOUNTS}
     )
 
 

@@ -14,6 +14,7 @@ from health_assets.scoring.weights import (
     RELIABILITY_POINTS,
     STABILITY_POINTS,
 )
+from health_assets.verdict import urgency_sql
 from health_assets.warehouse.tables import columns_of
 
 SCHEMA_VERSION = "0.1.0"
@@ -74,8 +75,14 @@ HEAD: Declaration = {
     "timestamp": moment("window_end"),
 }
 
+IS_PROVISIONAL = "CASE WHEN coalesce(is_provisional, false) THEN 'true' ELSE 'false' END"
+
+BASIS: Declaration = {"is_provisional": IS_PROVISIONAL, "n": number("n"), "n_full": number("n_full")}
+"""How many executions a score rests on, of those that it needs not to be provisional."""
+
 MODEL_SCORE: Declaration = {
     "state": text("state"),
+    **BASIS,
     "score": number("health_score"),
     "components": if_known(
         "health_score",
@@ -88,7 +95,8 @@ MODEL_SCORE: Declaration = {
     ),
     "formula_version": text("formula_version"),
 }
-"""The extension: the Agent Health Model's score of the same window, and its dimensions from 0 to 1 (source 1)."""
+"""The extension: the Agent Health Model's score of the same window, and its dimensions from 0 to 1 (source 1). A caller
+who reads a provisional score must not take it for knowledge, so the extension says that it is one."""
 
 DOCUMENT: Declaration = {
     **HEAD,
@@ -122,18 +130,20 @@ ITEM: Declaration = {
     "state": or_null(text("state")),
     "status": text("status"),
     "health_score": or_null(number("health_score")),
+    **{name: f"CASE WHEN state IS NULL THEN 'null' ELSE {leaf} END" for name, leaf in BASIS.items()},
     "is_personal": text("is_personal"),
 }
-"""An agent in a list."""
+"""An agent in a list; one that has no row of `agent_health` has neither state nor score."""
 
 COARSE_ITEM: Declaration = {
     "agent_id": text("agent_id"),
     "state": text(COARSE_STATUS),
     "status": text(COARSE_STATUS),
     "health_score": "'null'",
+    **dict.fromkeys(BASIS, "'null'"),
     "is_personal": text("is_personal"),
 }
-"""A personal agent in a list, for those without the token."""
+"""A personal agent in a list, for those without the token: how much it is used is nobody's business."""
 
 DIMENSIONS = {
     "reliability": ("reliability_score", RELIABILITY_POINTS),
@@ -147,7 +157,7 @@ FACTORS = (
     "success_score", "failure_score", "reliability_raw", "confidence_factor", "deviation", "sla_score", "trigger_score",
 )  # fmt: skip
 INPUTS = (
-    "n", "successes", "failures", "asr", "afh", "ar_s", "long_running", "sla_breaches", "trigger_failures",
+    "n", "untimed", "successes", "failures", "asr", "afh", "ar_s", "long_running", "sla_breaches", "trigger_failures",
     "hours_covered",
 )  # fmt: skip
 TARGETS_USED = (
@@ -156,7 +166,8 @@ TARGETS_USED = (
     "healthy_at", "degraded_at",
 )  # fmt: skip
 SCORE_COLUMNS = (
-    "health_score", *(column for column, _ in DIMENSIONS.values()), *FACTORS, *INPUTS, *TARGETS_USED, "formula_version",
+    "health_score", "is_provisional", *(column for column, _ in DIMENSIONS.values()), *FACTORS, *INPUTS, *TARGETS_USED,
+    "formula_version",
 )  # fmt: skip
 """Columns of `agent_health` that explain a score."""
 
@@ -204,6 +215,7 @@ def agents_sql(*, has_evidence: bool = True) -> str:
             CASE WHEN is_personal THEN {json_sql(DOCUMENT)} END AS full_document,
             CASE WHEN is_personal THEN {json_sql(COARSE_ITEM)} ELSE {json_sql(ITEM)} END AS item,
             CASE WHEN is_personal THEN {json_sql(ITEM)} END AS full_item,
-            CASE WHEN is_personal THEN {COARSE_STATUS} ELSE state END AS shown_state
+            CASE WHEN is_personal THEN {COARSE_STATUS} ELSE state END AS shown_state,
+            {urgency_sql()} AS urgency
         FROM agents ORDER BY agent_id
     """

@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,7 +26,8 @@ import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.serving.documents import STATES, agents_sql
-from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_by_score
+from health_assets.serving.list_files import LISTS, write_list
+from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
 from health_assets.warehouse.store import Session, Warehouse
@@ -40,6 +41,11 @@ MEMORY_LIMIT = "256MB"
 SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
 NICENESS = 10
+ASSETS = (
+    "agent_health_state", "agent_health", "score_evidence", "model_health", "session_scores",
+    *(served.table for served in LISTS.values()),
+)  # fmt: skip
+"""The assets that are served."""
 
 
 class EmptyWarehouseError(HealthAssetsError):
@@ -86,11 +92,15 @@ def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
         return {"fault": kind or "unreadable", "sentence": str(error) if kind else traceback.format_exc()}
 
 
-def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[str, Any] | None:
-    """Write the newest hour into a folder: rows as `documents.agents_sql` makes them, and their order by score.
+def write_snapshot(
+    settings: Settings, folder: Path, known: str | None, now: datetime | None = None
+) -> dict[str, Any] | None:
+    """Write the newest hour into a folder: agents as `documents.agents_sql` makes them, their orders, lists.
+
+    An hour that has not begun by `now`, as one that an older program made, hides no other.
 
     Returns:
-        What is true of the whole: version, hour, models; None where the hour is the known version.
+        What is true of the whole: version, hour, models, lists; None where the hour is the known version.
 
     Raises:
         HealthAssetsError: there is no warehouse or hour, it is held, or the targets cannot be used.
@@ -98,7 +108,7 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
     targets = _targets(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = _newest_hours(session)
+        hours = _newest_hours(session, now or datetime.now(UTC))
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
         personal = _personal(targets)
@@ -116,6 +126,11 @@ def write_snapshot(settings: Settings, folder: Path, known: str | None) -> dict[
             "slices": slices,
             "model_hour": model_hour.isoformat(),
             "models": _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour}),
+            "lists": {
+                name: write_list(session, name, hours[served.table][0], folder, personal)
+                for name, served in LISTS.items()
+                if served.table in hours
+            },
         }
 
 
@@ -126,12 +141,12 @@ def _write(batches: pa.RecordBatchReader, folder: Path) -> Slices:
         for batch in batches:
             writer.write_batch(batch)
     with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
-        positions, slices = positions_by_score(stream.read_all(), STATES)
+        positions, slices = positions_in_order(stream.read_all(), STATES)
     (folder / POSITIONS_FILE).write_bytes(positions)
     return slices
 
 
-def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
+def read_session(settings: Settings, session_id: str, now: datetime | None = None) -> dict[str, Any] | None:
     """The newest scores of a session that had a trace or signal in the look-back; None where there is none.
 
     Returns:
@@ -143,7 +158,7 @@ def read_session(settings: Settings, session_id: str) -> dict[str, Any] | None:
     targets = _targets(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        latest = _newest_hours(session).get("session_scores")
+        latest = _newest_hours(session, now or datetime.now(UTC)).get("session_scores")
         if latest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialised yet")
         look_back = timedelta(hours=settings.lookback_hours)
@@ -206,10 +221,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
         "hour": score["hour"],
         "traces_not_listed": max(0, score["total_traces"] - len(traces)),
         "agent_reliability": {
-            "score": score["agent_reliability"],
-            "passed": score["reliability_passed"],
-            "threshold": score["pass_threshold"],
-            "band": score["reliability_band"],
+            **_verdict(score, "reliability", score["traces_evaluated"], "No traces or signals to evaluate."),
             "metadata": {
                 "total_traces_in_session": score["total_traces"],
                 "traces_evaluated": score["traces_evaluated"],
@@ -229,10 +241,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
             },
         },
         "agent_consistency": {
-            "score": score["agent_consistency"],
-            "passed": score["consistency_passed"],
-            "threshold": score["pass_threshold"],
-            "band": score["consistency_band"],
+            **_verdict(score, "consistency", score["consistency_traces_evaluated"], "No evaluable traces."),
             "metadata": {
                 "total_traces_in_session": score["total_traces"],
                 "traces_evaluated": score["consistency_traces_evaluated"],
@@ -244,6 +253,27 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
                 "aggregation": {"method": "weighted_rms", "rms_value": score["raw_instability"]},
             },
         },
+    }
+
+
+def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) -> dict[str, Any]:
+    """A metric's score and what follows from it; null with the reason where nothing could be evaluated.
+
+    The table keeps the source's score of 1 there. Whoever asks for a session's score must not take it for a good one.
+
+    Args:
+        score: a row of `session_scores`.
+        metric: `reliability` or `consistency`.
+        evaluated: traces that could be evaluated.
+        reason: what the source says where there is none (source 5, "Edge cases").
+    """
+    is_evaluated = evaluated > 0
+    said = {"score": f"agent_{metric}", "passed": f"{metric}_passed", "band": f"{metric}_band"}
+    return {
+        "is_evaluated": is_evaluated,
+        **{name: score[column] if is_evaluated else None for name, column in said.items()},
+        "threshold": score["pass_threshold"],
+        "reason": None if is_evaluated else reason,
     }
 
 
@@ -272,17 +302,21 @@ def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, An
     return hashlib.sha256(json.dumps([written, personal]).encode()).hexdigest()
 
 
-def _newest_hours(session: Session) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected."""
+def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:
+    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected.
+
+    Hours that have not begun are none.
+    """
     rows = session.query(
         """
         SELECT asset, hour, greatest(materialized_at, changed_at)
         FROM (
             SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
-            WHERE asset IN ('agent_health_state', 'agent_health', 'score_evidence', 'model_health', 'session_scores')
+            WHERE asset IN (SELECT unnest(?)) AND hour <= ?
         ) AS placed
         WHERE place = 1 ORDER BY asset
-        """
+        """,
+        [list(ASSETS), now],
     )
     return {asset: (hour, written_at) for asset, hour, written_at in rows}
 

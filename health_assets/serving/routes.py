@@ -8,9 +8,12 @@ from fastapi.responses import JSONResponse, Response
 
 from health_assets.serving import schemas
 from health_assets.serving.answers import Answer
-from health_assets.serving.service import Page, Service
+from health_assets.serving.ordering import Order
+from health_assets.serving.service import ListPage, Page, Service
+from health_assets.verdict import ORDER
 
 MOST_AGENTS_A_PAGE = 1000
+MOST_ITEMS_A_PAGE = 1000
 MOST_OFFSET = 100_000_000
 
 AgentId = Annotated[
@@ -20,6 +23,9 @@ AgentId = Annotated[
         description="Id of the agent, percent-encoded; a slash in it may also stand for itself.",
     ),
 ]
+OnlyAgent = Annotated[str | None, Query(description="Only this agent's; an agent that is not known has none.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS_A_PAGE, description="Items on a page.")]
+Offset = Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Items to leave out before it.")]
 SessionId = Annotated[str, Path(min_length=1, description="Id of the session.")]
 Candidates = Annotated[
     str,
@@ -98,7 +104,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get(
         "/agents",
-        summary="Agents by score",
+        summary="Agents, the most urgent first",
         tags=["scores"],
         response_model=schemas.AgentPage,
         responses={**FROM_DATA, **INVALID},
@@ -110,13 +116,20 @@ def routes(service: Service) -> APIRouter:
             Literal["healthy", "degraded", "unhealthy", "inactive"] | None, Query(description="Only agents in it.")
         ] = None,
         sort: Annotated[
-            Literal["score", "-score"], Query(description="`score` starts with the worst, `-score` with the best.")
-        ] = "score",
+            Order,
+            Query(
+                description="`verdict` starts with what is known to be bad, and has provisional scores before good "
+                f"ones: {', '.join(ORDER)}; `score` goes by the number alone. With a minus the best come first."
+            ),
+        ] = "verdict",
         limit: Annotated[int, Query(ge=1, le=MOST_AGENTS_A_PAGE, description="Agents on a page.")] = 100,
         offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Agents to leave out before it.")] = 0,
     ) -> Response:
-        """Agents by score, those without a score last; equal scores by id."""
-        page = Page(state, offset, limit, descending=sort == "-score")
+        """Of a verdict the lowest score comes first, of equal ones by id; agents without a score come last.
+
+        A score that rests on fewer than n_full executions is provisional.
+        """
+        page = Page(state, offset, limit, sort)
         return response_of(service.agents(page, request.headers.raw))
 
     @router.get(
@@ -153,6 +166,43 @@ def routes(service: Service) -> APIRouter:
     async def best_model(request: Request, candidates: Candidates) -> Response:
         """Source 4: the highest score; a model that was not seen counts as 1, and of equal ones the first is taken."""
         return response_of(service.best_model(candidates.split(","), request.headers.raw))
+
+    @router.get(
+        "/tools",
+        summary="Tools that agents called, the worst first",
+        tags=["tools and usage"],
+        response_model=schemas.ToolPage,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def tools(request: Request, agent_id: OnlyAgent = None, limit: Limit = 100, offset: Offset = 0) -> Response:
+        """Every tool of every agent in the window: calls, failures and latencies.
+
+        The worst is the one whose failure share is at least the greatest, with 95 % certainty, so that one failure of
+        one call does not lead. Calls of no known agent have an empty `agent_id`.
+        """
+        return response_of(service.listed(ListPage("tools", "worst", offset, limit, agent_id), request.headers.raw))
+
+    @router.get(
+        "/usage",
+        summary="Tokens and cost of agents",
+        tags=["tools and usage"],
+        response_model=schemas.UsagePage,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def usage(
+        request: Request,
+        agent_id: OnlyAgent = None,
+        sort: Annotated[
+            Literal["cost", "tokens", "cost_per_success"],
+            Query(description="The greatest first; agents of which it is not known last."),
+        ] = "cost",
+        limit: Limit = 100,
+        offset: Offset = 0,
+    ) -> Response:
+        """Every agent with an execution in the window; at least that much, where not all executions tell theirs."""
+        return response_of(service.listed(ListPage("usage", sort, offset, limit, agent_id), request.headers.raw))
 
     @router.get(
         "/sessions/{session_id:path}",

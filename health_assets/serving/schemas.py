@@ -15,6 +15,11 @@ exactly = with_config(ConfigDict(extra="forbid"))
 """An object without other members than those declared."""
 
 
+IS_PROVISIONAL = Field(description="Whether the score rests on too few executions to be known: 0 < n < n_full.")
+N = Field(ge=0, description="Executions in the window.")
+N_FULL = Field(ge=1, description="Executions from which on the score is not provisional.")
+
+
 @exactly
 class Health(TypedDict):
     """Source 3, section 4.3."""
@@ -60,6 +65,9 @@ class ModelScore(TypedDict):
     """The Agent Health Model's score of the same window."""
 
     state: NotRequired[State]
+    is_provisional: Annotated[bool, IS_PROVISIONAL]
+    n: NotRequired[Annotated[int, N]]
+    n_full: NotRequired[Annotated[int, N_FULL]]
     score: NotRequired[Annotated[float, Field(ge=0, le=100)]]
     components: NotRequired[Components]
     formula_version: NotRequired[str]
@@ -87,18 +95,21 @@ class HealthDocument(TypedDict):
 
 @exactly
 class AgentItem(TypedDict):
-    """An agent in a list; of a personal one state and status are coarse and the score is not told."""
+    """An agent in a list; of a personal one state and status are coarse, and neither score nor executions are told."""
 
     agent_id: str
     state: State | None
     status: Status
     health_score: float | None
+    is_provisional: Annotated[bool | None, IS_PROVISIONAL]
+    n: Annotated[int | None, N]
+    n_full: Annotated[int | None, N_FULL]
     is_personal: bool
 
 
 @exactly
 class AgentPage(TypedDict):
-    """A page of agents by score."""
+    """A page of agents in order."""
 
     hour: AwareDatetime
     total: Annotated[int, Field(description="Agents that the filter lets through, on all pages.")]
@@ -114,6 +125,9 @@ class Dimension(TypedDict):
     score: float | None
     points: int
     cost: float | None
+    is_evaluated: Annotated[
+        bool, Field(description="Whether there was anything to compare: a score, a runtime and an expected one.")
+    ]
 
 
 @exactly
@@ -140,6 +154,9 @@ class AgentScore(TypedDict):
     state: State | None
     status: Status
     health_score: float | None
+    is_provisional: Annotated[bool | None, IS_PROVISIONAL]
+    n: Annotated[int | None, N]
+    n_full: Annotated[int | None, N_FULL]
     is_personal: bool
     window_start: NotRequired[AwareDatetime]
     window_end: NotRequired[AwareDatetime]
@@ -147,7 +164,7 @@ class AgentScore(TypedDict):
     factors: NotRequired[dict[str, float | None]]
     inputs: NotRequired[dict[str, float | None]]
     targets: NotRequired[dict[str, float | None]]
-    explanation: NotRequired[Annotated[list[PointsLost], Field(description="The greatest loss first.")]]
+    explanation: NotRequired[Annotated[list[PointsLost], Field(description="The dimension that cost most first.")]]
     formula_version: NotRequired[str | None]
 
 
@@ -195,6 +212,63 @@ class BestModel(TypedDict):
     candidates: list[Candidate]
 
 
+@exactly
+class Listed(TypedDict):
+    """What every page of a list says of the whole."""
+
+    hour: Annotated[AwareDatetime | None, Field(description="Null where the warehouse has no hour of it.")]
+    window_start: Annotated[AwareDatetime | None, Field(description="Null where the hour has no item.")]
+    window_end: AwareDatetime | None
+    total: Annotated[int, Field(description="Items that the filter lets through, on all pages.")]
+    offset: int
+    limit: int
+
+
+@exactly
+class ToolItem(TypedDict):
+    """A tool, as it answered an agent in the window."""
+
+    agent_id: Annotated[str, Field(description="Empty for calls of no known agent.")]
+    tool: str
+    calls: Annotated[int, Field(ge=1)]
+    failures: Annotated[int, Field(ge=0)]
+    failure_share: Annotated[float, Field(ge=0, le=1)]
+    failure_share_at_least: Annotated[float, Field(ge=0, le=1, description="Lower end of its interval at 95 %.")]
+    p50_latency_ms: float | None
+    p95_latency_ms: float | None
+    last_error_at: AwareDatetime | None
+    last_error: NotRequired[Annotated[str | None, Field(description="As the log states it, so only in the full view.")]]
+
+
+@exactly
+class ToolPage(Listed):
+    """Tools, the worst first."""
+
+    tools: list[ToolItem]
+
+
+@exactly
+class UsageItem(TypedDict):
+    """What an agent took in the window; an amount is null where no execution tells it."""
+
+    agent_id: str
+    executions: Annotated[int, Field(ge=1)]
+    successes: Annotated[int, Field(ge=0)]
+    executions_with_tokens: Annotated[int, Field(ge=0)]
+    executions_with_cost: Annotated[int, Field(ge=0)]
+    input_tokens: Annotated[int | None, Field(ge=0)]
+    output_tokens: Annotated[int | None, Field(ge=0)]
+    cost_usd: Annotated[float | None, Field(ge=0)]
+    cost_per_success_usd: Annotated[float | None, Field(ge=0)]
+
+
+@exactly
+class UsagePage(Listed):
+    """Agents by cost, tokens or cost per success, the greatest first."""
+
+    usage: list[UsageItem]
+
+
 class MetricMetadata(TypedDict):
     """What source 5 calls the metric's metadata."""
 
@@ -209,12 +283,14 @@ class MetricMetadata(TypedDict):
 
 @exactly
 class SessionMetric(TypedDict):
-    """One of source 5's two metrics."""
+    """One of source 5's two metrics; score, passed and band are null where nothing could be evaluated."""
 
-    score: Annotated[float, Field(ge=0, le=1)]
-    passed: bool
+    is_evaluated: bool
+    score: Annotated[float | None, Field(ge=0, le=1)]
+    passed: bool | None
+    band: str | None
     threshold: float
-    band: str
+    reason: Annotated[str | None, Field(description="Why nothing could be evaluated.")]
     metadata: MetricMetadata
 
 

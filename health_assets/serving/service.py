@@ -8,6 +8,7 @@ from typing import Any
 from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
 from health_assets.serving.answers import Answer, Headers, answer, dumps, problem
 from health_assets.serving.client import SENTENCES, ReaderError
+from health_assets.serving.ordering import Order
 from health_assets.serving.refresher import FIRST_RETRY_S, Refresher
 from health_assets.serving.sessions import Sessions
 from health_assets.serving.snapshot import Snapshot
@@ -29,7 +30,26 @@ class Page:
     state: str | None
     offset: int
     limit: int
-    descending: bool
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Which items of which list are asked for.
+
+    Args:
+        name: the list, `tools` or `usage`.
+        order: one of its orders.
+        offset: how many to leave out.
+        limit: how many to take at most.
+        agent_id: only this agent's; None for all.
+    """
+
+    name: str
+    order: str
+    offset: int
+    limit: int
+    agent_id: str | None
 
 
 class Service:
@@ -66,7 +86,7 @@ class Service:
         return problem(404, NO_HOST_AGENT) if self._host_agent is None else self.document(self._host_agent, request)
 
     def agents(self, page: Page, request: Headers) -> Answer:
-        """A page of agents by score."""
+        """A page of agents in the order that is asked for."""
         snapshot = self._refresher.snapshot
         if snapshot is None:
             return self._not_ready()
@@ -77,9 +97,7 @@ class Service:
             "offset": page.offset,
             "limit": page.limit,
         }
-        items = snapshot.page(
-            page.state, page.offset, page.limit, descending=page.descending, is_full_view=is_full_view
-        )
+        items = snapshot.page(page.state, page.offset, page.limit, order=page.order, is_full_view=is_full_view)
         return self._answer(request, dumps(head)[:-1] + b',"agents":[' + items + b"]}", snapshot)
 
     def agent(self, agent_id: bytes, request: Headers) -> Answer:
@@ -102,6 +120,19 @@ class Service:
             {name: model[name] for name in MODEL_COLUMNS if name not in hidden} for model in snapshot.models.values()
         ]
         return self._answer(request, dumps({"hour": snapshot.model_hour.isoformat(), "models": models}), snapshot)
+
+    def listed(self, page: ListPage, request: Headers) -> Answer:
+        """A page of tools or of usage; a personal agent's are for the token's holder alone."""
+        snapshot = self._refresher.snapshot
+        if snapshot is None:
+            return self._not_ready()
+        listing = snapshot.lists[page.name]
+        agent_id = None if page.agent_id is None else page.agent_id.encode()
+        total, items = listing.page(
+            page.order, page.offset, page.limit, agent_id, is_full_view=self._is_full_view(request)
+        )
+        head = {**listing.head, "total": total, "offset": page.offset, "limit": page.limit}
+        return self._answer(request, dumps(head)[:-1] + b',"%s":[' % page.name.encode() + items + b"]}", snapshot)
 
     def best_model(self, names: list[str], request: Headers) -> Answer:
         """The candidate with the highest score (source 4, best_model); of equal ones the first.

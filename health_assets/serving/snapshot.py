@@ -16,28 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from health_assets.explanation import explain
+from health_assets.explanation import explain, unmeasured
 from health_assets.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
-from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, slice_name
-
-
-class Texts:
-    """A column of texts as their UTF-8 bytes, without a Python object for each.
-
-    Args:
-        column: strings without nulls.
-    """
-
-    def __init__(self, column: pa.StringArray) -> None:
-        _, offsets, data = column.buffers()
-        self._offsets = memoryview(offsets).cast("i")[column.offset : column.offset + len(column) + 1]
-        self._data = memoryview(data or b"")
-
-    def __getitem__(self, row: int) -> bytes:
-        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
-
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
+from health_assets.serving.listing import Listing
+from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
+from health_assets.serving.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +43,30 @@ class Place:
 
 
 class Snapshot:
-    """All agents and models of the newest hour.
+    """All agents, models and lists of the newest hour.
 
     Args:
         batches: rows as `documents.agents_sql` makes them, ascending by the bytes of the agent's id.
-        positions: positions of agents by score, as `ordering` lays them out.
+        positions: positions of agents in order, as `ordering` lays them out.
         facts: what `reader.write_snapshot` tells about the whole.
         loaded_at: when it was loaded.
+        lists: the lists by name, as `list_files.LISTS` has them.
     """
 
     def __init__(
-        self, batches: Sequence[pa.RecordBatch], positions: bytes, facts: dict[str, Any], loaded_at: datetime
+        self,
+        batches: Sequence[pa.RecordBatch],
+        positions: bytes,
+        facts: dict[str, Any],
+        loaded_at: datetime,
+        lists: dict[str, Listing],
     ) -> None:
         self.version: str = facts["version"]
         self.hour = datetime.fromisoformat(facts["hour"])
         self.model_hour = datetime.fromisoformat(facts["model_hour"])
         self.models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
         self.loaded_at = loaded_at
+        self.lists = lists
         self._batches: list[Batch] = []
         self.agents = 0
         for rows in batches:
@@ -93,7 +83,9 @@ class Snapshot:
     def read(cls, folder: Path, facts: dict[str, Any]) -> "Snapshot":
         """Read what a reader wrote into a folder, into memory."""
         with pa.OSFile(str(folder / AGENTS_FILE)) as file, pa.ipc.open_stream(file) as stream:
-            return cls(list(stream), (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC))
+            batches = list(stream)
+        lists = {name: Listing.read(folder, name, facts["lists"].get(name)) for name in ("tools", "usage")}
+        return cls(batches, (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC), lists)
 
     def find(self, agent_id: bytes) -> Place | None:
         """The agent with this id, as UTF-8; None where there is none."""
@@ -119,17 +111,17 @@ class Snapshot:
         """How many agents are in a state, or are known at all."""
         return self._slices[slice_name(state, is_full_view=is_full_view)][1]
 
-    def page(self, state: str | None, offset: int, limit: int, *, descending: bool, is_full_view: bool) -> bytes:
-        """Agents in a state by score, those without a score last, equal scores by id; as JSON, commas between.
+    def page(self, state: str | None, offset: int, limit: int, *, order: Order, is_full_view: bool) -> bytes:
+        """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
             state: one of `documents.STATES`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
-            descending: the best first.
+            order: by verdict or by score.
             is_full_view: personal agents with their state and score, rather than coarse and without one.
         """
-        start, count = self._slices[slice_name(state, descending=descending, is_full_view=is_full_view)]
+        start, count = self._slices[slice_name(state, order=order, is_full_view=is_full_view)]
         first = start + min(offset, count)
         places = [self._place(position) for position in self._positions[first : min(first + limit, start + count)]]
         return b",".join(
@@ -151,11 +143,19 @@ class Snapshot:
             "state": row["state"],
             "status": row["status"],
             "health_score": row["health_score"],
+            "is_provisional": None if row["state"] is None else bool(row["is_provisional"]),
+            "n": row["n"],
+            "n_full": row["n_full"],
             "is_personal": row["is_personal"],
             "window_start": row["window_start"].isoformat(),
             "window_end": row["window_end"].isoformat(),
             "dimensions": {
-                name: {"score": row[column], "points": points, "cost": _cost(row[column], points)}
+                name: {
+                    "score": row[column],
+                    "points": points,
+                    "cost": _cost(row[column], points),
+                    "is_evaluated": row[column] is not None and name not in unmeasured(row),
+                }
                 for name, (column, points) in DIMENSIONS.items()
             },
             "factors": {name: row[name] for name in FACTORS},

@@ -29,6 +29,7 @@ from health_assets.warehouse.location import path_of
 from health_assets.warehouse.refusals import refuse_newer, still_held
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
+from health_assets.warehouse.upgrades import statements_since
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
 _FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
@@ -192,7 +193,10 @@ class DuckDBFile:
             if "warehouse_version" not in tables:
                 connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
         if version < SCHEMA_VERSION:
-            (_upgrade if mode == "write" else _complete)(connection, tables)
+            if mode == "write":
+                _upgrade(connection, tables, version)
+            else:
+                _complete(connection, tables)
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -247,11 +251,13 @@ def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) ->
     return {table: columns for table, columns in missing.items() if columns}
 
 
-def _upgrade(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> None:
-    """Add to an older warehouse the columns that it does not have; they are null in its rows."""
+def _upgrade(connection: duckdb.DuckDBPyConnection, tables: set[str], version: int) -> None:
+    """Bring an older warehouse up to date; columns that it did not have are null in its rows."""
     for table, columns in _missing_columns(connection, tables).items():
         for name, sql_type in columns.items():
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {sql_type}")
+    for statement in statements_since(version):
+        connection.execute(statement)
     connection.execute("UPDATE warehouse_version SET version = ?", [SCHEMA_VERSION])
 
 

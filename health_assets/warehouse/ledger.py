@@ -11,7 +11,7 @@ told by their `span_id`, and have the place of their span: a file's own part and
 part of that name for the spans themselves has no lines: it says that the hour could not be put together anew yet.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,13 +20,15 @@ import pyarrow as pa
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.files import Notes, RawFile
-from health_assets.logs.stores import RawRoot, root_name
+from health_assets.logs.stores import RawRoot, is_among, root_name
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
 TRACES = "(traces)"
 """Stands in place of a file for what was put together from spans."""
+UNREADABLE = "not read: "
+"""How the note of a file begins that could not be read."""
 
 
 def part_source(table: str) -> str:
@@ -82,6 +84,13 @@ class Ledger:
         new = [file for file in files if file.source_file not in known]
         changed = [file for file in files if file.source_file in known and known[file.source_file] != file.stamp]
         return new, changed
+
+    def known_among(self, unreadable: Collection[str]) -> set[str]:
+        """The files that were read before, among those that cannot be read now."""
+        if not unreadable:
+            return set()
+        known = self._session.query("SELECT source_file FROM raw_files")
+        return {name for (name,) in known if is_among(unreadable, name)}
 
     def entries(self, files: Sequence[RawFile]) -> list[Entry]:
         """What the ledger says of these files."""
@@ -145,13 +154,14 @@ class Ledger:
             [end],
         )
 
-    def event_hours(self, source_files: set[str]) -> list[datetime]:
-        """Hours for which these files hold anything that was not rejected."""
-        rows = self._session.query(
-            "SELECT source_file, hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0 "
-            "GROUP BY source_file, hour"
-        )
-        return [hour for source_file, hour in rows if source_file in source_files]
+    def known_hours(self) -> list[tuple[str, str, datetime, bool]]:
+        """File, kind of record and hour of every part that has lines, and whether the hour's table has them."""
+        return self._session.query("SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > 0")
+
+    def all_event_hours(self) -> set[datetime]:
+        """Hours for which any log that was read holds anything that was not rejected."""
+        rows = self._session.query("SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")
+        return {hour for (hour,) in rows}
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
@@ -208,10 +218,27 @@ class Ledger:
             columns = zip(("source_file", "note", "records"), zip(*rows, strict=True), strict=True)
             self._session.insert_arrow("raw_file_notes", pa.table({name: list(values) for name, values in columns}))
 
+    def write_unreadable(self, unreadable: Mapping[str, str]) -> None:
+        """Replace what is noted of files that could not be read, each with the reason."""
+        self._session.query("DELETE FROM raw_file_notes WHERE starts_with(note, ?)", [UNREADABLE])
+        if unreadable:
+            notes = [f"{UNREADABLE}{reason}" for reason in unreadable.values()]
+            columns = {"source_file": [*unreadable], "note": notes, "records": [1] * len(notes)}
+            self._session.insert_arrow("raw_file_notes", pa.table(columns))
+
+    def unreadable(self) -> dict[str, str]:
+        """The files that could not be read when hours were last brought up to date, and why."""
+        rows = self._session.query(
+            "SELECT source_file, note FROM raw_file_notes WHERE starts_with(note, ?) ORDER BY source_file", [UNREADABLE]
+        )
+        return {name: note.removeprefix(UNREADABLE) for name, note in rows}
+
     def notes(self) -> dict[str, int]:
         """What was noted of all files together, most frequent first."""
         rows = self._session.query(
-            "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes GROUP BY note ORDER BY 2 DESC, 1"
+            "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes "
+            "WHERE NOT starts_with(note, ?) GROUP BY note ORDER BY 2 DESC, 1",
+            [UNREADABLE],
         )
         return dict(rows)
 

@@ -19,7 +19,7 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.hours import HOUR, HourGroups, HourRange
 from health_assets.settings import Settings
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.location import is_postgres
@@ -109,22 +109,28 @@ class Session(ABC):
         self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
     def replace_hours(
-        self, name: str, hours: HourRange, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
+        self, name: str, hours: HourRange | HourGroups, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
     ) -> None:
         """Replace whole hours of an asset's table and note that they are materialised.
 
         Args:
             name: the asset's table.
             hours: the hours.
-            rows: their rows.
+            rows: their rows; those of hours that lie in a hole are left out.
             unchanged: hours whose rows count as what they were, whatever they are.
         """
-        before = self._fingerprints(name, hours) | self._dropped_fingerprints(name, hours)
-        self.delete_hours(name, hours)
+        span = HourRange(hours.start, hours.end)
+        before = self._fingerprints(name, span) | self._dropped_fingerprints(name, span)
+        for own in hours.ranges:
+            self.delete_hours(name, own)
+        if len(hours.ranges) > 1:
+            wanted = ibis.memtable(pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
+            rows = rows.semi_join(wanted, "hour")
         self.insert(name, rows)
-        after = self._fingerprints(name, hours)
-        changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")}
-        self.note_materialized(name, hours, changed - unchanged)
+        after = self._fingerprints(name, span)
+        changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")} - unchanged
+        for own in hours.ranges:
+            self.note_materialized(name, own, changed & set(own))
 
     def drop_hours(self, name: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.

@@ -8,11 +8,13 @@ from health_assets.defs.derived import Derived
 from health_assets.defs.systems import (
     agent_health_model,
     agent_health_state,
+    agent_usage,
     error_budget,
     explanations,
     model_health,
     reliability,
     session_scores,
+    tool_health,
 )
 
 SYSTEMS: dict[str, tuple[Derived, ...]] = {
@@ -23,5 +25,7 @@ SYSTEMS: dict[str, tuple[Derived, ...]] = {
     "session_scores": session_scores.ASSETS,
     "reliability": reliability.ASSETS,
     "error_budget": error_budget.ASSETS,
+    "tool_health": tool_health.ASSETS,
+    "agent_usage": agent_usage.ASSETS,
 }
 DERIVED: dict[str, Derived] = {asset.name: asset for assets in SYSTEMS.values() for asset in assets}

@@ -8,6 +8,7 @@ from health_assets.defs.specs import EVENT_TABLES
 from health_assets.scoring.agent_health import agent_health
 from health_assets.scoring.health_components import health_components
 from health_assets.scoring.system_health import system_health
+from health_assets.scoring.urgency import with_verdict
 
 SUMMED_TABLES = ("executions", "trigger_events")
 
@@ -41,16 +42,18 @@ def _busiest_agents(rows: ir.Table) -> ir.Table:
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
-    active = latest.filter(latest.state != "inactive")
-    return active.order_by("health_score", "agent_id").select(
-        "hour", "agent_id", "state", "health_score", "n", "asr", "long_running", "sla_breaches", "trigger_failures"
-    )
+    active = with_verdict(latest.filter(latest.state != "inactive"))
+    return active.order_by("urgency", "health_score", "agent_id").select(
+        "hour", "agent_id", "verdict", "health_score", "is_provisional", "n", "n_full", "asr", "long_running",
+        "sla_breaches", "trigger_failures",
+    )  # fmt: skip
 
 
 def _latest_hours(rows: ir.Table) -> ir.Table:
     return rows.order_by(ibis.desc("hour")).select(
-        "hour", "health_score", "agents", "healthy", "degraded", "unhealthy", "inactive", "hours_covered"
-    )
+        "hour", "health_score", "agents", "healthy", "degraded", "unhealthy", "inactive", "provisional",
+        "hours_covered",
+    )  # fmt: skip
 
 
 ASSETS = (

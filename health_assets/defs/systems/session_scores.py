@@ -72,9 +72,13 @@ def _riskiest_traces(rows: ir.Table) -> ir.Table:
 
 
 def _worst_sessions(rows: ir.Table) -> ir.Table:
-    return rows.order_by("agent_reliability", "agent_consistency", "hour", "session_id").select(
-        "hour", "session_id", "agent_id", "agent_reliability", "agent_consistency", "total_traces",
-        "traces_evaluated", "max_risk", flagged=rows.flagged_traces.length(),
+    """Sessions without any signal are none of them: their score of 1 says that nothing could be evaluated."""
+    evaluated = rows.filter(rows.traces_evaluated > 0)
+    consistency = (evaluated.consistency_traces_evaluated > 0).ifelse(evaluated.agent_consistency, None)
+    return evaluated.order_by("agent_reliability", "agent_consistency", "hour", "session_id").select(
+        "hour", "session_id", "agent_id", "agent_reliability", agent_consistency=consistency,
+        total_traces="total_traces", traces_evaluated="traces_evaluated", max_risk="max_risk",
+        flagged=evaluated.flagged_traces.length(),
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """The survey (source 3, appendix B): probes of every agent of the registry, and their summary by platform.
 
 These assets stand apart from the others. A probe is an observation of the present, no function of logs: it can be made
-for the hour that runs, and never again. So they have a partition for the unfinished hour, a job and a schedule of their
-own, and materialising an hour that is over keeps what is stored.
+for the hour that runs, and never again. So they have a job and a schedule of their own, whose runs are for that hour,
+although Dagster's pages offer it for no asset until it is over; and materialising an hour that is over keeps what is
+stored.
 """
 
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from ibis import ir
 from health_assets.defs.derived import Derived, Inputs, derived_asset, of_newest_hour
 from health_assets.defs.partitions import hours_tags, run_hours
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
@@ -106,7 +108,7 @@ def survey_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
         description="Asks every agent of the registry for its health, once an hour.",
         cron_schedule=f"{settings.survey_minute} * * * *",
         execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=default_status(settings),
     )
     def _survey(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if settings.registry is None:

@@ -32,6 +32,11 @@ VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 NOT_NEEDED = {"messages", "store", "attachments"}
 UNSCORED = "Inspect sample without a score"
 INVALIDATED = "Inspect sample that somebody declared invalid"
+NO_SAMPLES = "Inspect log without samples"
+FROM_CACHE = "Inspect model call that was answered from the cache"
+OF_SCORER = "Inspect model or tool call of a scorer, not of the agent"
+PENDING = "Inspect model or tool call that never ended"
+RETRIED = "Inspect attempt of a model call that failed and was tried again, which the log does not tell apart"
 
 
 def is_document(members: Record) -> bool:
@@ -67,11 +72,14 @@ def _lines(path: Path, notes: Counter[str]) -> Iterator[Line]:
     except Exception as error:  # whatever a damaged file makes the package raise
         yield rejected(1, head.decode(errors="replace"), f"Inspect AI cannot read it: {_sentence(error)}")
         return
+    if not samples:
+        notes[NO_SAMPLES] += 1
     for number, (sample_id, epoch, load) in enumerate(samples, start=1):
+        told: Counter[str] = Counter()
         try:
             sample = load()
             is_invalid = sample.invalidation is not None
-            records = [] if is_invalid else list(_records(sample, shared, log.eval))
+            records = [] if is_invalid else list(_records(sample, shared, log.eval, told))
         except UnusableRecordError as error:
             yield rejected(number, {"id": sample_id, "epoch": epoch}, str(error))
             continue
@@ -80,7 +88,8 @@ def _lines(path: Path, notes: Counter[str]) -> Iterator[Line]:
             yield rejected(number, {"id": sample_id, "epoch": epoch}, reason)
             continue
         if not records:
-            notes[INVALIDATED if is_invalid else UNSCORED] += 1
+            told = Counter([INVALIDATED if is_invalid else UNSCORED])
+        notes.update(told)
         for record in records:
             yield line_of(number, record)
 
@@ -112,17 +121,33 @@ def _shared(log: Any) -> Record:
     solver = log.eval.solver or (log.plan.steps[-1].solver if log.plan.steps else None)
     return {
         "agent_id": named or (f"{solver}:{log.eval.model}" if solver else log.eval.model),
+        "agent_version": _version(log.eval, solver or ""),
         "session_id": log.eval.run_id,
     }
 
 
-def _records(sample: Any, shared: Record, spec: Any) -> Iterator[Record]:
+def _version(spec: Any, solver: str) -> str | None:
+    """The agent's version: as it was stated, else of the package that the solver is from, else the commit of the code.
+
+    The version of a task is that of the questions, and none of the agent.
+    """
+    stated = as_name(as_object(spec.metadata).get("agent_version"))
+    package, slash, _ = solver.partition("/")
+    of_package = as_name(spec.packages.get(package)) if slash else None
+    if stated or of_package or spec.revision is None:
+        return stated or of_package
+    return f"{spec.revision.commit}-dirty" if spec.revision.dirty else spec.revision.commit
+
+
+def _records(sample: Any, shared: Record, spec: Any, notes: Counter[str]) -> Iterator[Record]:
     succeeded = _succeeded(sample)
     if succeeded is None:
         return
-    own = _own_events(sample.events)
+    own = _own_events(sample.events, notes)
     calls = [event for event in own if event.event == "model" and event.cache != "read"]
     tools = [event for event in own if event.event == "tool"]
+    _count(notes, FROM_CACHE, sum(event.event == "model" for event in own) - len(calls))
+    _count(notes, RETRIED, sum(event.retries or 0 for event in calls))
     started_at, ended_at = _times(sample)
     latencies = [latency for latency in map(_latency_s, calls) if latency is not None]
     execution_id = sample.uuid or f"{spec.eval_id}:{sample.id}:{sample.epoch}"
@@ -137,28 +162,79 @@ def _records(sample: Any, shared: Record, spec: Any) -> Iterator[Record]:
             "ended_at": ended_at,
             "status": "success" if succeeded else "failure",
             "error": _error(sample, succeeded=succeeded),
-            "cost_usd": _cost(sample),
             "api_calls": len(calls),
-            "error_count": sum(event.error is not None for event in (*calls, *tools)),
+            "error_count": sum(event.error is not None for event in calls) + sum(map(_has_failed, tools)),
             "call_latency_s": sum(latencies) / len(latencies) if latencies else None,
             "actions": [event.function for event in tools],
+            **_used(sample, calls),
         }
     )
+    whose = {"agent_id": shared["agent_id"], "execution_id": execution_id}
     for place, event in enumerate(calls):
-        latency = _latency_s(event)
-        yield present(
-            {
-                "type": "model_call",
-                "call_id": event.uuid or f"{execution_id}:{place}",
-                "model": event.model,
-                "agent_id": shared["agent_id"],
-                "execution_id": execution_id,
-                "ended_at": _utc(event.completed or event.timestamp),
-                "status": "success" if event.error is None else "failure",
-                "latency_ms": None if latency is None else latency * 1000,
-                "error": event.error,
-            }
-        )
+        yield present(_model_call(event, f"{execution_id}:{place}") | whose)
+    for place, event in enumerate(tools):
+        yield present(_tool_call(event, f"{execution_id}:tool:{place}") | whose)
+
+
+def _model_call(event: Any, key: str) -> Record:
+    return {
+        "type": "model_call",
+        "call_id": event.uuid or key,
+        "model": event.model,
+        **_of_a_call(event),
+        "status": "success" if event.error is None else "failure",
+        "error": event.error,
+        **_amounts([event.output.usage] if event.output.usage is not None else []),
+    }
+
+
+def _tool_call(event: Any, key: str) -> Record:
+    return {
+        "type": "tool_call",
+        "call_id": event.uuid or key,
+        "tool": event.function,
+        **_of_a_call(event),
+        "status": "failure" if _has_failed(event) else "success",
+        "error": None if event.error is None else f"{event.error.type}: {event.error.message}",
+    }
+
+
+def _has_failed(tool_event: Any) -> bool:
+    return tool_event.error is not None or bool(tool_event.failed)
+
+
+def _of_a_call(event: Any) -> Record:
+    latency = _latency_s(event)
+    return {
+        "ended_at": _utc(event.completed or event.timestamp),
+        "latency_ms": None if latency is None else latency * 1000,
+    }
+
+
+def _used(sample: Any, calls: list[Any]) -> Record:
+    """Tokens and cost of a sample whose log holds no calls, of all of its models; else its calls tell them."""
+    return {} if calls else _amounts(list(sample.model_usage.values()))
+
+
+def _amounts(usages: list[Any]) -> Record:
+    """Sums of tokens, what came from the cache with the others, and of cost; nothing where nothing was counted."""
+    input_tokens = sum(
+        usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+        for usage in usages
+    )
+    output_tokens = sum(usage.output_tokens for usage in usages)
+    is_counted = input_tokens > 0 or output_tokens > 0
+    costs = [usage.total_cost for usage in usages if usage.total_cost is not None]
+    return {
+        "input_tokens": input_tokens if is_counted else None,
+        "output_tokens": output_tokens if is_counted else None,
+        "cost_usd": sum(costs) if costs else None,
+    }
+
+
+def _count(notes: Counter[str], what: str, count: int) -> None:
+    if count:
+        notes[what] += count
 
 
 def _succeeded(sample: Any) -> bool | None:
@@ -185,14 +261,20 @@ def _error(sample: Any, *, succeeded: bool) -> str | None:
     return f"limit reached: {sample.limit.type}" if sample.limit is not None and not succeeded else None
 
 
-def _own_events(events: list[Any]) -> list[Any]:
-    """Events of the agent: not those of scorers, which call models too, and none that has not ended."""
+def _own_events(events: list[Any], notes: Counter[str]) -> list[Any]:
+    """Model and tool calls of the agent: not those of scorers, which call models too, and none that has not ended."""
     of_scorers: set[str] = set()
     own = []
     for event in events:
         if event.event == "span_begin" and (event.type in ("scorers", "scorer") or event.parent_id in of_scorers):
             of_scorers.add(event.id)
-        if event.span_id not in of_scorers and not event.pending:
+        if event.event not in ("model", "tool"):
+            continue
+        if event.span_id in of_scorers:
+            notes[OF_SCORER] += 1
+        elif event.pending:
+            notes[PENDING] += 1
+        else:
             own.append(event)
     return own
 
@@ -216,9 +298,3 @@ def _latency_s(event: Any) -> float | None:
     if event.working_time is not None:
         return event.working_time
     return (event.completed - event.timestamp).total_seconds() if event.completed is not None else None
-
-
-def _cost(sample: Any) -> float | None:
-    costs = [getattr(usage, "total_cost", None) for usage in sample.model_usage.values()]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None

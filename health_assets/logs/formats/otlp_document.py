@@ -12,7 +12,10 @@ def read(source: Source) -> Iterator[Line]:
     try:
         for name in document.members():
             if document.peek() != "[":
-                document.value()
+                value = document.value()
+                if name.startswith("resource") and value is not None:
+                    number += 1
+                    yield rejected(number, {name: value}, f"{name} must be a list")
                 continue
             for resource in document.elements():
                 number += 1

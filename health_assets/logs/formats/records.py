@@ -144,6 +144,12 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def as_count(value: Any) -> int | None:
+    """A whole number that is not negative and that the tables hold, also written as text; None where it is none."""
+    number = as_number(value)
+    return int(number) if number is not None and 0 <= number < 1 << 63 else None
+
+
 def as_time(value: Any, name: str) -> datetime:
     """ISO 8601 as text, where no zone means UTC.
 

@@ -1,5 +1,6 @@
 """Results of tau2-bench: a JSON object with `info`, `tasks` and `simulations`. How they map: docs/formats.md."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from health_assets.logs.formats.records import (
     Record,
     Source,
     UnusableRecordError,
+    as_count,
     as_list,
     as_name,
     as_number,
@@ -25,6 +27,10 @@ NOT_THE_AGENT = "infrastructure_error"
 """Simulations that tau2-bench leaves out of its own metrics."""
 
 ELSEWHERE = "tau2-bench simulation that lies in a file of its own, where it does not name its agent"
+UNTIMED_CALL = "tau2-bench message of the agent that tells of a model call without a time"
+NO_MODEL = "tau2-bench message of the agent that tells of a model call, in a file that names no model: `unknown`"
+UNANSWERED = "tau2-bench tool call without a result, or with one that has no time: whether it failed is not known"
+UNKNOWN_MODEL = "unknown"
 LONE = "a simulation in a file of its own does not name its agent; put tau2-bench's results in one file (format json)"
 
 
@@ -34,7 +40,7 @@ def is_document(members: Record) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each simulation, and a model call for each message of the agent that tells of one."""
+    """An execution for each simulation, a model call for each message that tells of one, and the tool calls."""
     document, info, number = Document(source.blocks), None, 0
     try:
         for name in document.members():
@@ -64,10 +70,13 @@ def _lines(source: Source, number: int, simulation: Any, info: Record) -> Iterat
         return
     try:
         execution = _execution(as_object(simulation), info)
-        calls = list(_model_calls(execution, as_list(simulation.get("messages"))))
+        messages = [as_object(message) for message in as_list(simulation.get("messages"))]
+        notes: Counter[str] = Counter()
+        calls = [*_model_calls(execution, messages, notes), *_tool_calls(execution, simulation, messages, notes)]
     except UnusableRecordError as error:
         yield rejected(number, simulation, str(error))
         return
+    source.notes.update(notes)
     yield line_of(number, execution)
     for call in calls:
         yield line_of(number, call)
@@ -94,13 +103,14 @@ def _execution(simulation: Record, info: Record) -> Record:
             "type": "execution",
             "execution_id": simulation_id,
             "agent_id": f"{implementation}:{model}" if model else implementation,
+            "agent_version": as_name(info.get("git_commit")),
             "model": model,
             "task_id": f"{domain}/{task}" if domain else task,
             "started_at": as_time(simulation.get("start_time"), "start_time").isoformat(),
             "ended_at": as_time(simulation.get("end_time"), "end_time").isoformat(),
             "status": "success" if reward >= LEAST_REWARD_OF_SUCCESS else "failure",
             "error": None if end in ORDERLY_ENDS else end,
-            "cost_usd": as_number(simulation.get("agent_cost")),
+            "cost_usd": _price(simulation.get("agent_cost")),
             "api_calls": sum(map(_is_model_call, messages)) if messages else None,
             "error_count": sum(map(_is_failed_tool_call, messages)) if messages else None,
             "call_latency_s": _mean([as_number(message.get("generation_time_seconds")) for message in messages
@@ -119,7 +129,7 @@ def _is_failed_tool_call(message: Record) -> bool:
     return message.get("role") == "tool" and message.get("requestor") == "assistant" and message.get("error") is True
 
 
-def _actions(messages: list[Record], ticks: list[Any]) -> list[str] | None:
+def _calls(messages: list[Record], ticks: list[Any]) -> list[Record] | None:
     """The agent's tool calls; those of the simulated user are not its own. A conversation by voice comes in ticks."""
     if messages:
         calls = [call for message in messages if message.get("role") == "assistant"
@@ -128,8 +138,17 @@ def _actions(messages: list[Record], ticks: list[Any]) -> list[str] | None:
         calls = [call for tick in ticks for call in as_list(as_object(tick).get("agent_tool_calls"))]
     else:
         return None
-    names = [as_object(call).get("name") for call in calls]
-    return [name for name in names if isinstance(name, str)]
+    return [call for call in map(as_object, calls) if isinstance(call.get("name"), str)]
+
+
+def _actions(messages: list[Record], ticks: list[Any]) -> list[str] | None:
+    calls = _calls(messages, ticks)
+    return None if calls is None else [call["name"] for call in calls]
+
+
+def _price(cost: Any) -> float | None:
+    """A cost in USD; 0 is how tau2-bench writes that it knows no price."""
+    return as_number(cost) or None
 
 
 def _mean(values: list[float | None]) -> float | None:
@@ -137,21 +156,54 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _model_calls(execution: Record, messages: list[Any]) -> Iterator[Record]:
-    model = execution.get("model")
-    for place, message in enumerate(map(as_object, messages)):
-        if model is None or not _is_model_call(message) or message.get("timestamp") is None:
+def _model_calls(execution: Record, messages: list[Record], notes: Counter[str]) -> Iterator[Record]:
+    for place, message in enumerate(messages):
+        if not _is_model_call(message):
             continue
-        seconds = as_number(message.get("generation_time_seconds"))
+        if message.get("timestamp") is None:
+            notes[UNTIMED_CALL] += 1
+            continue
+        if "model" not in execution:
+            notes[NO_MODEL] += 1
+        seconds, usage = as_number(message.get("generation_time_seconds")), message["usage"]
         yield present(
             {
                 "type": "model_call",
                 "call_id": f"{execution['execution_id']}:{place}",
-                "model": model,
+                "model": execution.get("model", UNKNOWN_MODEL),
                 "agent_id": execution["agent_id"],
                 "execution_id": execution["execution_id"],
                 "ended_at": as_time(message["timestamp"], "timestamp of a message").isoformat(),
                 "status": "success",
                 "latency_ms": None if seconds is None else seconds * 1000,
+                "input_tokens": as_count(usage.get("prompt_tokens")),
+                "output_tokens": as_count(usage.get("completion_tokens")),
+                "cost_usd": _price(message.get("cost")),
+            }
+        )
+
+
+def _tool_calls(execution: Record, simulation: Record, messages: list[Record], notes: Counter[str]) -> Iterator[Record]:
+    """Each call of the agent with its result, which comes after it and has the same id."""
+    ticks = [as_object(tick) for tick in as_list(simulation.get("ticks"))]
+    results = [result for tick in ticks for result in map(as_object, as_list(tick.get("agent_tool_results")))]
+    results = [message for message in messages if message.get("role") == "tool"] or results
+    waiting = [result for result in results if result.get("requestor") == "assistant"]
+    for place, call in enumerate(_calls(messages, ticks) or []):
+        result = next((one for one in waiting if one.get("id") == call.get("id")), {})
+        if result.get("timestamp") is None or not isinstance(result.get("error"), bool):
+            notes[UNANSWERED] += 1
+            continue
+        waiting.remove(result)
+        yield present(
+            {
+                "type": "tool_call",
+                "call_id": f"{execution['execution_id']}:tool:{place}",
+                "tool": call["name"],
+                "agent_id": execution["agent_id"],
+                "execution_id": execution["execution_id"],
+                "ended_at": as_time(result["timestamp"], "timestamp of a message").isoformat(),
+                "status": "failure" if result["error"] else "success",
+                "error": as_name(result.get("content")) if result["error"] else None,
             }
         )

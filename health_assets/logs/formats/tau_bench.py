@@ -33,7 +33,14 @@ DOMAIN = re.compile(r"#\s*(\w+) agent policy", re.IGNORECASE)
 RESPOND = "respond"
 """The action by which a ReAct agent talks to the user; it is no tool."""
 
-NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime 0"
+FAILED = ("Error", "Unknown action ")
+"""How tau-bench begins the result of a tool that failed, or that there is none."""
+
+RESULT_AS_TEXT = "API output: "
+"""What stands before a result for an agent that writes its actions as text."""
+
+UNANSWERED = "tau-bench tool call without a result: whether it failed is not known"
+NO_TIMES = "tau-bench trial without times: its time is the modification time of its file, its runtime is not known"
 
 
 def is_result(members: Record) -> bool:
@@ -42,7 +49,7 @@ def is_result(members: Record) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each trial."""
+    """An execution for each trial, and a tool call for each result of a tool."""
     agent = _agent(source.file.source_file)
     ended_at = (EPOCH + timedelta(milliseconds=source.file.modified_ns // 1_000_000)).isoformat()
     waiting: list[tuple[int, Record]] = []  # a trial that broke off does not say of which domain it is; another does
@@ -91,11 +98,23 @@ def _executions(
 ) -> Iterator[Line]:
     for number, trial in trials:
         try:
-            yield line_of(number, _execution(trial, agent, domain) | {"started_at": ended_at, "ended_at": ended_at})
+            execution = _execution(trial, agent, domain)
+            yield line_of(number, execution | _times(ended_at))
         except UnusableRecordError as error:
             yield rejected(number, trial, str(error))
-        else:
-            source.notes[NO_TIMES] += 1
+            continue
+        source.notes[NO_TIMES] += 1
+        calls = list(_tool_calls(execution, [as_object(message) for message in as_list(trial.get("traj"))]))
+        unanswered = len(execution.get("actions", [])) - len(calls)
+        if unanswered > 0:
+            source.notes[UNANSWERED] += unanswered
+        for place, call in enumerate(calls):
+            yield line_of(number, call | {"call_id": f"{execution['execution_id']}:{place}", "ended_at": ended_at})
+
+
+def _times(ended_at: str) -> Record:
+    """An end alone; a runtime of 0 would be a claim."""
+    return {"started_at": ended_at, "ended_at": ended_at, "is_timed": False}
 
 
 def _execution(trial: Record, agent: Record, domain: str | None) -> Record:
@@ -119,6 +138,34 @@ def _execution(trial: Record, agent: Record, domain: str | None) -> Record:
             "api_calls": sum(message.get("role") == "assistant" for message in messages) if messages else None,
         }
     )
+
+
+def _tool_calls(execution: Record, messages: list[Record]) -> Iterator[Record]:
+    """The calls that have a result: of a tool by itself, or told to the agent by the user's voice."""
+    names: list[str | None] = []
+    for message in messages:
+        if message.get("role") == "assistant":
+            names = [_written_action(message.get("content"))]
+            continue
+        tool, result = as_name(message.get("name")), str(message.get("content"))
+        if message.get("role") != "tool" and result.startswith(RESULT_AS_TEXT):
+            tool, result = next(iter(names), None), result.removeprefix(RESULT_AS_TEXT)
+        elif message.get("role") != "tool":
+            continue
+        names = []
+        if tool is None or tool == RESPOND:
+            continue
+        has_failed = result.startswith(FAILED)
+        yield present(
+            {
+                "type": "tool_call",
+                "tool": tool,
+                "agent_id": execution["agent_id"],
+                "execution_id": execution["execution_id"],
+                "status": "failure" if has_failed else "success",
+                "error": result if has_failed else None,
+            }
+        )
 
 
 def _actions(messages: list[Record]) -> list[str]:

@@ -8,11 +8,13 @@ from health_assets.quality.batches.common import Source, hours, hours_with_windo
 
 
 def scored_agents(source: Source) -> ir.Table:
-    """Rows of `agent_health`, with whether there is a score, whether there should be, and the window's full length."""
+    """Rows of `agent_health`, with what they should say of having a score and of its being provisional."""
     own = rows(source)
     return own.mutate(
         has_score=own.health_score.notnull().cast("int64"),
         is_active=(own.n > 0).cast("int64"),
+        is_called_provisional=own.is_provisional.fill_null(False).cast("int64"),
+        rests_on_few=((own.n > 0) & (own.n < own.n_full)).cast("int64"),
         window_hours=ibis.literal(source.settings.window_hours),
     )
 
@@ -32,8 +34,11 @@ def hours_of_windows(source: Source) -> pd.DataFrame:
 
 
 def hours_of_fleet(source: Source) -> pd.DataFrame:
-    """`hours`, with the rows and the agents of `system_health`, the sum over its states, and rows of `agent_health`."""
-    states = "sum(healthy + degraded + unhealthy + inactive)::BIGINT"
-    own = source.by_hour(f"SELECT hour, count(*), sum(agents)::BIGINT, {states} FROM system_health")
-    frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states"], own)
-    return with_facts(frame, ["agent_rows"], source.by_hour("SELECT hour, count(*) FROM agent_health"))
+    """`hours`, with the rows of `system_health` and what they count, and the same counted in `agent_health`."""
+    sums = ("agents", "healthy + degraded + unhealthy + inactive", "provisional")
+    counts = ", ".join(f"sum({one})::BIGINT" for one in sums)
+    own = source.by_hour(f"SELECT hour, count(*), {counts} FROM system_health")
+    frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states", "provisional"], own)
+    provisional = "count(CASE WHEN is_provisional THEN 1 END)"
+    agents = source.by_hour(f"SELECT hour, count(*), {provisional} FROM agent_health")
+    return with_facts(frame, ["agent_rows", "provisional_rows"], agents)

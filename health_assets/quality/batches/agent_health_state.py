@@ -7,7 +7,7 @@ from ibis import ir
 from health_assets.quality.batches.common import Source, hours, hours_with_windows, rows, with_facts
 from health_assets.scoring.agent_health_state import FEWEST_SAMPLES
 
-MEASURES = ("response_ratio", "error_ratio", "latency_p50_ms", "latency_p99_ms")
+RATIOS, LATENCIES = ("response_ratio", "error_ratio"), ("latency_p50_ms", "latency_p99_ms")
 
 
 def parts_of_states(source: Source) -> ir.Table:
@@ -38,8 +38,9 @@ def states(source: Source) -> ir.Table:
     is_healthy_now = (own.last_healthy_at == own.window_end).fill_null(False)
     return own.mutate(
         sum_of_ratios=own.response_ratio + own.error_ratio,
-        measures=sum((own[name].notnull().cast("int64") for name in MEASURES), ibis.literal(0)),
-        measures_due=(own.sample_count > 0).ifelse(len(MEASURES), 0),
+        measures=sum((own[name].notnull().cast("int64") for name in (*RATIOS, *LATENCIES)), ibis.literal(0)),
+        measures_due=(own.sample_count > 0).ifelse(len(RATIOS), 0)
+        + (own.latency_sample_count > 0).ifelse(len(LATENCIES), 0),
         is_unknown=(own.status == "unknown").cast("int64"),
         has_few_samples=(own.sample_count < FEWEST_SAMPLES).cast("int64"),
         has_ratio_of_status=has_ratio.fill_null(False).cast("int64"),
@@ -50,10 +51,10 @@ def states(source: Source) -> ir.Table:
 
 
 def hours_of_parts_of_states(source: Source) -> pd.DataFrame:
-    """`hours`, with the latencies that the parts hold and the executions that they were made from."""
+    """`hours`, with the latencies that the parts hold and the executions with a runtime, which they were made from."""
     latencies = source.by_hour("SELECT hour, sum(cardinality(latency_buckets))::BIGINT FROM state_components")
     frame = with_facts(hours(source), ["latencies"], {hour: (count or 0,) for hour, (count,) in latencies.items()})
-    return with_facts(frame, ["counted_executions"], source.by_hour("SELECT hour, count(*) FROM executions"))
+    return with_facts(frame, ["timed_executions"], source.by_hour("SELECT hour, count(runtime_s) FROM executions"))
 
 
 def hours_of_states(source: Source) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import ibis
 import pandas as pd
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.hours import HourGroups, HourRange
 from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Session
@@ -19,13 +19,22 @@ from health_assets.warehouse.tables import describe
 
 @dataclass(frozen=True)
 class Source:
-    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them."""
+    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them.
+
+    Where only `some` of the hours were asked for, the others are looked at with them, and nothing is said of them.
+    """
 
     asset: str
     session: Session
     hours: HourRange
     targets: Targets
     settings: Settings
+    some: HourGroups | None = None
+
+    @property
+    def asked(self) -> HourGroups:
+        """The hours that the checks are about."""
+        return self.some or HourGroups((self.hours,))
 
     def rows(self) -> ir.Table:
         """The asset's rows for the hours checked."""
@@ -75,19 +84,33 @@ def with_facts(frame: pd.DataFrame, names: Sequence[str], values: dict[datetime,
     return frame.assign(**dict(zip(names, map(list, columns), strict=True)))
 
 
-def hours_with_windows(source: Source, count_column: str) -> pd.DataFrame:
-    """`hours`, with the executions of all agents' windows (`count_column`), and those of the windows' hours."""
+def hours_with_windows(
+    source: Source,
+    count_column: str,
+    components: str = "health_components",
+    component: str = "executions",
+    always: str | None = None,
+) -> pd.DataFrame:
+    """`hours`, with what the windows of all agents that are not retired count, and what their hours' components do.
+
+    Args:
+        source: the asset with the windows.
+        count_column: what it counts, by window.
+        components: the table that its windows are made of.
+        component: what of it is counted; the columns are called `<component>_in_windows` and `<component>_of_hours`.
+        always: an `agent_id` that stands for nobody, whom no target retires.
+    """
     exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
     is_in = "IN" if source.targets.defaults.retired else "NOT IN"
     condition = f"agent_id {is_in} (SELECT unnest(?))"
+    parameters: list[Any] = [exceptions]
+    if always is not None:
+        condition, parameters = f"({condition} OR agent_id = ?)", [exceptions, always]
     span = source.hours.extended_back(source.settings.window_hours - 1)
-    by_hour = source.by_hour(
-        "SELECT hour, sum(executions)::BIGINT FROM health_components", condition, [exceptions], span
-    )
-    executions = [by_hour.get(hour, (0,))[0] for hour in span]
+    by_hour = source.by_hour(f"SELECT hour, sum({component})::BIGINT FROM {components}", condition, parameters, span)
+    counts = [by_hour.get(hour, (0,))[0] for hour in span]
     length = source.settings.window_hours
-    frame = hours(source).assign(
-        executions_of_hours=[sum(executions[place : place + length]) for place in range(len(source.hours))]
-    )
+    of_hours = [sum(counts[place : place + length]) for place in range(len(source.hours))]
+    frame = hours(source).assign(**{f"{component}_of_hours": of_hours})
     in_windows = source.by_hour(f"SELECT hour, sum({count_column})::BIGINT FROM {source.asset}")
-    return with_facts(frame, ["executions_in_windows"], in_windows)
+    return with_facts(frame, [f"{component}_in_windows"], in_windows)

@@ -7,6 +7,7 @@ asks a person to look (`warn`).
 from health_assets.quality.suites import (
     agent_health_model,
     agent_health_state,
+    agent_usage,
     error_budget,
     explanations,
     model_health,
@@ -14,6 +15,7 @@ from health_assets.quality.suites import (
     reliability,
     session_scores,
     survey,
+    tool_health,
 )
 
 SUITES = {
@@ -27,6 +29,8 @@ SUITES = {
         *session_scores.SUITES,
         *reliability.SUITES,
         *error_budget.SUITES,
+        *tool_health.SUITES,
+        *agent_usage.SUITES,
         *survey.SUITES,
     )
 }

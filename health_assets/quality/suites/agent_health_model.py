@@ -15,7 +15,8 @@ HEALTH_COMPONENTS = Suite(
         Check("sums_are_not_negative", between(0, None, *SUMS, "runtime_s_sum")),
         Check("parts_are_within_the_whole", [
             *at_least("executions", "successes"), *at_least("executions", "failures"),
-            *at_least("executions", "long_running"), *at_least("executions", "sla_breaches"),
+            *at_least("executions", "untimed"), *at_least("executions", "long_running"),
+            *at_least("executions", "sla_breaches"),
             *at_least("triggers", "trigger_failures"),
         ]),
         Check("sums_agree_with_the_events", [
@@ -40,6 +41,7 @@ AGENT_HEALTH = Suite(
         Check("scores_are_between_0_and_1", between(0, 1, *SHARES_OF_HEALTH)),
         Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
         Check("only_inactive_agents_have_no_score", equal("has_score", "is_active")),
+        Check("scores_of_few_executions_are_provisional", equal("is_called_provisional", "rests_on_few")),
         Check(
             "windows_agree_with_the_components", equal("executions_in_windows", "executions_of_hours"), batch="hours"
         ),
@@ -57,7 +59,11 @@ SYSTEM_HEALTH = Suite(
         Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
         Check(
             "every_agent_is_counted_once",
-            [*equal("agents", "agent_rows"), *equal("agents", "agents_in_states")],
+            [
+                *equal("agents", "agent_rows"),
+                *equal("agents", "agents_in_states"),
+                *equal("provisional", "provisional_rows"),
+            ],
             batch="hours",
         ),
     ],

@@ -16,6 +16,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.warehouse.location import Database, database_of
 from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
 from health_assets.warehouse.tables import SCHEMA_VERSION
+from health_assets.warehouse.upgrades import statements_since
 
 SCRIPTS = "health_assets.warehouse:migrations"
 
@@ -33,11 +34,13 @@ def migrate(url: str, lock_timeout_s: float) -> None:
     database = database_of(url)
     with connected(database) as connection:
         _lock(connection, database, lock_timeout_s)
+        version = SCHEMA_VERSION
         if sa.inspect(connection).has_table("warehouse_version"):
-            version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version"))
-            if version is not None:
-                refuse_newer(database.name, version)
+            version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version")) or SCHEMA_VERSION
+            refuse_newer(database.name, version)
         command.upgrade(config(connection), "head")
+        for statement in statements_since(version):
+            connection.execute(sa.text(statement))
         connection.execute(sa.text("DELETE FROM warehouse_version"))
         connection.execute(sa.text("INSERT INTO warehouse_version VALUES (:version)"), {"version": SCHEMA_VERSION})
 

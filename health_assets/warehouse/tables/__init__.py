@@ -19,6 +19,7 @@ from sqlmodel import SQLModel
 from health_assets.warehouse.tables import (
     agent_health_model,
     agent_health_state,
+    agent_usage,
     alerts,
     bookkeeping,
     error_budget,
@@ -29,6 +30,7 @@ from health_assets.warehouse.tables import (
     reliability,
     session_scores,
     survey,
+    tool_health,
 )
 from health_assets.warehouse.tables.records import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 
@@ -58,6 +60,8 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
         *session_scores.TABLES,
         *reliability.TABLES,
         *error_budget.TABLES,
+        *tool_health.TABLES,
+        *agent_usage.TABLES,
         *survey.TABLES,
         *alerts.TABLES,
         *quality.TABLES,

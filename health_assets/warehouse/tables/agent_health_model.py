@@ -1,6 +1,6 @@
 """The Agent Health Model (source 1): hourly sums, scores of agents, and the fleet."""
 
-from health_assets.warehouse.tables.columns import Hourly, Windowed, count, number, text
+from health_assets.warehouse.tables.columns import Hourly, Windowed, count, flag, number, text
 
 
 class HealthComponent(Hourly, table=True):
@@ -12,6 +12,7 @@ class HealthComponent(Hourly, table=True):
     executions: int = count("Executions that ended in the hour.")
     successes: int = count("Executions that succeeded.")
     failures: int = count("Executions that failed.")
+    untimed: int = count("Executions of which the log does not tell how long they took; no runtime is counted.")
     runtime_us_sum: int = count("Sum of runtimes in whole microseconds, so that merging hours is exact in any order.")
     runtime_s_sum: float = number("The same sum in seconds.")
     long_running: int = count("Executions longer than long_running_factor times the expected runtime.")
@@ -28,20 +29,25 @@ class AgentHealth(Windowed, table=True):
     agent_id: str = text("Agent, known from an event of the look-back or from the targets.", key=True)
     state: str = text("`healthy`, `degraded`, `unhealthy` or `inactive`.")
     health_score: float | None = number("Health score, 0 to 100; null when inactive.")
+    is_provisional: bool = flag("Whether the score rests on too few executions to be known: 0 < n < n_full.")
     n: int = count("Executions in the window.")
     successes: int = count("Executions that succeeded.")
     failures: int = count("Executions that failed.")
     asr: float | None = number("Actual success rate, 0 to 1.")
     afh: float | None = number("Actual failures per hour of the window.")
-    ar_s: float | None = number("Actual (mean) runtime in seconds.")
+    ar_s: float | None = number("Actual (mean) runtime in seconds of the executions whose runtime is known.")
+    untimed: int = count("Executions of which the log does not tell how long they took.")
     success_score: float | None = number("min(1, asr / expected_success_rate), 0 to 1.")
     failure_score: float | None = number("min(1, expected_failures_per_hour / afh), 0 to 1.")
     reliability_raw: float | None = number("0.7 success_score + 0.3 failure_score.")
     confidence_factor: float | None = number("min(1, n / n_full).")
     reliability_score: float | None = number("reliability_raw blended towards 1 by the confidence factor; 40 points.")
-    deviation: float | None = number("(ar_s - expected_runtime_s) / expected_runtime_s; null without expectation.")
+    deviation: float | None = number(
+        "(ar_s - expected_runtime_s) / expected_runtime_s; null without expectation or runtime."
+    )
     performance_score: float | None = number(
-        "1 within the expected runtime, falling to 0 at deviation_allowed; 20 points."
+        "1 within the expected runtime and where there is none to compare, falling to 0 at deviation_allowed; "
+        "20 points."
     )
     stability_score: float | None = number(
         "1 - min(1, log2(long_running + 1) / log2(stability_threshold + 1)); 20 points."
@@ -78,6 +84,7 @@ class SystemHealth(Windowed, table=True):
     degraded: int = count("Degraded agents.")
     unhealthy: int = count("Unhealthy agents.")
     inactive: int = count("Inactive agents.")
+    provisional: int = count("Agents, in whichever state, whose score is provisional.")
     formula_version: str = text("Version of the formula set that made the score.")
 
 

@@ -15,7 +15,7 @@ class StateComponent(Hourly, table=True):
 
     agent_id: str = text("Agent with any event in the hour.", key=True)
     latency_buckets: list[int] | None = Field(
-        description="Bucket of every execution's runtime, ascending; `scoring.latency_buckets` says what a bucket is.",
+        description="Bucket of every known runtime, ascending; `scoring.latency_buckets` says what a bucket is.",
         sa_type=sa.ARRAY(sa.SmallInteger),
     )
     first_event_at: datetime = at("Earliest event of the agent in the hour.")
@@ -41,10 +41,13 @@ class AgentHealthState(Windowed, table=True):
     uptime_seconds: float | None = number("Seconds since the last restart in the look-back, else since first seen.")
     response_ratio: float | None = number("Share of executions that succeeded, 0 to 1; null without any.")
     error_ratio: float | None = number("Share of executions that failed, 0 to 1; null without any.")
-    latency_p50_ms: float | None = number("Median runtime in milliseconds, within 1% of the nearest rank.")
+    latency_p50_ms: float | None = number(
+        "Median runtime in milliseconds, within 1% of the nearest rank; null where no runtime is known."
+    )
     latency_p99_ms: float | None = number("99th percentile of runtime in milliseconds, within 1% of the nearest rank.")
     measurement_window_seconds: int = count("Length of the window in seconds.")
     sample_count: int = count("Executions in the window.")
+    latency_sample_count: int = count("Executions in the window whose runtime is known.")
     calibration_trend: str = text("`stable`, `declining` or `improving` against the window just before.")
     previous_response_ratio: float | None = number("response_ratio of the window just before; null without samples.")
     days_since_model_change: float | None = number("Days since the model changed; null when none was seen to.")

@@ -20,12 +20,12 @@ class RawFile(SQLModel, table=True):
 
 
 class RawFileNote(SQLModel, table=True):
-    """What the readers of foreign formats counted in the raw logs besides the lines that they made of them."""
+    """What readers counted in the raw logs besides the lines that they made of them, and which could not be read."""
 
     __tablename__ = "raw_file_notes"
 
     source_file: str = text("Raw log, relative to the raw root.", key=True)
-    note: str = text("What was counted, above all records of a known kind that no table has a place for.", key=True)
+    note: str = text("What was counted, as records that no table has a place for; or why it was not read.", key=True)
     records: int = count("How many.")
 
 

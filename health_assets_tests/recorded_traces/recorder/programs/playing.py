@@ -26,6 +26,7 @@ def play(instrument: Mapping[str, Callable[[TracerProvider], object]], scenarios
     flavour, scenario, file, url = sys.argv[1:]
     os.environ.setdefault("OPENAI_API_KEY", NO_KEY)
     os.environ.setdefault("ANTHROPIC_API_KEY", NO_KEY)
+    os.environ.setdefault("GOOGLE_API_KEY", NO_KEY)
     provider = TracerProvider(resource=Resource.create(SERVICE))
     trace.set_tracer_provider(provider)
     instrument[flavour](provider)

@@ -1,0 +1,78 @@
+"""What `health-assets dev` starts: Dagster's page on this machine, for logs of the user's own or else for the demo.
+
+What belongs here: which of the two, and the command that shows it. What does not: where a demo has what (`demo`).
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from health_assets.demo import Demo
+from health_assets.errors import HealthAssetsError
+from health_assets.logs.stores import shown
+from health_assets.settings import Settings
+
+PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
+"""Settings that say where logs and scores are; whoever sets one means logs of their own."""
+WORKSPACE = "workspace.yaml"
+MODULE = "health_assets.definitions"
+QUIET = "ignore:Function `dev_command` is superseded"
+"""Dagster recommends another program for its own scaffolds; nothing that whoever starts us could act on."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What Dagster is started with.
+
+    Args:
+        sentence: which logs it shows, and why.
+        environment: variables to set besides those that there are.
+    """
+
+    sentence: str
+    environment: Mapping[str, str]
+
+
+def what_to_show(
+    settings: Settings, demo: Demo, environment: Mapping[str, str], *, is_demo_wanted: bool | None = None
+) -> Shown:
+    """Logs of the user's own wherever there is a sign of them, else the demo.
+
+    A sign is a setting that names a place, in the environment or in the file `.env` (which Dagster reads too), or
+    something at the default places.
+
+    Args:
+        settings: the settings of the environment.
+        demo: the demo, made or not.
+        environment: the environment's variables.
+        is_demo_wanted: what the user asks for; None leaves it to the signs.
+
+    Raises:
+        HealthAssetsError: the demo is asked for and was not made, or `.env` would show other logs in it.
+    """
+    from_file = [name for name in PLACES if name in dotenv_values(".env")]
+    if is_demo_wanted and not demo.is_there:
+        raise HealthAssetsError(f"there is no demo in {demo.folder}; make it with `make demo` or `health-assets demo`")
+    if is_demo_wanted and from_file:
+        raise HealthAssetsError(f"the file .env sets {from_file[0]}, which Dagster would take instead of the demo's")
+    named = [name for name in PLACES if name in environment] + from_file
+    is_own = bool(named) or Path(str(settings.raw)).exists() or Path(settings.warehouse).exists()
+    if is_demo_wanted or (is_demo_wanted is None and demo.is_there and not is_own):
+        return Shown(
+            f"Dagster shows the demo in {demo.folder}; for logs of your own set HEALTH_RAW",
+            demo.environment() | {name: environment[name] for name in ("HEALTH_SCHEDULES",) if name in environment},
+        )
+    if not is_own and not demo.is_there:
+        return Shown("There are no logs yet; set HEALTH_RAW to where they are, or make a demo with `make demo`", {})
+    besides = "; `health-assets dev --demo` shows the demo" if demo.is_there else ""
+    root = "those that .env names" if from_file else f"those below {shown(settings.raw)}"
+    return Shown(f"Dagster shows your own logs, {root}{besides}", {})
+
+
+def command(host: str, port: int) -> list[str]:
+    """The command that starts Dagster's page and daemon for this folder's workspace, or for the package alone."""
+    target = ["--workspace", WORKSPACE] if Path(WORKSPACE).exists() else ["--module-name", MODULE]
+    return [sys.executable, "-W", QUIET, "-m", "dagster", "dev", "--host", host, "--port", str(port), *target]

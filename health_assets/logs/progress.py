@@ -1,0 +1,94 @@
+"""How far the reading of raw logs has come, for whoever wants to show it.
+
+What belongs here: counting files, bytes and lines while they are read, and telling listeners. What does not: how it is
+shown (`report.progress`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.filesize import decimal
+
+from health_assets.logs.stores import RawFile
+from health_assets.wording import counted
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What has been read so far.
+
+    Args:
+        files: files that are to be read.
+        files_done: those of them that were read to their end, or cannot be read.
+        size_bytes: their size, as they lie there.
+        bytes_done: how much of that was read.
+        lines_done: lines taken out of it.
+    """
+
+    files: int
+    files_done: int
+    size_bytes: int
+    bytes_done: int
+    lines_done: int
+
+    @property
+    def share(self) -> float:
+        """How much is done, 0 to 1."""
+        return min(1.0, self.bytes_done / self.size_bytes) if self.size_bytes else 1.0
+
+    def __str__(self) -> str:
+        files = f"{self.files_done:,} of {counted(self.files, 'file')}"
+        return f"{files}, {decimal(self.bytes_done)} of {decimal(self.size_bytes)}, {counted(self.lines_done, 'line')}"
+
+
+Listener = Callable[[Progress], None]
+
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Call `listener` as files are read while the block runs, from whatever thread reads."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+class Meter:
+    """Counts what is read.
+
+    Args:
+        files: the files that are to be read.
+    """
+
+    def __init__(self, files: Sequence[RawFile] = ()) -> None:
+        self._files = len(files)
+        self._size_bytes = sum(file.size_bytes for file in files)
+        self._files_done = self._bytes_of_done = self._bytes_of_file = self._lines = 0
+
+    def add_bytes(self, count: int) -> None:
+        """Count bytes of the file that is being read."""
+        self._bytes_of_file += count
+        self._tell()
+
+    def add_lines(self, count: int) -> None:
+        """Count lines."""
+        self._lines += count
+
+    def end_file(self, file: RawFile) -> None:
+        """Count a file as read, whoever read its bytes."""
+        self._files_done += 1
+        self._bytes_of_done += file.size_bytes
+        self._bytes_of_file = 0
+        self._tell()
+
+    def _tell(self) -> None:
+        if not _listeners:
+            return
+        done_bytes = self._bytes_of_done + self._bytes_of_file
+        progress = Progress(self._files, self._files_done, self._size_bytes, done_bytes, self._lines)
+        for listener in _listeners:
+            listener(progress)

@@ -1,0 +1,149 @@
+"""The progress of a run: a bar on a terminal, elsewhere a line now and then.
+
+What belongs here: turning a run's events, and what is read of the logs, into something to look at. What does not: what
+the run did (`run`).
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+import dagster as dg
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from health_assets.hours import HourGroups, HourRange
+from health_assets.logs import progress as reading
+from health_assets.wording import counted
+
+READING_STEP = "ingest"
+READING_WEIGHT = 12
+"""Reading the logs takes as long as some of the other steps together."""
+SECONDS_BETWEEN_LINES = 15.0
+OnEvent = Callable[[dg.DagsterEvent], None]
+
+
+class RunProgress:
+    """How far a run has come.
+
+    Args:
+        hours: its hours.
+        steps: how many steps it has.
+    """
+
+    def __init__(self, hours: HourRange | HourGroups, steps: int) -> None:
+        self._hours = f"{len(hours):,} h"
+        self._steps = steps
+        self._done: set[str] = set()
+        self._step = ""
+        self._read: reading.Progress | None = None
+
+    def on_event(self, event: dg.DagsterEvent) -> None:
+        """Take an event of the run."""
+        key = event.step_key or ""
+        if event.event_type == dg.DagsterEventType.STEP_START:
+            self._step = key
+        elif event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
+            self._done.add(key)
+
+    def on_read(self, read: reading.Progress) -> None:
+        """Take what has been read so far."""
+        self._read = read
+
+    @property
+    def total(self) -> float:
+        """What the bar is full at."""
+        return self._steps - 1 + READING_WEIGHT
+
+    @property
+    def completed(self) -> float:
+        """How full it is."""
+        share = 1.0 if READING_STEP in self._done else self._read.share if self._read else 0.0
+        return len(self._done - {READING_STEP}) + READING_WEIGHT * share
+
+    def __str__(self) -> str:
+        return f"{self._hours} · {len(self._done)} of {self._steps} steps · {self.doing}"
+
+    @property
+    def brief(self) -> str:
+        """What fits beside a bar."""
+        return f"{len(self._done)}/{self._steps} {self.doing}"
+
+    @property
+    def doing(self) -> str:
+        """What the run is at."""
+        if self._step == READING_STEP:
+            return self._reading()
+        return self._step.replace("check_", "checking ") or "starting"
+
+    def _reading(self) -> str:
+        read = self._read
+        if read is None:
+            return "comparing the logs with the tables"
+        if read.files_done == read.files:
+            return f"read {counted(read.lines_done, 'line')} of {counted(read.files, 'file')}, writing the records"
+        return f"reading {read}"
+
+
+@contextmanager
+def progress_bar(
+    console: Console,
+    hours: HourRange | HourGroups,
+    steps: int,
+    *,
+    seconds_between_lines: float = SECONDS_BETWEEN_LINES,
+) -> Iterator[OnEvent]:
+    """Show how far a run has come while the block runs; gives the function that takes its events."""
+    progress = RunProgress(hours, steps)
+    show = _bar(console, progress) if console.is_terminal else _lines(console, progress, seconds_between_lines)
+    with show as refresh, reading.listening(_then(progress.on_read, refresh)):
+        yield _then(progress.on_event, refresh)
+
+
+Value = TypeVar("Value")
+
+
+def _then(take: Callable[[Value], None], refresh: Callable[[], None]) -> Callable[[Value], None]:
+    def taken(value: Value) -> None:
+        take(value)
+        refresh()
+
+    return taken
+
+
+@contextmanager
+def _bar(console: Console, progress: RunProgress) -> Iterator[Callable[[], None]]:
+    bar = Progress(
+        SpinnerColumn(), BarColumn(bar_width=14), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
+        console=console, transient=True,
+    )  # fmt: skip
+    others = set(threading.enumerate())
+    with bar:
+        refreshing = set(threading.enumerate()) - others
+        task = bar.add_task(progress.brief, total=progress.total)
+        yield lambda: bar.update(task, completed=progress.completed, description=progress.brief)
+    for thread in refreshing:  # one that is left behind keeps objects alive that libraries complain of at the end
+        thread.join()
+
+
+@contextmanager
+def _lines(console: Console, progress: RunProgress, seconds: float) -> Iterator[Callable[[], None]]:
+    """A line after every so many seconds, so that whoever watches a log sees that something happens."""
+    is_over = threading.Event()
+    start = time.monotonic()
+
+    def tell() -> None:
+        while not is_over.wait(seconds):
+            elapsed = timedelta(seconds=round(time.monotonic() - start))
+            console.print(f"  {elapsed} · {progress}", markup=False, highlight=False, soft_wrap=True)
+
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield lambda: None
+    finally:
+        is_over.set()
+        teller.join()

@@ -1,0 +1,96 @@
+"""Tool health's block: how many calls of tools failed, and the tools that fail most, each with its latest error."""
+
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.hours import HOUR, HourRange
+from health_assets.report.layout import latest_hour, plain_table
+from health_assets.scoring.tool_health import NOBODY
+from health_assets.terminal import printable
+from health_assets.warehouse.store import Session
+from health_assets.wording import counted
+
+TOOLS_SHOWN = 10
+ERROR_WIDTH = 40
+ALARMING = 0.05
+"""A tool of whose calls surely more than that share fail is shown in red."""
+SHOWN = (
+    "tool", "agent_id", "failures", "calls", "failure_share", "failure_share_at_least", "p50_latency_ms",
+    "p95_latency_ms", "last_error",
+)  # fmt: skip
+
+
+def print_tools(console: Console, session: Session, hours: HourRange) -> None:
+    """The calls of tools in the window of the last of these hours that has any, and the tools that failed."""
+    latest = latest_hour(session, "tool_health", hours)
+    if latest is None:
+        return
+    facts = _facts(session, latest)
+    title = Text(f"Tools at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    title.append(f"{counted(facts['tools'], 'tool')} of {counted(facts['agents'], 'agent')}, ")
+    title.append(f"{counted(facts['calls'], 'call')} in {facts['window_hours']:,} h: ")
+    share = f" ({facts['failures'] / facts['calls']:.1%})" if facts["failures"] else ""
+    title.append(f"{facts['failures']:,} failed{share}", style="red" if facts["failures"] else "green")
+    console.print()
+    console.print(title)
+    if facts["failing"]:
+        console.print(_table(_worst_tools(session, latest), facts["failing"]))
+    if of_nobody := facts["of_nobody"]:
+        console.print(f"{counted(of_nobody, 'call')} of no known agent: agent_id in a tool_call line says whose it is")
+
+
+def _facts(session: Session, hour: datetime) -> dict[str, Any]:
+    [row] = session.query(
+        """
+        SELECT count(DISTINCT tool), count(DISTINCT nullif(agent_id, ?)), CAST(sum(calls) AS BIGINT),
+            CAST(sum(failures) AS BIGINT), count(CASE WHEN failures > 0 THEN 1 END),
+            CAST(coalesce(sum(CASE WHEN agent_id = ? THEN calls END), 0) AS BIGINT), max(window_start), max(window_end)
+        FROM tool_health WHERE hour = ?
+        """,
+        [NOBODY, NOBODY, hour],
+    )
+    *counts, start, end = row
+    names = ("tools", "agents", "calls", "failures", "failing", "of_nobody")
+    return {**dict(zip(names, counts, strict=True)), "window_hours": (end - start) // HOUR}
+
+
+def _worst_tools(session: Session, hour: datetime) -> list[dict[str, Any]]:
+    found = session.query(
+        f"""
+        SELECT {", ".join(SHOWN)} FROM tool_health WHERE hour = ? AND failures > 0
+        ORDER BY failure_share_at_least DESC, calls DESC, agent_id, tool LIMIT {TOOLS_SHOWN}
+        """,
+        [hour],
+    )
+    return [dict(zip(SHOWN, values, strict=True)) for values in found]
+
+
+def _table(tools: list[dict[str, Any]], failing: int) -> Table:
+    table = plain_table()
+    table.add_column("worst tools", no_wrap=True, max_width=24)
+    table.add_column("agent", no_wrap=True, max_width=24)
+    for heading in ("failed", "calls", "share", "p50 ms", "p95 ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("last error", no_wrap=True, max_width=ERROR_WIDTH)
+    for tool in tools:
+        table.add_row(
+            Text(printable(tool["tool"])), Text(printable(tool["agent_id"]) or "–"), f"{tool['failures']:,}",
+            f"{tool['calls']:,}", Text(f"{tool['failure_share']:.1%}", style=_colour(tool)),
+            _ms(tool["p50_latency_ms"]), _ms(tool["p95_latency_ms"]),
+            Text(printable(" ".join((tool["last_error"] or "").split()))),
+        )  # fmt: skip
+    if failing > len(tools):
+        table.caption = f"the worst {len(tools)} of {failing:,} that failed; all are in the table tool_health"
+    return table
+
+
+def _colour(tool: dict[str, Any]) -> str:
+    return "red" if tool["failure_share_at_least"] > ALARMING else ""
+
+
+def _ms(latency_ms: float | None) -> str:
+    return "–" if latency_ms is None else f"{latency_ms:,.0f}"

@@ -1,0 +1,116 @@
+"""A list of the newest hour, mapped into memory: pages of it in an order, or an agent's own items.
+
+What belongs here: finding items. What does not: what they say (`list_files`) and HTTP.
+
+Rows stand by the bytes of their agent's id, so that an agent is found by bisection. The file is mapped rather than
+read: the fleet's calls of tools may be many times as many as its agents, and few of them are ever asked for.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from health_assets.serving.texts import Texts
+
+ROWS_FILE = "{name}.arrow"
+PLACES_FILE = "{name}.positions"
+
+Slices = dict[str, tuple[int, int]]
+"""Name of an order, as `slice_name` gives it, to (first place among the positions, length)."""
+
+
+def slice_name(order: str, *, is_full_view: bool) -> str:
+    """The name of an order, for those who see all or for everybody."""
+    return f"{'full' if is_full_view else 'public'} {order}"
+
+
+class Listing:
+    """The items of a list.
+
+    Args:
+        batches: rows as `list_files.write_list` writes them.
+        positions: positions of rows, 32 bits each, as it writes them.
+        facts: what it tells about the list.
+    """
+
+    def __init__(self, batches: Sequence[pa.RecordBatch], positions: memoryview, facts: dict[str, Any]) -> None:
+        self.head = {name: facts[name] for name in ("hour", "window_start", "window_end")}
+        """When the list is from; nulls where the warehouse has none."""
+        filled = [batch for batch in batches if batch.num_rows]
+        self._agents, self._items, self._hidden = (
+            _Rows([Texts(batch.column(name)) for batch in filled]) for name in ("agent_id", "item", "hidden")
+        )
+        self._is_personal = [batch.column("is_personal") for batch in filled]
+        self._positions = positions.cast("i")
+        self._slices: Slices = facts["slices"]
+
+    @classmethod
+    def read(cls, folder: Path, name: str, facts: dict[str, Any] | None) -> "Listing":
+        """Map what a reader wrote into a folder, which may be deleted afterwards; without facts, an empty list."""
+        if facts is None:
+            nothing: dict[str, Any] = {"hour": None, "window_start": None, "window_end": None, "slices": {}}
+            return cls([], memoryview(b""), nothing)
+        rows = pa.memory_map(str(folder / ROWS_FILE.format(name=name)))
+        with pa.ipc.open_stream(rows) as stream:
+            batches = list(stream)
+        return cls(batches, memoryview((folder / PLACES_FILE.format(name=name)).read_bytes()), facts)
+
+    def page(
+        self, order: str, offset: int, limit: int, agent_id: bytes | None, *, is_full_view: bool
+    ) -> tuple[int, bytes]:
+        """How many items there are, and some of them as JSON with commas between.
+
+        Args:
+            order: in which order; an agent's items stand in the list's first one.
+            offset: how many to leave out.
+            limit: how many to take at most.
+            agent_id: only this agent's; None for all.
+            is_full_view: with personal agents and what is hidden from everybody.
+        """
+        chosen: Sequence[int]
+        if agent_id is None:
+            start, count = self._slices.get(slice_name(order, is_full_view=is_full_view), (0, 0))
+            chosen = self._positions[start : start + count]
+        else:
+            chosen = self._rows_of(agent_id, is_full_view=is_full_view)
+        items = (self._item(row, is_full_view=is_full_view) for row in chosen[offset : offset + limit])
+        return len(chosen), b",".join(items)
+
+    def _rows_of(self, agent_id: bytes, *, is_full_view: bool) -> range:
+        first, last = bisect_left(self._agents, agent_id), bisect_right(self._agents, agent_id)
+        if first < last and not is_full_view:
+            batch, row = self._agents.place(first)
+            if self._is_personal[batch][row].as_py():
+                return range(0)
+        return range(first, last)
+
+    def _item(self, row: int, *, is_full_view: bool) -> bytes:
+        item, hidden = self._items[row], self._hidden[row] if is_full_view else b""
+        return item[:-1] + b"," + hidden if hidden else item
+
+
+class _Rows(Sequence[bytes]):
+    """The texts of several batches, one after another."""
+
+    def __init__(self, batches: list[Texts]) -> None:
+        self._batches = batches
+        self._starts: list[int] = []
+        self._length = 0
+        for texts in batches:
+            self._starts.append(self._length)
+            self._length += len(texts)
+
+    def place(self, row: int) -> tuple[int, int]:
+        """The batch that a row is in, and its place there."""
+        batch = bisect_right(self._starts, row) - 1
+        return batch, row - self._starts[batch]
+
+    def __getitem__(self, row: Any) -> Any:
+        batch, place = self.place(row)
+        return self._batches[batch][place]
+
+    def __len__(self) -> int:
+        return self._length

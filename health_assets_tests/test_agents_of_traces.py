@@ -1,0 +1,124 @@
+"""Whose runs a trace tells: agents with and without a name, what wraps them, their tools, tokens and failures."""
+
+from projects import REPOSITORY, Project, command, hours_from
+from test_opentelemetry import AT, FIRST, id_of, ingested
+from traces_made import Span, agent, chat, otlp_line, span, tool
+
+from health_assets.hours import HOUR
+from health_assets.scoring.usage import AMOUNTS
+from health_assets.trace_reading import read_traces
+
+
+def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
+    spans = [
+        agent(1, 1, AT, gen_ai__agent__name=""), agent(1, 2, AT, 1), agent(1, 3, AT, 2), tool(1, 4, AT, 3),
+        chat(1, 5, AT, 3), chat(1, 6, AT, 5), chat(2, 1, AT), chat(2, 2, AT, gen_ai__response__model=""),
+        span(2, 3, AT), span(2, 4, AT, gen_ai__operation__name="embeddings"),
+    ]  # fmt: skip
+    project.write_log("a.jsonl", [otlp_line(*spans), otlp_line(spans[0])])
+    project.ingest(FIRST)
+    with project.warehouse.read() as session:
+        reading = read_traces(session, FIRST)
+        assert read_traces(session, hours_from(FIRST.start + 5 * HOUR, 1)) is None
+    assert str(reading) == "11 spans became 1 execution, 3 model calls and 1 tool call"
+    assert reading.unused == {
+        "agent span inside another agent's run": 1,
+        "agent span without a name, around named ones or inside another agent's run": 1,
+        "chat span around another one, which is the call": 1,
+        "span of the kind embeddings, which is no agent, model call or tool": 1,
+        "span that came more than once": 1,
+        "span that states no kind, which is no agent, model call or tool": 1,
+    }
+    assert sum(reading.unused.values()) + 1 + 3 + 1 == reading.spans
+    assert reading.warnings == [
+        "2 model calls outside any agent's run",
+        "1 model call of the model unknown, since no attribute names it",
+    ]
+
+
+def test_a_run_over_model_calls_alone_says_that_there_is_no_agent_span(project: Project) -> None:
+    project.write_log("a.jsonl", [otlp_line(*(chat(number, 1, AT) for number in range(1, 7)))])
+    done = command("materialize", "--raw", str(project.raw), folder=project.folder)
+    assert done.returncode == 0, done.stderr
+    told = "6 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only"
+    assert told in done.stdout
+    heading = "## Spans of model calls only"
+    assert heading in (REPOSITORY / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
+
+
+# -- agents with and without a name ---------------------------------------------------------------------------------------
+
+UNNAMED = {"gen_ai__agent__name": ""}
+FAILED = {"status": {"code": 2, "message": "broke"}}
+
+
+def runs(project: Project, *spans: Span) -> dict[str, tuple]:
+    rows = ingested(project, otlp_line(*spans))["executions"]
+    return {row["span_id"][-1]: (row["agent_id"], row["status"], row["error"]) for row in rows}
+
+
+def test_an_unnamed_agent_span_around_named_ones_is_passed_through(project: Project) -> None:
+    wrapper = agent(1, 1, AT, name="Agent workflow", session__id="s", gen_ai__agent__version="2", **UNNAMED)
+    inner = agent(1, 2, AT, 1, **UNNAMED)
+    spans = [wrapper, inner, agent(1, 3, AT, 2), agent(1, 4, AT, 3), agent(1, 5, AT, 1, session__id="own")]
+    rows = {row["span_id"][-1]: row for row in ingested(project, otlp_line(*spans))["executions"]}
+    found = {name: (row["agent_id"], row["session_id"], row["agent_version"]) for name, row in rows.items()}
+    assert found == {"3": ("planner", "s", "2"), "5": ("planner", "own", "2")}
+
+
+def test_an_unnamed_agent_span_without_named_ones_below_is_an_execution_also_beside_named_ones(
+    project: Project,
+) -> None:
+    spans = [agent(1, 1, AT, **UNNAMED), agent(1, 2, AT, 1), agent(1, 3, AT, 1, name="helper", **UNNAMED)]
+    assert runs(project, *spans) == {"2": ("planner", "success", None), "3": ("helper", "success", None)}
+
+
+def test_an_error_of_a_wrapper_that_no_run_below_it_has_is_theirs(project: Project) -> None:
+    """A tool's or a model's own error below does not tell that the run failed, so the wrapper's counts."""
+    wrapper = agent(1, 1, AT, **UNNAMED, **FAILED)
+    spans = [wrapper, agent(1, 2, AT, 1), tool(1, 3, AT, 2, **FAILED), agent(1, 4, AT, 1)]
+    assert runs(project, *spans) == dict.fromkeys("24", ("planner", "failure", "broke"))
+
+
+def test_an_error_of_a_wrapper_that_a_run_below_it_has_is_that_runs_alone(project: Project) -> None:
+    wrapper = agent(1, 1, AT, **UNNAMED, **FAILED)
+    inner = agent(1, 2, AT, 1, **UNNAMED, status={"code": 2, "message": "again"})
+    spans = [wrapper, agent(1, 3, AT, 1, status={"code": 2, "message": "own"}), agent(1, 4, AT, 1), inner,
+             agent(1, 5, AT, 2)]  # fmt: skip
+    assert runs(project, *spans) == {
+        "3": ("planner", "failure", "own"), "4": ("planner", "success", None), "5": ("planner", "failure", "again"),
+    }  # fmt: skip
+
+
+def test_a_wrapper_whose_named_span_comes_late_stops_being_an_execution(project: Project) -> None:
+    project.write_log("a.jsonl", [otlp_line(agent(1, 1, AT, name="Agent workflow", **UNNAMED))])
+    project.ingest(FIRST)
+    assert [row["agent_id"] for row in project.rows("executions")] == ["Agent workflow"]
+    project.write_log("b.jsonl", [otlp_line(agent(1, 2, AT, 1))])
+    project.ingest(FIRST)
+    assert [row["agent_id"] for row in project.rows("executions")] == ["planner"]
+
+
+def test_a_failed_tool_is_a_failed_call_and_no_failed_run(project: Project) -> None:
+    tables = ingested(project, otlp_line(agent(1, 1, AT), tool(1, 2, AT, 1, **FAILED), tool(2, 1, AT)))
+    assert [row["status"] for row in tables["executions"]] == ["success"]
+    calls = {row["call_id"]: row for row in tables["tool_calls"]}
+    inside, outside = calls[id_of(1, 2)], calls[id_of(2, 1)]
+    assert (inside["tool"], inside["status"], inside["error"]) == ("search", "failure", "broke")
+    assert (inside["agent_id"], inside["execution_id"], inside["latency_ms"]) == ("planner", id_of(1, 1), 1000.0)
+    assert (outside["status"], outside["agent_id"], outside["execution_id"]) == ("success", None, None)
+
+
+def test_a_call_that_a_tool_of_a_call_makes_is_a_call_of_its_own(project: Project) -> None:
+    spans = [agent(1, 1, AT), chat(1, 2, AT, 1), tool(1, 3, AT, 2), chat(1, 4, AT, 3), chat(1, 5, AT, 4)]
+    calls = ingested(project, otlp_line(*spans))["model_calls"]
+    assert {row["call_id"] for row in calls} == {id_of(1, 2), id_of(1, 5)}
+
+
+def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(project: Project) -> None:
+    used = {"gen_ai__usage__input_tokens": 3, "gen_ai__usage__output_tokens": 4, "gen_ai__usage__cost": 0.5}
+    spans = [agent(1, 1, AT), chat(1, 2, AT, 1, **used), chat(1, 3, AT, 1, **used), chat(1, 4, AT, 1),
+             agent(2, 1, AT, gen_ai__usage__input_tokens=9), chat(2, 2, AT, 1, **used), agent(3, 1, AT)]  # fmt: skip
+    rows = {row["execution_id"]: row for row in ingested(project, otlp_line(*spans))["executions"]}
+    found = {name: [row[column] for column in AMOUNTS] for name, row in rows.items()}
+    assert found == {id_of(1, 1): [6, 8, 1.0], id_of(2, 1): [9, 4, 0.5], id_of(3, 1): [None, None, None]}

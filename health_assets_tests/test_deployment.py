@@ -1,0 +1,135 @@
+"""The image and the composition of services: whatever they name is there, and every command takes its options.
+
+No Docker engine builds them here; what they run is looked at instead.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from dagster._daemon.cli import create_dagster_daemon_cli
+from dagster_webserver.cli import create_dagster_webserver_cli
+from projects import REPOSITORY
+
+from health_assets.cli import app
+from health_assets.settings import Settings
+
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load((REPOSITORY / "compose.yaml").read_text(encoding="utf-8"))
+OWN = {name: service for name, service in COMPOSE["services"].items() if name != "postgres"}
+COMMANDS: dict[str, Any] = {  # typer brings a click of its own
+    "health-assets": typer.main.get_command(app),
+    "dagster-webserver": create_dagster_webserver_cli(),
+    "dagster-daemon": create_dagster_daemon_cli(),
+}
+
+
+def take(words: list[str]) -> Any:
+    """Parse a command line without running it; an unknown command or option raises."""
+    context = COMMANDS[words[0]].make_context(words[0], list(words[1:]))
+    while hasattr(context.command, "resolve_command"):
+        name, command, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
+        assert command is not None
+        context = command.make_context(name, list(rest), parent=context)
+    return context
+
+
+def test_the_services_are_the_page_the_daemon_the_endpoint_and_postgresql_whose_tables_are_made_first() -> None:
+    assert {name: service["command"][:2] for name, service in OWN.items()} == {
+        "migrate": ["health-assets", "migrate"],
+        "webserver": ["dagster-webserver", "--host"],
+        "daemon": ["dagster-daemon", "run"],
+        "endpoint": ["health-assets", "serve"],
+    }
+    assert OWN["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    for name in OWN.keys() - {"migrate"}:
+        assert OWN[name]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_command_and_option_of_a_service_is_there(name: str) -> None:
+    service = OWN[name]
+    taken = take(service["command"])
+    if "ports" in service:
+        assert taken.params["host"] == "0.0.0.0"
+        assert service["ports"] == [f"127.0.0.1:{taken.params['port']}:{taken.params['port']}"]
+        assert str(taken.params["port"]) in re.findall(r"^EXPOSE (.*)$", DOCKERFILE, re.M)[0].split()
+        assert f"http://127.0.0.1:{taken.params['port']}/" in service["healthcheck"]["test"][-1]
+    if name == "daemon":
+        assert service["healthcheck"]["test"][0] == "CMD"
+        assert take(service["healthcheck"]["test"][1:]).info_name == "liveness-check"
+
+
+def test_an_unknown_command_or_option_would_be_noticed() -> None:
+    for words in (["health-assets", "served"], ["dagster-daemon", "run", "--nonsense"], ["dagster-webserver", "-x"]):
+        with pytest.raises(Exception, match=r"No such (command|option)"):
+            take(words)
+
+
+@pytest.mark.parametrize("name", [name for name in COMPOSE["services"] if name != "migrate"])
+def test_every_service_that_stays_up_tells_its_health_and_starts_again(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert {"test", "interval", "timeout", "retries"} <= service["healthcheck"].keys()
+    assert service["restart"] == "unless-stopped"
+
+
+def test_every_setting_is_one_of_ours_or_of_dagster_and_the_database() -> None:
+    named = {*re.findall(r"HEALTH_[A-Z_]+", (REPOSITORY / "compose.yaml").read_text(encoding="utf-8") + DOCKERFILE)}
+    of_the_composition = {"HEALTH_LOGS", "HEALTH_CONFIG"}  # folders of the host
+    assert named - of_the_composition <= {f"HEALTH_{name.upper()}" for name in Settings.model_fields}
+    environment = COMPOSE["x-health"]["environment"]
+    assert environment.keys() == {"HEALTH_RAW", "HEALTH_WAREHOUSE", "DAGSTER_PG_URL", "PGPASSWORD"}
+    stored = yaml.safe_load((REPOSITORY / "docs" / "dagster-postgres.yaml").read_text(encoding="utf-8"))
+    assert stored["storage"]["postgres"]["postgres_url"] == {"env": "DAGSTER_PG_URL"}
+
+
+def test_every_volume_and_path_is_declared_and_there() -> None:
+    for service in COMPOSE["services"].values():
+        for volume in service.get("volumes", []):
+            source, target = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume).split(":")[:2]
+            is_declared = source in COMPOSE["volumes"] or source in ("./data/raw", "./config")
+            assert is_declared or (REPOSITORY / source).is_file(), source
+            assert target.startswith("/")
+    target = f"{_environment_of_the_image()['DAGSTER_HOME']}/storage"
+    assert f"dagster:{target}" in COMPOSE["x-health"]["volumes"]
+    assert f"mkdir -p {target}" in DOCKERFILE, "a volume takes its owner from the image's folder"
+
+
+def test_the_databases_of_the_urls_are_those_that_the_server_makes() -> None:
+    environment = COMPOSE["x-health"]["environment"]
+    server = COMPOSE["services"]["postgres"]["environment"]
+    databases = {environment[name].rpartition("/")[2] for name in ("HEALTH_WAREHOUSE", "DAGSTER_PG_URL")}
+    made = re.findall(r"CREATE DATABASE (\w+);", (REPOSITORY / "docker" / "databases.sql").read_text(encoding="utf-8"))
+    assert databases == {server["POSTGRES_DB"], *made}
+    assert f"//{server['POSTGRES_USER']}@postgres/" in environment["HEALTH_WAREHOUSE"]
+
+
+def test_the_image_is_built_from_files_that_are_there_with_extras_that_are_there_and_runs_as_nobody_special() -> None:
+    last_stage = DOCKERFILE.rpartition("\nFROM ")[2]
+    users = re.findall(r"^USER (\w+)$", last_stage, re.M)
+    assert users == ["health"] and "useradd --uid 10001" in last_stage
+    included = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = {
+        name
+        for words in re.findall(r"^COPY (?!--from)(?:--chown=\w+ )?(.*)$", DOCKERFILE, re.M)
+        for name in (Path(word).as_posix() for word in words.split()[:-1])
+    }
+    assert copied == included
+    assert all((REPOSITORY / name).exists() for name in copied)
+    [extras] = re.findall(r"^ARG EXTRAS=(.*)$", DOCKERFILE, re.M)
+    project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{extra} = \[", project, re.M) for extra in extras.split(","))
+
+
+def _environment_of_the_image() -> dict[str, Any]:
+    return dict(re.findall(r"([A-Z_]+)=(\S+)", DOCKERFILE.partition("\nENV ")[2].partition("\n\n")[0]))
+
+
+def test_the_license_is_the_one_that_the_package_names() -> None:
+    text = (REPOSITORY / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text and "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert 'license = "Apache-2.0"' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")

@@ -1,0 +1,99 @@
+"""Hours of the future, as an older program made them when it was asked to: they never hide the present."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from alerts_made import look
+from dagster_world import World, batching_instance
+from logs_made import START, execution, line
+from projects import Project, forked_command, hours_from
+from test_dagster_runs import sensor_tick
+
+from health_assets.alerts.rules import HourLate
+from health_assets.defs.checks import newest_hour_check
+from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.staleness import left_behind
+from health_assets.hours import HOUR, HourRange
+from health_assets.serving.reader import read_session, write_snapshot
+from health_assets.settings import Settings
+from health_assets.warehouse.model_choice import best_model
+
+HOURS = hours_from(START, 2)
+NOW = HOURS.end
+FUTURE = HourRange.of(datetime(2099, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Two hours, and one of the future that was made after them."""
+    project = Project(tmp_path_factory.mktemp("future"), {"agents": {"listed": {}}})
+    called = {"type": "model_call", "call_id": "c", "model": "poor", "ended_at": START.isoformat(), "status": "failure"}
+    records = [execution("e", "planner", START, session_id="monday", confidence=0.5), called]
+    project.write_log("a.jsonl", [line(record) for record in records])
+    project.materialise(HOURS)
+    project.materialise(FUTURE)
+    return project
+
+
+def test_the_endpoint_serves_the_newest_hour_that_has_begun(made: Project, tmp_path: Path) -> None:
+    facts = write_snapshot(made.settings, tmp_path, None, NOW)
+    assert facts is not None
+    assert facts["hour"] == (HOURS.end - HOUR).isoformat()
+    assert facts["model_hour"] == (HOURS.end - HOUR).isoformat()
+    later = write_snapshot(made.settings, tmp_path, None, FUTURE.end)
+    assert later is not None
+    assert later["hour"] == FUTURE.start.isoformat()
+    found = read_session(made.settings, "monday", NOW)
+    assert found is not None
+    assert found["answer"]["session_id"] == "monday"
+    assert read_session(made.settings, "monday", FUTURE.end) is None
+
+
+def test_the_best_model_is_that_of_the_newest_hour_that_has_begun(made: Project) -> None:
+    assert best_model(made.warehouse, ["poor", "unknown"], NOW) == "unknown"
+    assert best_model(made.warehouse, ["poor", "unknown"], FUTURE.end) == "poor", "of which nothing is known there"
+
+
+def test_no_run_is_told_to_make_hours_of_the_future_too(made: Project) -> None:
+    made.write_log("late.jsonl", [line(execution("late", "planner", START))])
+    made.materialise(HourRange.of(START))
+    with made.warehouse.read() as session:
+        found = left_behind(session, HourRange.of(START), (), made.settings, NOW)
+    assert found == [HourRange.of(START + HOUR)]
+
+
+def test_an_hour_that_is_missing_is_alerted_with_the_newest_that_has_begun(made: Project) -> None:
+    watched = look(made.warehouse_path, [HourLate()], now=HOURS.end + 10 * HOUR)
+    reasons = [incident.reason for incident in watched.opened if "in time" in incident.reason]
+    assert len(reasons) == 1
+    assert "2026-06-07 01:00" in reasons[0]
+    assert "2099" not in reasons[0]
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    with batching_instance(folder) as opened:
+        yield opened
+
+
+def test_dagsters_check_and_sensor_know_no_hour_of_the_future(made: Project, instance: dg.DagsterInstance) -> None:
+    check = newest_hour_check(HOUR)
+    found = check(pipeline=Pipeline(made.settings))
+    assert isinstance(found, dg.AssetCheckResult)
+    assert found.metadata["newest_materialized_hour"].value == "2026-06-07-01:00"
+    world = World(Settings(raw=made.raw, targets=made.targets_path, warehouse=made.warehouse_url))
+    assert all("2099" not in str(request.tags) for request in sensor_tick(world, instance).run_requests or [])
+
+
+def test_the_command_refuses_them(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "planner", START))])
+    arguments = ["materialize", "--raw", str(project.raw), "--warehouse", project.warehouse_url, "--from", "2099-01-01"]
+    done = forked_command(*arguments, folder=project.folder)
+    assert done.returncode == 1
+    assert "2099-01-01T00 has not begun yet" in done.stderr
+    assert not project.has_warehouse

@@ -1,0 +1,174 @@
+"""Which hours a command is about: named ones, those of the logs, never the future, and no long holes."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from logs_made import START, execution, line
+from projects import Project, Row, assert_same_tables, hours_from
+
+from health_assets.defs.staleness import left_behind, stale_hours
+from health_assets.errors import HealthAssetsError
+from health_assets.hours import HOUR, HourGroups, HourRange
+from health_assets.late_logs import HeldHours, late_parts, unread
+from health_assets.logs.files import list_files
+from health_assets.wanted_hours import WantedHours, wanted_hours, worth_materializing
+
+NOW = START + timedelta(days=3, minutes=20)
+RUNNING = START + timedelta(days=3)
+
+
+def hour(number: int) -> datetime:
+    return START + number * HOUR
+
+
+def wanted(project: Project, first: str | None = None, end: str | None = None, now: datetime = NOW) -> WantedHours:
+    return wanted_hours(project.settings, first, end, now)
+
+
+def test_hours_that_have_not_begun_are_refused_in_one_sentence(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "planner", START))])
+    with pytest.raises(
+        HealthAssetsError,
+        match=r"^--from 2099-01-01T00 has not begun yet; the newest hour that is over is 2026-06-09T23$",
+    ):
+        wanted(project, "2099-01-01", "2099-01-02")
+    with pytest.raises(HealthAssetsError, match="--from 2026-06-10T01 has not begun yet"):
+        wanted(project, "2026-06-10T01")
+    sentence = (
+        "^--to 2026-06-10T02 asks for hours that have not begun yet; --to 2026-06-10T00 ends with the newest hour that "
+        "is over, --to 2026-06-10T01 with the one that runs$"
+    )
+    for first in ("2026-06-07T00", None):
+        with pytest.raises(HealthAssetsError, match=sentence):
+            wanted(project, first, "2026-06-10T02")
+    assert not project.has_warehouse
+
+
+def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution(f"e{at}", "planner", at)) for at in (RUNNING - HOUR, RUNNING)])
+    named = wanted(project, "2026-06-09T23", "2026-06-10T01")
+    assert named == WantedHours(HourGroups((HourRange(RUNNING - HOUR, RUNNING + HOUR),)))
+    by_itself = wanted(project)
+    assert list(by_itself.hours) == [RUNNING - HOUR]
+    assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
+
+
+def test_later_events_are_left_for_later_and_said(project: Project) -> None:
+    at = [START, START + HOUR, RUNNING, RUNNING + 5000 * HOUR]
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "planner", moment)) for n, moment in enumerate(at)])
+    found = wanted(project)
+    assert found.hours == HourGroups((HourRange(START, RUNNING),))
+    assert "they hold events of 2 hours of 2026-06-10T00 to 2027-01-04T09" in found.told[1]
+
+
+def test_logs_of_the_running_hour_alone_say_how_to_see_it(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "planner", NOW))])
+    with pytest.raises(HealthAssetsError, match=r"as it is so far by --from 2026-06-10T00 --to 2026-06-10T01$"):
+        wanted(project)
+
+
+def test_logs_of_the_future_alone_ask_for_the_clock(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "planner", NOW + 50 * HOUR))])
+    with pytest.raises(HealthAssetsError, match="is a clock wrong"):
+        wanted(project)
+
+
+# -- holes -------------------------------------------------------------------------------------------------------------
+
+EVENTS = (0, 2, 400, 4000, 4010)
+
+
+def sparse_project(project: Project) -> Project:
+    """A few events weeks and months apart of an agent that targets list, and another that nobody has seen."""
+    project.write_targets({"agents": {"planner": {"expected_runtime_s": 10}, "listed": {}}})
+    for place, number in enumerate(EVENTS):
+        at = hour(number) + timedelta(minutes=5)
+        lines = [
+            line(execution(f"e{number}", "planner", at, 20, session_id="s", model=f"m{place % 2}", task_id="t",
+                           status="failure" if place % 2 else "success", confidence=0.4)),
+            line({"type": "model_call", "call_id": f"c{number}", "model": "m1", "ended_at": at.isoformat(),
+                  "status": "success", "latency_ms": 5}),
+            "bad",
+        ]  # fmt: skip
+        project.write_log(f"{place}.jsonl", lines)
+    return project
+
+
+FAR = hour(5000)
+
+
+def within(tables: dict[str, list[Row]], hours: HourGroups) -> dict[str, list[Row]]:
+    return {name: [row for row in rows if row["hour"] in hours] for name, rows in tables.items()}
+
+
+def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(project: Project) -> None:
+    sparse_project(project)
+    found = wanted(project, now=FAR)
+    assert [(own.start, len(own)) for own in found.hours.ranges] == [(hour(0), 170), (hour(400), 168), (hour(4000), 11)]
+    assert found.told[-1] == (
+        f"{4011 - 349:,} of these 4,011 hours are left out: no event lies in them nor in the 168 h before, "
+        "so nothing is known of any agent there"
+    )
+    project.materialise(found.hours)
+    clean = project.clean_rebuild(HourRange(START, hour(4011)))
+    assert_same_tables(project.tables(), within(clean.tables(), found.hours))
+    lost = [name for name, rows in clean.tables().items() if len(rows) > len(project.rows(name))]
+    assert set(lost) <= {"system_health", "agent_health", "agent_health_state", "error_budget", "agent_usage"}
+    in_holes = [row for row in clean.rows("agent_health") if row["hour"] not in found.hours]
+    assert {(row["agent_id"], row["state"]) for row in in_holes} == {
+        (name, "inactive") for name in ("listed", "planner")
+    }
+
+
+def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:
+    sparse_project(project)
+    hours = wanted(project, now=FAR).hours
+    project.materialise(hours)
+    with project.warehouse.read() as session:
+        assert late_parts(unread(session, list_files(project.raw))) == {}
+        assert stale_hours(session, hours.span, project.settings) == (set(), set())
+        assert left_behind(session, hours, (), project.settings, FAR) == []
+    again = wanted(project, now=FAR)
+    assert again.hours == hours, "hours that were made along with others do not make further ones"
+    project.write_log("late.jsonl", [line(execution("late", "planner", hour(1000)))])
+    found = wanted(project, now=FAR)
+    assert HourRange(hour(1000), hour(1168)) in found.hours.ranges
+    project.materialise(found.hours)
+    clean = project.clean_rebuild(HourRange(START, hour(4011)))
+    assert_same_tables(project.tables(), within(clean.tables(), found.hours))
+
+
+def test_hours_with_scores_are_filled_again_and_short_holes_stay() -> None:
+    held = HeldHours({hour(0), hour(100)}, rejected={hour(60)}, loaded=set())
+    span = HourRange(hour(0), hour(101))
+    found = worth_materializing(held, {hour(80)}, span, reach_hours=10)
+    ranges = [(own.start, own.end) for own in found.ranges]
+    assert ranges == [(hour(0), hour(10)), (hour(60), hour(61)), (hour(80), hour(81)), (hour(100), hour(101))]
+    assert worth_materializing(held, {hour(80)}, span, reach_hours=60).ranges == (span,)
+
+
+def test_a_line_of_long_ago_starts_no_run_over_the_years_between(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("old", "planner", datetime(2001, 1, 1, tzinfo=START.tzinfo)))])
+    project.write_log("b.jsonl", [line(execution("new", "planner", START))])
+    assert len(wanted(project).hours) == 168 + 1
+
+
+def test_groups_of_hours_know_their_hours() -> None:
+    groups = HourGroups.of([hour(0), hour(1), hour(5)])
+    assert (list(groups), len(groups), groups.has_holes) == ([hour(0), hour(1), hour(5)], 3, True)
+    assert [one in groups for one in (hour(-1), hour(1), hour(2), hour(5), hour(6))] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert list(groups.extended_back(2).ranges) == [HourRange(hour(-2), hour(2)), HourRange(hour(3), hour(6))]
+    assert groups.span == hours_from(START, 6)
+    assert groups.pieces() == [groups.span]
+    assert len(HourGroups.of([hour(0), hour(10_000)]).pieces()) == 2
+    assert str(groups) == "3 h of 2026-06-07T00 to 2026-06-07T06 (6 h)"
+    with pytest.raises(ValueError, match="touch or are not in order"):
+        HourGroups((hours_from(START, 2), hours_from(hour(2), 1)))
+    with pytest.raises(ValueError, match="at least one range"):
+        HourGroups(())
