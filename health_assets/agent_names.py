@@ -7,6 +7,7 @@ Regular expressions are those of the DuckDB that works in this process (RE2), wh
 pattern means the same everywhere.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -80,6 +81,20 @@ def with_agents(rows: pa.Table, names: Sequence[AgentName]) -> pa.Table:
         place = rows.schema.get_field_index(column)
         rows = rows.set_column(place, column, pa.array(values, pa.string()).take(encoded.indices))
     return rows
+
+
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UUID_LIKE = "%-____-____-____-____________%"
+"""A pattern of SQL's LIKE that every name with a UUID in it matches."""
+
+
+def alike_but_for_uuids(names: Iterable[str]) -> list[str]:
+    """Of some agents' names those that differ from another one by a UUID alone, in order."""
+    by_rest: dict[str, list[str]] = {}
+    for name in names:
+        if UUID.search(name):
+            by_rest.setdefault(UUID.sub("", name), []).append(name)
+    return sorted(name for alike in by_rest.values() if len(alike) > 1 for name in alike)
 
 
 def _replaced(name: str, one: AgentName) -> str:

@@ -47,7 +47,7 @@ def materialize(
         str | None, typer.Option("--from", help="First hour, like 2026-06-07T00, in UTC; by default the logs' first.")
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", help="Hour to stop before, like 2026-06-08T00; by default after the last.")
+        str | None, typer.Option("--to", help="Hour to stop before; by default after the last that is over.")
     ] = None,
     raw: RawOption = None,
     targets: TargetsOption = None,
@@ -262,10 +262,12 @@ def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) 
 
 def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups:
     """The hours named, from and to those that the logs hold where one is not."""
-    with console.status("looking at the logs"):
+    with console.status("looking at the logs") as status:
+        from health_assets.logs.progress import listening
         from health_assets.wanted_hours import wanted_hours
 
-        wanted = wanted_hours(settings, start, end, datetime.now(UTC))
+        with listening(lambda read: status.update(f"looking at the logs: {read}")):
+            wanted = wanted_hours(settings, start, end, datetime.now(UTC))
     for sentence in wanted.told:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False)
     return wanted.hours

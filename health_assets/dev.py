@@ -19,6 +19,8 @@ PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
 """Settings that say where logs and scores are; whoever sets one means logs of their own."""
 WORKSPACE = "workspace.yaml"
 MODULE = "health_assets.definitions"
+QUIET = "ignore:Function `dev_command` is superseded"
+"""Dagster recommends another program for its own scaffolds; nothing that whoever starts us could act on."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ def what_to_show(
             f"Dagster shows the demo in {demo.folder}; for logs of your own set HEALTH_RAW",
             demo.environment() | {name: environment[name] for name in ("HEALTH_SCHEDULES",) if name in environment},
         )
+    if not is_own and not demo.is_there:
+        return Shown("There are no logs yet; set HEALTH_RAW to where they are, or make a demo with `make demo`", {})
     besides = "; `health-assets dev --demo` shows the demo" if demo.is_there else ""
     root = "those that .env names" if from_file else f"those below {shown(settings.raw)}"
     return Shown(f"Dagster shows your own logs, {root}{besides}", {})
@@ -71,4 +75,4 @@ def what_to_show(
 def command(host: str, port: int) -> list[str]:
     """The command that starts Dagster's page and daemon for this folder's workspace, or for the package alone."""
     target = ["--workspace", WORKSPACE] if Path(WORKSPACE).exists() else ["--module-name", MODULE]
-    return [sys.executable, "-m", "dagster", "dev", "--host", host, "--port", str(port), *target]
+    return [sys.executable, "-W", QUIET, "-m", "dagster", "dev", "--host", host, "--port", str(port), *target]

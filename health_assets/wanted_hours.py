@@ -119,7 +119,7 @@ def _of_logs(
         later = sorted(hour for hour in held.events if hour >= over)
         if first >= over:
             raise HealthAssetsError(_nothing_is_over(later, over, of_logs, start))
-        told.append(f"{_later(later)}, left for when {'it is' if len(later) == 1 else 'they are'} over")
+        told.append(_later(later))
     if end <= first:
         raise HealthAssetsError(
             f"--to ({stop or of_logs.end:%Y-%m-%dT%H}) must be after --from ({first:%Y-%m-%dT%H}); {told[0]}"
@@ -136,9 +136,9 @@ def _of_logs(
 def _later(later: list[datetime]) -> str:
     hours = contiguous(later)
     if len(later) == 1:
-        return f"they hold events of {later[0]:%Y-%m-%dT%H} too, an hour that is not over"
+        return f"they hold events of {later[0]:%Y-%m-%dT%H} too, which is not over and left for later"
     span = HourRange(hours[0].start, hours[-1].end)
-    return f"they hold events of {counted(len(later), 'hour')} of {span} too, hours that are not over"
+    return f"they hold events of {counted(len(later), 'hour')} of {span} too, which are not over and left for later"
 
 
 def _nothing_is_over(later: list[datetime], running: datetime, of_logs: HourRange, start: datetime | None) -> str:

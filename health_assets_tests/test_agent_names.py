@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logs_made import START, execution, line
-from projects import ENGINES, Project, assert_same_tables
+from projects import ENGINES, Project, assert_same_tables, command
 from test_opentelemetry import AT, FIRST
 from traces_made import agent, chat, otlp_line, tool
 
-from health_assets.agent_names import AgentName, agents_of
+from health_assets.agent_names import AgentName, agents_of, alike_but_for_uuids
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
 from health_assets.targets import load_targets
@@ -124,6 +124,19 @@ def test_a_hour_is_scored_by_the_folded_agents(project: Project) -> None:
     project.materialise(FIRST, only=["ingest", "health_components", "agent_health"])
     [row] = project.rows("agent_health", FIRST)
     assert (row["agent_id"], row["n"], row["expected_success_rate"]) == ("crm", 3, 0.5)
+
+
+def test_names_that_differ_by_a_uuid_alone_are_told_until_they_are_folded(project: Project) -> None:
+    project.write_targets({})
+    uuids = [UUID, UUID.upper().replace("1", "2"), UUID.replace("c", "d")]
+    names = [*(f"weather-{one}" for one in uuids), f"other-{UUID}", "crm-1", "crm-2"]
+    project.write_log("a.jsonl", [line(execution(name, name, AT)) for name in names])
+    assert alike_but_for_uuids(names) == sorted(names[:3])
+    arguments = ("materialize", "--raw", str(project.raw), "--targets", str(project.targets_path))
+    told = command(*arguments, folder=project.folder).stdout
+    assert "3 agents differ only by a UUID in their names, like weather-" in told
+    project.write_targets({"names": [{"match": "(.+)-[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}", "agent": r"\1"}]})
+    assert "UUID" not in command(*arguments, folder=project.folder).stdout
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,9 @@ def shows_demo(environment: Mapping[str, str], is_demo_wanted: bool | None = Non
 
 
 def test_the_demo_is_shown_once_it_was_made() -> None:
-    assert not shows_demo({})
-    Demo(Path("data/demo")).make_samples(END)
+    demo = Demo(Path("data/demo"))
+    assert what_to_show(load_settings(), demo, {}).sentence.startswith("There are no logs yet; set HEALTH_RAW to where")
+    demo.make_samples(END)
     assert shows_demo({})
     assert shows_demo({"HEALTH_WINDOW_HOURS": "12", "DAGSTER_HOME": "/elsewhere"}), "no sign of other logs"
 

@@ -345,6 +345,10 @@ NAMES = [
     ({"metadata": '{"lc_agent_name": "desk", "attributes": {}}'}, "desk"),
     ({"metadata": {"attributes": '{"agent.name": "desk"}'}}, "desk"),
     ({"metadata": {"attributes.agent.name": "desk"}}, "desk"),
+    (attributes(ai__telemetry__functionId="desk-7"), "desk-7"),
+    ({"type": "AGENT"} | attributes(graph__node__id="desk-8"), "desk-8"),
+    ({"type": "SPAN"} | attributes(traceloop__span__kind="agent", traceloop__entity__name="desk-9"), "desk-9"),
+    (attributes(graph__node__id="node"), None),
     ({"metadata": "not an object"}, None),
     ({"metadata": "{broken"}, None),
     ({"metadata": None}, None),
@@ -382,7 +386,25 @@ def test_instrumentations_that_tell_the_agent_in_the_name_alone_are_understood(
     assert [span["attributes"].get("gen_ai.agent.name") for span in spans] == [None, None, name]
 
 
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({}, "ai.generateText"),
+        ({"service.name": "unknown_service:node"}, "ai.generateText"),
+        ({"service.name": "shop"}, "shop"),
+    ],
+)
+def test_a_trace_that_is_called_like_an_operation_is_its_services(project: Project, told: Row, name: str) -> None:
+    metadata = json.dumps({"resourceAttributes": told})
+    held = [generation(1, (0, 30), metadata=metadata) | {"name": "ai.generateText"}]
+    for content in (made.download(held, name="ai.generateText"), [made.row(held[0], "ai.generateText")]):
+        spans, _, _ = written(project, content)
+        assert run_of(spans)["attributes"]["gen_ai.agent.name"] == name
+
+
 KINDS = [
+    ("SPAN", {"traceloop__span__kind": "tool"}, "execute_tool", None),
+    ("SPAN", {"ai__operationId": "ai.toolCall", "ai__toolCall__name": "lookup"}, "execute_tool", "lookup"),
     ("SPAN", {"openinference__span__kind": "TOOL", "tool__name": "lookup"}, "execute_tool", "lookup"),
     ("SPAN", {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "lookup"}, "execute_tool", "lookup"),
     ("SPAN", {"openinference__span__kind": "CHAIN"}, None, None),

@@ -1,9 +1,11 @@
 """What a run shows while it runs: a bar that moves inside the long step, and lines where there is no terminal."""
 
 import gzip
+import os
 import re
 import time
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,7 +80,7 @@ def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
     assert [text for _, text in shown] == [
         "3 h · 0 of 38 steps · starting",
         "3 h · 0 of 38 steps · comparing the logs with the tables",
-        "3 h · 0 of 38 steps · reading 4 files: 1 done, 1.0 MB of 4.0 MB, 5,000 lines",
+        "3 h · 0 of 38 steps · reading 1 of 4 files, 1.0 MB of 4.0 MB, 5,000 lines",
         "3 h · 0 of 38 steps · read 20,000 lines of 4 files, writing the records",
         "3 h · 1 of 38 steps · checking executions",
         "3 h · 2 of 38 steps · checking executions",
@@ -107,8 +109,27 @@ def test_a_short_run_prints_no_progress_where_there_is_no_terminal() -> None:
 
 def test_a_terminal_gets_a_bar_that_is_gone_afterwards() -> None:
     output = StringIO()
-    console = Console(file=output, width=150, force_terminal=True, color_system=None)
+    console = Console(file=output, width=80, force_terminal=True, color_system=None)
     with progress_bar(console, HOURS, 38) as on_event:
-        on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
+        on_event(event(dg.DagsterEventType.STEP_START, READING_STEP))
+        for listener in reading._listeners:
+            listener(told(40, 17, 4_200_000_000, 1_700_000_000, 5_000_000))
         time.sleep(0.3)
-    assert "0 of 38 steps · agent_health" in output.getvalue()
+    assert "0/38 reading 17 of 40 files, 1.7 GB of 4.2 GB" in output.getvalue()
+
+
+def test_the_bar_moves_while_the_process_prints_into_a_file(tmp_path: Path) -> None:
+    """As it does during the steps of a run, whose output Dagster keeps."""
+    master, slave = os.openpty()
+    with (
+        os.fdopen(slave, "w", encoding="utf-8") as terminal,
+        (tmp_path / "kept").open("w", encoding="utf-8") as kept,
+        progress_bar(Console(file=terminal, width=80, color_system=None), HOURS, 38) as on_event,
+    ):
+        os.dup2(kept.fileno(), terminal.fileno())
+        on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
+        time.sleep(0.5)
+        shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert "0/38 agent_health" in shown
+    assert (tmp_path / "kept").read_text(encoding="utf-8") == ""

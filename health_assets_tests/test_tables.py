@@ -15,6 +15,7 @@ from sqlmodel import SQLModel
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
+from health_assets.logs.formats.tau_bench import NO_TIMES
 from health_assets.warehouse import tables
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Warehouse
@@ -177,6 +178,36 @@ def test_an_older_warehouse_reads_files_with_traces_or_rejected_lines_again(tmp_
         with Warehouse(str(path)).write() as session:
             read = dict(session.query("SELECT source_file, modified_ns FROM raw_files"))
             assert read == {"spans": -1, "bad": -1, "good": 1}
+
+
+def test_an_older_warehouse_says_which_scores_are_provisional_and_reads_trials_without_times_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "old.duckdb"
+    an_older_warehouse(path)
+    with duckdb.connect(str(path)) as connection:
+        for n in (0, 4, 20):
+            connection.execute(
+                "INSERT INTO agent_health (hour, agent_id, n, n_full) VALUES (?, ?, ?, 20)", [START, f"{n}", n]
+            )
+        connection.execute("INSERT INTO system_health (hour) VALUES (?)", [START])
+        connection.execute("INSERT INTO health_components (hour, agent_id) VALUES (?, 'a')", [START])
+        connection.execute("INSERT INTO agent_health_state (hour, agent_id, sample_count) VALUES (?, 'a', 7)", [START])
+        for table, columns in (
+            ("agent_health", ("is_provisional", "untimed")), ("system_health", ("provisional",)),
+            ("health_components", ("untimed",)), ("agent_health_state", ("latency_sample_count",)),
+        ):  # fmt: skip
+            for column in columns:
+                connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        connection.execute("INSERT INTO raw_files (source_file, modified_ns) VALUES ('tau', 1), ('other', 1)")
+        connection.execute(f"INSERT INTO raw_file_notes VALUES ('tau', '{NO_TIMES}', 3), ('other', 'a score', 1)")
+    with Warehouse(str(path)).write() as session:
+        scores = session.query("SELECT agent_id, is_provisional, untimed FROM agent_health ORDER BY n")
+        assert scores == [("0", False, 0), ("4", True, 0), ("20", False, 0)]
+        assert session.query("SELECT provisional FROM system_health") == [(1,)]
+        assert session.query("SELECT untimed FROM health_components") == [(0,)]
+        assert session.query("SELECT latency_sample_count FROM agent_health_state") == [(7,)]
+        assert dict(session.query("SELECT source_file, modified_ns FROM raw_files")) == {"tau": -1, "other": 1}
 
 
 @pytest.mark.parametrize("shares_an_engine", [False, True])

@@ -1,4 +1,4 @@
-"""The Dagster web page in a real browser: `dagster dev` in a copy of the workspace, and what a user sees of it.
+"""The Dagster web page in a real browser: `health-assets dev` in a copy of the workspace, and what a user sees of it.
 
 With HEALTH_SCREENSHOTS set, the screenshots are also kept in /tmp/ui, to be looked at.
 """
@@ -20,8 +20,13 @@ from typing import TypeVar
 
 import pytest
 from dagster_world import ASSETS, World
+from projects import SURVEY_TABLES
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -56,7 +61,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of `dagster dev` in a copy of the workspace where the newest three hours are materialised."""
+    """Address of Dagster's page in a copy of the workspace where the newest three hours are materialised."""
     workspace = tmp_path_factory.mktemp("workspace")
     for name in ("dagster.yaml", "workspace.yaml"):
         shutil.copy2(REPOSITORY / name, workspace)
@@ -93,7 +98,7 @@ def _dagster_dev(workspace: Path, environment: dict[str, str]) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = workspace / "dagster-dev.log"
-    command = [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "health_assets.cli", "dev", "--host", "127.0.0.1", "--port", str(port)]
     with log.open("wb") as output:
         server = subprocess.Popen(
             command, cwd=workspace, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -240,6 +245,32 @@ def test_the_page_of_checks_shows_all_of_them_and_samples_of_a_failing_one(
     for check in SUITES["rejected_records"].checks:
         assert check.name in text
     assert "failed_hours" in text
+
+
+def test_the_partitions_of_an_asset_begin_with_the_logs(
+    browser: WebDriver, look: Callable[[str, Callable[[], Found]], Found]
+) -> None:
+    text = look("/assets/agent_health?view=partitions", lambda: _complete(browser, "Materialized (3)", "Missing ("))
+    [missing] = re.findall(r"Missing \((\d+)\)", text)
+    assert int(missing) <= 1, "but for the hour that may have ended since"
+
+
+def test_materialize_all_on_the_lineage_offers_a_range_of_hours(
+    browser: WebDriver, look: Callable[[str, Callable[[], Found]], Found]
+) -> None:
+    def dialog() -> str:
+        if text := _complete(browser, "Partition selection", "Launch backfill"):
+            return text
+        for button in browser.find_elements(By.TAG_NAME, "button"):
+            if button.text.startswith("Materialize all"):
+                with suppress(ElementClickInterceptedException):  # the dialog opens already
+                    button.click()
+        return ""
+
+    text = look("/asset-groups", dialog)
+    assert f"Launch runs to materialize {len(ASSETS) + len(SURVEY_TABLES)} assets" in text
+    [(offered, there)] = re.findall(r"Showing (\d+) of (\d+) partitions", text)
+    assert offered == there and int(there) in (3, 4)
 
 
 def _complete(browser: WebDriver, *wanted: str) -> str:

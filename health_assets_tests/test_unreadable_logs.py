@@ -161,6 +161,10 @@ class Flaky(MemoryFileSystem):
     store: ClassVar[dict[str, Any]] = {}
     pseudo_dirs: ClassVar[list[str]] = [""]
 
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return MemoryFileSystem._strip_protocol(path.removeprefix("flaky://"))
+
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         if mode == "rb" and "forbidden" in path:
             raise PermissionError("Access Denied")

@@ -12,7 +12,7 @@ import ibis
 import pytest
 from alerts_made import at, fill_hour, incidents, look, scored
 from logs_made import START, Record, execution, line
-from projects import Project, Row, hours_from
+from projects import Project, Row, assert_same_tables, hours_from
 from rich.console import Console
 from serving_made import Served, served
 from test_scores_equal_reference import window_rows
@@ -325,7 +325,7 @@ def test_a_mean_runtime_is_that_of_the_executions_whose_runtime_is_known(project
 
 
 def test_both_warehouses_show_the_same_verdicts(tmp_path: Path) -> None:
-    texts = []
+    texts, tables = [], []
     for engine in ("duckdb", "postgres"):
         project = Project(tmp_path / engine, TARGETS, engine=engine)
         project.write_log("a.jsonl", [line(record) for record in RECORDS if "lately" not in record["agent_id"]])
@@ -334,7 +334,9 @@ def test_both_warehouses_show_the_same_verdicts(tmp_path: Path) -> None:
         for hours in (hours_from(LAST - HOUR, 1), hours_from(LAST, 1)):
             project.materialise(hours, only=[*FLEET, *STATES[1:], "error_budget"])
         texts.append(shown(project))
+        tables.append(project.tables(names=["state_components"]))
     assert texts[0] == texts[1]
+    assert_same_tables(*tables)
     assert "healthy?" in texts[0] and "Systems differ on" in texts[0] and "gpt-4o unhealthy" in texts[0]
 
 

@@ -50,9 +50,7 @@ def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> 
     assert named == WantedHours(HourGroups((HourRange(RUNNING - HOUR, RUNNING + HOUR),)))
     by_itself = wanted(project)
     assert list(by_itself.hours) == [RUNNING - HOUR]
-    assert by_itself.told[1:] == (
-        "they hold events of 2026-06-10T00 too, an hour that is not over, left for when it is over",
-    )
+    assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
 
 
 def test_later_events_are_left_for_later_and_said(project: Project) -> None:

@@ -36,7 +36,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
         "ai.usage.outputTokens",
     ),
-    "cost_usd": ("gen_ai.usage.cost", "llm.cost.total"),
+    "cost_usd": ("gen_ai.usage.cost", "llm.cost.total", "operation.cost"),
+    "tool_result": ("output.value", "gen_ai.tool.call.result", "traceloop.entity.output"),
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
 
@@ -86,6 +87,19 @@ KINDS = {
 Of each its value in SQL, the kinds of the values that are known, and the convention's name.
 """
 
+WHOLE_GRAPH = '"ls_integration": ?"(langchain_create_agent|langgraph)"'
+PART_OF_A_GRAPH = '"langgraph_node"'
+"""What OpenInference's `metadata` has of a graph of LangGraph, and of a node in one.
+
+A graph without a name is a CHAIN there, as its nodes are.
+"""
+
+NO_ERRORS = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
+"""Exceptions by which LangGraph hands over to another agent or waits for a person: classes that are no errors."""
+
+RESULT_OF_LANGCHAIN = ("$.data", "$.output.kwargs", "$.kwargs")
+"""Where the message is that LangChain makes of a tool's result, and in which `status` says that the tool failed."""
+
 NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
 
@@ -112,7 +126,10 @@ def _looked_up(key: str, keys: str, values: str) -> str:
 def kind() -> str:
     """SQL for the kind of a span, from the columns of `attribute_values`."""
     told = ", ".join(_case(value, kinds) for value, kinds, _ in KINDS.values())
-    return f"CASE WHEN {_states_no_kind()} THEN {_of_older_spans()} ELSE coalesce({told}, 'other') END"
+    return f"""
+    CASE WHEN {_states_no_kind()} THEN {_of_older_spans()} WHEN {_is_whole_graph()} THEN 'agent'
+        ELSE coalesce({told}, 'other') END
+    """
 
 
 def operation() -> str:
@@ -125,6 +142,34 @@ def convention() -> str:
     known = " ".join(f"WHEN {_case(value, kinds)} IS NOT NULL THEN '{name}'" for value, kinds, name in KINDS.values())
     stated = " ".join(f"WHEN {column} IS NOT NULL THEN '{name}'" for column, (_, _, name) in reversed(KINDS.items()))
     return f"CASE WHEN {_states_no_kind()} AND {_is_older_chat()} THEN 'gen_ai' {known} {stated} END"
+
+
+def error_type() -> str:
+    """SQL for the type of the error that a span states, null where it states none."""
+    return f"CASE WHEN NOT regexp_matches(error_type, '(^|[.])({'|'.join(NO_ERRORS)})$') THEN error_type END"
+
+
+def is_no_error() -> str:
+    """SQL for whether what a span states as its error is none."""
+    return f"error_type IS NOT NULL AND {error_type()} IS NULL"
+
+
+def tool_error() -> str:
+    """SQL for what a tool's result says of a failure that its framework caught, null where it says nothing."""
+    told = ", ".join(
+        f"""CASE WHEN json_extract_string(tool_result, '{path}.status') = 'error'
+            THEN coalesce(json_extract_string(tool_result, '{path}.content'), '') END"""
+        for path in RESULT_OF_LANGCHAIN
+    )
+    may_tell = 'contains(tool_result, \'"status": "error"\') AND json_valid(tool_result)'
+    return f"CASE WHEN {may_tell} THEN coalesce({told}) END"
+
+
+def _is_whole_graph() -> str:
+    return f"""
+    upper(openinference_kind) = 'CHAIN' AND regexp_matches(metadata, '{WHOLE_GRAPH}')
+        AND NOT contains(metadata, '{PART_OF_A_GRAPH}')
+    """
 
 
 def _states_no_kind() -> str:

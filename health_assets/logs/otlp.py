@@ -13,7 +13,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.logs.conventions import agent_id, attribute_values, convention, kind, model, operation
+from health_assets.logs.conventions import (
+    agent_id,
+    attribute_values,
+    convention,
+    error_type,
+    is_no_error,
+    kind,
+    model,
+    operation,
+    tool_error,
+)
 from health_assets.logs.files import LINES_SCHEMA, RAW_TEXT_BYTES
 from health_assets.logs.native import HAS_TRAILING_COMMA
 
@@ -150,21 +160,25 @@ def parsed_spans(lines: str) -> str:
         FROM taken_apart
     ), judged AS (
         SELECT *, CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
-            {_status_code()} = '2' OR error_type IS NOT NULL AS failed, nullif(status.message, '') AS message
+            {kind()} AS kind, nullif(status.message, '') AS message, {error_type()} AS real_error_type,
+            ({_status_code()} = '2' OR error_type IS NOT NULL) AND NOT ({is_no_error()}) AS failed
         FROM looked_up
+    ), results AS (
+        SELECT *, CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error FROM judged
     ), shaped AS (
         SELECT file_id, line_number, line, is_line, position, reason, span,
-            trace_id, span_id, parent_span_id, {kind()} AS kind, {operation()} AS operation,
+            trace_id, span_id, parent_span_id, kind, {operation()} AS operation,
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
             nullif(service_name, '') AS service_name, nullif(service_version, '') AS service_version,
             session_id, {model()} AS model, tool_name,
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
-            failed, CASE WHEN failed THEN {_error()} END AS error,
+            failed OR tool_error IS NOT NULL AS failed,
+            CASE WHEN failed THEN {_error()} ELSE nullif(tool_error, '') END AS error,
             {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
                 THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd
-        FROM judged
+        FROM results
     )
     SELECT file_id, line_number, position, {_COLUMNS}, reason,
         CASE WHEN reason IS NULL THEN 'span' ELSE 'rejected' END AS record_type,
@@ -225,9 +239,9 @@ def _status_code() -> str:
 def _error() -> str:
     """What the status says, with the type of the error before it unless it says that too."""
     return """
-    CASE WHEN message IS NULL THEN error_type
-        WHEN error_type IS NULL OR starts_with(message, error_type) THEN message
-        ELSE error_type || ': ' || message END
+    CASE WHEN message IS NULL THEN real_error_type
+        WHEN real_error_type IS NULL OR starts_with(message, real_error_type) THEN message
+        ELSE real_error_type || ': ' || message END
     """
 
 

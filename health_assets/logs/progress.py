@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from rich.filesize import decimal
+
 from health_assets.logs.stores import RawFile
+from health_assets.wording import counted
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Progress:
     def share(self) -> float:
         """How much is done, 0 to 1."""
         return min(1.0, self.bytes_done / self.size_bytes) if self.size_bytes else 1.0
+
+    def __str__(self) -> str:
+        files = f"{self.files_done:,} of {counted(self.files, 'file')}"
+        return f"{files}, {decimal(self.bytes_done)} of {decimal(self.size_bytes)}, {counted(self.lines_done, 'line')}"
 
 
 Listener = Callable[[Progress], None]

@@ -4,6 +4,7 @@ What belongs here: turning a run's events, and what is read of the logs, into so
 the run did (`run`).
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,6 @@ from typing import TypeVar
 
 import dagster as dg
 from rich.console import Console
-from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from health_assets.hours import HourGroups, HourRange
@@ -66,10 +66,19 @@ class RunProgress:
         return len(self._done - {READING_STEP}) + READING_WEIGHT * share
 
     def __str__(self) -> str:
-        doing = self._step.replace("check_", "checking ") or "starting"
+        return f"{self._hours} · {len(self._done)} of {self._steps} steps · {self.doing}"
+
+    @property
+    def brief(self) -> str:
+        """What fits beside a bar."""
+        return f"{len(self._done)}/{self._steps} {self.doing}"
+
+    @property
+    def doing(self) -> str:
+        """What the run is at."""
         if self._step == READING_STEP:
-            doing = self._reading()
-        return f"{self._hours} · {len(self._done)} of {self._steps} steps · {doing}"
+            return self._reading()
+        return self._step.replace("check_", "checking ") or "starting"
 
     def _reading(self) -> str:
         read = self._read
@@ -77,10 +86,7 @@ class RunProgress:
             return "comparing the logs with the tables"
         if read.files_done == read.files:
             return f"read {counted(read.lines_done, 'line')} of {counted(read.files, 'file')}, writing the records"
-        return (
-            f"reading {counted(read.files, 'file')}: {read.files_done:,} done, "
-            f"{decimal(read.bytes_done)} of {decimal(read.size_bytes)}, {counted(read.lines_done, 'line')}"
-        )
+        return f"reading {read}"
 
 
 @contextmanager
@@ -93,9 +99,25 @@ def progress_bar(
 ) -> Iterator[OnEvent]:
     """Show how far a run has come while the block runs; gives the function that takes its events."""
     progress = RunProgress(hours, steps)
-    show = _bar(console, progress) if console.is_terminal else _lines(console, progress, seconds_between_lines)
-    with show as refresh, reading.listening(_then(progress.on_read, refresh)):
-        yield _then(progress.on_event, refresh)
+    with _apart(console) as own:
+        show = _bar(own, progress) if own.is_terminal else _lines(own, progress, seconds_between_lines)
+        with show as refresh, reading.listening(_then(progress.on_read, refresh)):
+            yield _then(progress.on_event, refresh)
+
+
+@contextmanager
+def _apart(console: Console) -> Iterator[Console]:
+    """The same console with a file of its own: while a step runs, Dagster turns what the process prints into a file.
+
+    Then there would be no terminal any more, and the bar would stand still to the end of the run.
+    """
+    try:
+        descriptor = os.dup(console.file.fileno())
+    except OSError:  # a file in memory
+        yield console
+        return
+    with os.fdopen(descriptor, "w", encoding=console.encoding) as file:
+        yield Console(file=file, width=console.width, force_terminal=console.is_terminal, no_color=console.no_color)
 
 
 Value = TypeVar("Value")
@@ -112,14 +134,14 @@ def _then(take: Callable[[Value], None], refresh: Callable[[], None]) -> Callabl
 @contextmanager
 def _bar(console: Console, progress: RunProgress) -> Iterator[Callable[[], None]]:
     bar = Progress(
-        SpinnerColumn(), BarColumn(bar_width=30), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
+        SpinnerColumn(), BarColumn(bar_width=14), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
         console=console, transient=True,
     )  # fmt: skip
     others = set(threading.enumerate())
     with bar:
         refreshing = set(threading.enumerate()) - others
-        task = bar.add_task(str(progress), total=progress.total)
-        yield lambda: bar.update(task, completed=progress.completed, description=str(progress))
+        task = bar.add_task(progress.brief, total=progress.total)
+        yield lambda: bar.update(task, completed=progress.completed, description=progress.brief)
     for thread in refreshing:  # one that is left behind keeps objects alive that libraries complain of at the end
         thread.join()
 

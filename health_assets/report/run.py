@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
+from health_assets.agent_names import UUID_LIKE, alike_but_for_uuids
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.stores import NAMES_THAT_COUNT
@@ -39,6 +40,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         f"{counted(scores, 'score')} of {counted(agents, 'agent')}"
     )
     _print_traces(console, session, hours)
+    _print_names_with_uuids(console, session, span)
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
     if not outcome.files_seen:
@@ -63,6 +65,20 @@ def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
         console.print(Text(printable(f"    {count:>6,} × {reason}", 200)), soft_wrap=True)
     for warning in reading.warnings:
         console.print(Text(printable(f"  {warning}", 200), style="yellow"), soft_wrap=True)
+
+
+def _print_names_with_uuids(console: Console, session: Session, span: list) -> None:
+    """Agents that are new with every run would each have too few runs to be judged, so somebody is told."""
+    found = session.query(
+        f"SELECT DISTINCT agent_id FROM executions WHERE agent_id LIKE '{UUID_LIKE}' AND hour >= ? AND hour < ?", span
+    )
+    alike = alike_but_for_uuids(name for (name,) in found)
+    if alike:
+        text = (
+            f"  {len(alike):,} agents differ only by a UUID in their names, like {printable(alike[0], 100)}: "
+            "fold them into one by names: in the targets file"
+        )
+        console.print(Text(text, style="yellow"), soft_wrap=True)
 
 
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:

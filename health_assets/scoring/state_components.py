@@ -43,6 +43,8 @@ def _of_executions(executions: ir.Table) -> ir.Table:
         least_model=rows.model.min(),
         greatest_model=rows.model.max(),
     )
+    buckets = merged.latency_buckets  # PostgreSQL sorts no list into an empty one
+    merged = merged.mutate(latency_buckets=(buckets.length() > 0).ifelse(buckets, ibis.null(buckets.type())))
     # nearly always an hour knows one model, so only the others are looked at in order
     several = merged.filter(merged.least_model != merged.greatest_model).select(*KEYS)
     joined = lookup(merged, _models_in_order(executions.semi_join(several, KEYS)), KEYS)

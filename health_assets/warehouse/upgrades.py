@@ -13,7 +13,26 @@ UPDATE raw_files SET modified_ns = -1 WHERE source_file IN (
 """
 """Lets files count as changed whose spans and rejected lines this version reads otherwise."""
 
-STATEMENTS = {3: (_READ_AGAIN,)}
+_READ_TRIALS_AGAIN = """
+UPDATE raw_files SET modified_ns = -1 WHERE source_file IN (
+    SELECT source_file FROM raw_file_notes WHERE note LIKE 'tau-bench trial without times%'
+)
+"""
+"""Their runtime was 0, and is not known now."""
+
+_PROVISIONAL = (
+    "UPDATE health_components SET untimed = 0",
+    "UPDATE agent_health SET untimed = 0, is_provisional = (n > 0 AND n < n_full)",
+    """
+    UPDATE system_health SET provisional = (
+        SELECT count(*) FROM agent_health WHERE agent_health.hour = system_health.hour AND agent_health.is_provisional
+    )
+    """,
+    "UPDATE agent_health_state SET latency_sample_count = sample_count",
+)
+"""What older rows say of how much they rest on."""
+
+STATEMENTS = {3: (_READ_AGAIN, _READ_TRIALS_AGAIN, *_PROVISIONAL)}
 
 
 def statements_since(version: int) -> Iterator[str]:

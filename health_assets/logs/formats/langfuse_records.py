@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from health_assets.logs.conventions import KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
+from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_AI_SDK, KIND_OF_OPERATION, KINDS
 from health_assets.logs.formats.records import (
     Record,
     UnusableRecordError,
@@ -28,19 +28,16 @@ from health_assets.logs.formats.records import (
     present,
 )
 
-KINDS = {"GENERATION": "chat", "TOOL": "tool", "AGENT": "agent"}
+KIND_OF_TYPE = {"GENERATION": "chat", "TOOL": "tool", "AGENT": "agent"}
 OTHER_TYPES = ("SPAN", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
 """Observations that by their type say nothing to us but who is below whom."""
 EVENT = "EVENT"
-TYPES = (*KINDS, *OTHER_TYPES, EVENT)
+TYPES = (*KIND_OF_TYPE, *OTHER_TYPES, EVENT)
 ERROR_LEVEL = "ERROR"
 INPUT_TOKENS = ("promptTokens", "prompt_tokens")
 OUTPUT_TOKENS = ("completionTokens", "completion_tokens")
 TRACE_FIELDS = ("sessionId", "userId", "htmlPath", "latency", "observations", "bookmarked", "tags")
 FORMATS_OF_IDS = (re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}"))
-AGENT_NAMES = ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name")
-TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
-MODEL_NAMES = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 LANGCHAIN_AGENT = "lc_agent_name"
 NAMES_IN_NAMES = {
     "openinference.instrumentation.openai_agents": re.compile(r"(.+)"),
@@ -49,11 +46,15 @@ NAMES_IN_NAMES = {
 }
 """How the older versions of some instrumentations name the span of an agent, below the one of the whole workflow."""
 LOOKED_UP = {
-    "attributes": (
-        "gen_ai.operation.name", "openinference.span.kind", "error.type", "gen_ai.agent.version", "metadata",
-        *AGENT_NAMES, *TOOL_NAMES, *MODEL_NAMES,
+    "attributes": tuple(
+        name
+        for column in (
+            *KINDS, "agent_id", "graph_node", "traceloop_name", "ai_sdk_function", "agent_version", "metadata",
+            "model", "tool_name", "error_type",
+        )
+        for name in ATTRIBUTES[column]
     ),
-    "resourceAttributes": ("service.version",),
+    "resourceAttributes": ("service.name", "service.version"),
     "scope": ("name",),
 }  # fmt: skip
 """What is read of the metadata, in which an observation's own attributes and those of its program lie."""
@@ -187,7 +188,7 @@ def error(record: Record) -> str | None:
     """
     if "level" not in record:
         raise UnusableRecordError(NO_LEVEL)
-    told_type = told(record, "error.type")
+    told_type = told(record, "error_type")
     if str(record["level"]).upper() != ERROR_LEVEL and told_type is None:
         return None
     return as_name(record.get("statusMessage")) or told_type or ""
@@ -195,37 +196,33 @@ def error(record: Record) -> str | None:
 
 def kind(record: Record) -> str:
     """`agent`, `chat`, `tool` or `other`: by its type, and for a type that says nothing by what its tool told."""
-    of_type = KINDS.get(str(record.get("type")), "other")
+    of_type = KIND_OF_TYPE.get(str(record.get("type")), "other")
     if record.get("type") == EVENT or of_type in ("chat", "tool"):
         return of_type
-    operation = told(record, "gen_ai.operation.name")
+    stated = {column: told(record, column) for column in KINDS}
     if of_type == "agent":  # Langfuse calls `create_agent` so, too, and that is no run
-        return "other" if operation == "create_agent" else "agent"
-    if operation in KIND_OF_OPERATION:
-        return KIND_OF_OPERATION[operation]
-    return KIND_IN_OPENINFERENCE.get((told(record, "openinference.span.kind") or "").upper(), "other")
+        return "other" if stated["operation"] == "create_agent" else "agent"
+    stated["openinference_kind"] = (stated["openinference_kind"] or "").upper()
+    found = (kinds.get(stated[column] or "") for column, (_, kinds, _) in KINDS.items())
+    return next(filter(None, found), "other")
 
 
 def model(record: Record) -> str | None:
     """The model of a model call; None where no field names it."""
-    fields = [as_name(record.get(name)) for name in ("model", "providedModelName")]
-    names = [told(record, name) for name in MODEL_NAMES]
-    return next((name for name in (*fields, *names) if name is not None), None)
+    return as_name(record.get("model")) or as_name(record.get("providedModelName")) or told(record, "model")
 
 
 def tool_name(record: Record) -> str | None:
     """The tool's name where the instrumentation told one apart from the name of the observation."""
-    return next((name for name in (told(record, key) for key in TOOL_NAMES) if name is not None), None)
+    return told(record, "tool_name")
 
 
 def agent_name(record: Record) -> str | None:
     """The agent's name where the instrumentation told one; the name of an observation is none by itself."""
-    names = (
-        *(told(record, name) for name in AGENT_NAMES),
-        _of_metadata(record, LANGCHAIN_AGENT),
-        _name_in_name(record),
-    )
-    return next((name for name in names if name is not None), None)
+    name = told(record, "agent_id") or _of_metadata(record, LANGCHAIN_AGENT)
+    if name is None and kind(record) == "agent":
+        name = told(record, "graph_node") or told(record, "traceloop_name")
+    return name or told(record, "ai_sdk_function") or _name_in_name(record)
 
 
 def _name_in_name(record: Record) -> str | None:
@@ -240,13 +237,30 @@ def _name_in_name(record: Record) -> str | None:
 def version(record: Record) -> str | None:
     """The version of the agent: the version that the program gave, else its release, else that of its service."""
     fields = (as_name(record.get("version")), as_name(record.get("release")))
-    names = (*fields, told(record, "gen_ai.agent.version"), _of_metadata(record, "resourceAttributes.service.version"))
+    names = (*fields, told(record, "agent_version"), _of_metadata(record, "resourceAttributes.service.version"))
     return next((name for name in names if name is not None), None)
 
 
-def told(record: Record, name: str) -> str | None:
-    """What the instrumentation itself told under this name, as text."""
-    return _of_metadata(record, f"attributes.{name}")
+def service(record: Record) -> str | None:
+    """The service that ran it; None where nobody named it."""
+    name = _of_metadata(record, "resourceAttributes.service.name")
+    return None if name is None or name.startswith("unknown_service") else name
+
+
+def says_operation_only(name: str) -> bool:
+    """Whether a name is just that of an operation, which every agent of a framework has."""
+    return name in KIND_OF_OPERATION or name in KIND_IN_AI_SDK
+
+
+def told(record: Record, column: str) -> str | None:
+    """What the instrumentation itself told, as text: the first of the attributes that say it.
+
+    Args:
+        record: the observation.
+        column: a key of `conventions.ATTRIBUTES`.
+    """
+    found = (_of_metadata(record, f"attributes.{name}") for name in ATTRIBUTES[column])
+    return next((value for value in found if value is not None), None)
 
 
 def _of_metadata(record: Record, name: str) -> str | None:

@@ -7,7 +7,7 @@ A trace has a span of its own, of an agent, above its root observations. It carr
 the trace a name or a root observation tells one; otherwise the rules for unnamed agent spans hold.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import compress
@@ -163,11 +163,14 @@ def _trace(record: Record, roots: list[Record]) -> Trace:
     )
 
 
-def _agent(name: str | None, names_of_roots: list[str], roots: Iterable[Record]) -> str | None:
+def _agent(name: str | None, names_of_roots: list[str], roots: list[Record]) -> str | None:
     """The name that somebody gave the trace, which it does not just have from its root; else one that is told."""
     if name is not None and name not in names_of_roots:
         return name
-    return next(filter(None, map(records.agent_name, roots)), None)
+    told = next(filter(None, map(records.agent_name, roots)), None)
+    if told is None and name is not None and records.says_operation_only(name):
+        return next(filter(None, map(records.service, roots)), name)
+    return told
 
 
 def executions_of_trace(record: Record, held: list[Record]) -> tuple[list[str], set[str]]:
@@ -241,7 +244,7 @@ def lines_of_observation(source: Source, number: int, raw: Record, runs: Runs) -
     trace = Trace(
         trace_key,
         trace_name or own_name,
-        _agent(trace_name, [own_name] if own_name else [], [record]),
+        _agent(trace_name or own_name, [own_name] if own_name else [], [record]),
         as_name(record.get("sessionId")),
         as_name(record.get("userId")),
         records.version(record),
