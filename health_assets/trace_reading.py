@@ -18,7 +18,7 @@ _NOT_USED = {
     ("agent", True): "agent span without a name, around named ones or inside another agent's run",
     ("agent", False): "agent span inside another agent's run",
     ("chat", None): "chat span around another one, which is the call",
-    ("tool", None): "tool span whose id another record of the hour has",
+    ("tool", None): "tool span around another one of the same tool, which is the call",
 }
 """Why a span of a kind, and of agents one that states no name, is no record of its own."""
 

@@ -115,6 +115,16 @@ def test_a_call_that_a_tool_of_a_call_makes_is_a_call_of_its_own(project: Projec
     assert {row["call_id"] for row in calls} == {id_of(1, 2), id_of(1, 5)}
 
 
+def test_two_spans_of_one_tool_in_one_another_are_one_call_and_fail_if_either_does(project: Project) -> None:
+    spans = [agent(1, 1, AT), tool(1, 2, AT, 1), tool(1, 3, AT, 2, **FAILED), tool(1, 4, AT, 1, **FAILED), tool(1, 5, AT, 4),
+             tool(1, 6, AT, 5, gen_ai__tool__name="other")]  # fmt: skip
+    tables = ingested(project, otlp_line(*spans))
+    assert {row["call_id"]: (row["tool"], row["status"]) for row in tables["tool_calls"]} == {
+        id_of(1, 3): ("search", "failure"), id_of(1, 5): ("search", "failure"), id_of(1, 6): ("other", "success"),
+    }  # fmt: skip
+    assert [sorted(row["actions"]) for row in tables["executions"]] == [["other", "search", "search"]]
+
+
 def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(project: Project) -> None:
     used = {"gen_ai__usage__input_tokens": 3, "gen_ai__usage__output_tokens": 4, "gen_ai__usage__cost": 0.5}
     spans = [agent(1, 1, AT), chat(1, 2, AT, 1, **used), chat(1, 3, AT, 1, **used), chat(1, 4, AT, 1),
