@@ -12,7 +12,7 @@ from health_assets.trace_reading import read_traces
 def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
     spans = [
         agent(1, 1, AT, gen_ai__agent__name=""), agent(1, 2, AT, 1), agent(1, 3, AT, 2), tool(1, 4, AT, 3),
-        chat(1, 5, AT, 3), chat(1, 6, AT, 5), chat(2, 1, AT), chat(2, 2, AT, gen_ai__response__model=""),
+        chat(1, 5, AT, 3), chat(1, 6, AT, 5), chat(2, 1, AT, error__type="Timeout"), chat(2, 2, AT, gen_ai__response__model=""),
         span(2, 3, AT), span(2, 4, AT, gen_ai__operation__name="embeddings"),
     ]  # fmt: skip
     project.write_log("a.jsonl", [otlp_line(*spans), otlp_line(spans[0])])
@@ -31,7 +31,7 @@ def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
     }
     assert sum(reading.unused.values()) + 1 + 3 + 1 == reading.spans
     assert reading.warnings == [
-        "2 model calls outside any agent's run",
+        "2 model calls outside any agent's run, 1 of them failed",
         "1 model call of the model unknown, since no attribute names it",
     ]
 
