@@ -18,7 +18,7 @@ _NOT_USED = {
     ("agent", True): "agent span without a name, around named ones or inside another agent's run",
     ("agent", False): "agent span inside another agent's run",
     ("chat", None): "chat span around another one, which is the call",
-    ("tool", None): "tool span whose id another record of the hour has",
+    ("tool", None): "tool span around another one of the same tool, which is the call",
 }
 """Why a span of a kind, and of agents one that states no name, is no record of its own."""
 
@@ -100,16 +100,18 @@ class _Counting:
         yield "span that came more than once", copies
 
     def warnings(self, executions: int) -> Iterator[str]:
-        [(calls, unknown, outside)] = self._rows(
+        [(calls, unknown, outside, failed)] = self._rows(
             f"""
             SELECT count(*), count(CASE WHEN model = '{UNKNOWN_MODEL}' THEN 1 END),
-                count(CASE WHEN execution_id IS NULL THEN 1 END)
+                count(CASE WHEN execution_id IS NULL THEN 1 END),
+                count(CASE WHEN execution_id IS NULL AND status = 'failure' THEN 1 END)
             FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
             """
         )
         if calls and not executions:
             yield f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only"
         elif outside:
-            yield f"{counted(outside, 'model call')} outside any agent's run"
+            with_failures = f", {failed:,} of them failed" if failed else ""
+            yield f"{counted(outside, 'model call')} outside any agent's run{with_failures}"
         if unknown:
             yield f"{counted(unknown, 'model call')} of the model {UNKNOWN_MODEL}, since no attribute names it"

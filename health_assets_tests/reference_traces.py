@@ -158,18 +158,24 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
     found = [one for one in spans.values() if one["kind"] == "agent" and execution_of(one) is one]
     told_below = {other["id"] for one in found if one["status"] == "failure" for other in above(one["id"])}
 
-    chats = [one for one in spans.values() if one["kind"] == "chat"]
-    holders = set()
-    for one in chats:
-        nearest = next((other for other in above(one["id"]) if other["kind"] != "other"), None)
-        holders |= {nearest["id"]} if nearest and nearest["kind"] == "chat" else set()
-    leaves = [one for one in chats if one["id"] not in holders]
+    def calls_of(kind: str, is_same: Callable[[Span, Span], bool]) -> list[Span]:
+        held: dict[str, list[Span]] = {}
+        own = [one for one in spans.values() if one["kind"] == kind]
+        for one in own:
+            nearest = next((other for other in above(one["id"]) if other["kind"] != "other"), None)
+            if nearest and nearest["kind"] == kind and is_same(nearest, one):
+                held.setdefault(nearest["id"], []).append(one)
+        told = {inner[0]["id"]: spans[name] for name, inner in held.items() if len(inner) == 1}
+        return [with_error_of(one, told.get(one["id"])) for one in own if one["id"] not in held]
+
+    leaves = calls_of("chat", lambda _outer, _inner: True)
+    tool_leaves = calls_of("tool", lambda outer, inner: outer["tool"] == inner["tool"])
     executions = []
     for one in found:
         wrappers = [other for other in above(one["id"]) if is_wrapper(other)]
         untold = [other for other in wrappers if other["status"] == "failure" and other["id"] not in told_below]
         failed = one if one["status"] == "failure" else untold[0] if untold else None
-        own_tools = [other for other in spans.values() if other["kind"] == "tool" and execution_of(other) is one]
+        own_tools = [other for other in tool_leaves if execution_of(other) is one]
         own_calls = sorted(
             (other for other in leaves if execution_of(other) is one),
             key=lambda other: (other["ended_at"], other["id"]),
@@ -206,15 +212,17 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
     for one in leaves:
         row = call_row(one, execution_of(one), name_of) | {"model": one["model"] or "unknown"}
         calls.append(row | {column: one[name] for name, column in AMOUNTS.items()})
-    tools = [
-        call_row(one, execution_of(one), name_of) | {"tool": one["tool"]}
-        for one in spans.values()
-        if one["kind"] == "tool"
-    ]
+    tools = [call_row(one, execution_of(one), name_of) | {"tool": one["tool"]} for one in tool_leaves]
     return executions, calls, tools
 
 
 AMOUNTS = {"cost": "cost_usd", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
+
+
+def with_error_of(inner: Span, outer: Span | None) -> Span:
+    if outer is None or inner["status"] == "failure" or outer["status"] == "success":
+        return inner
+    return {**inner, "status": "failure", "error": outer["error"]}
 
 
 def the_only(values: set[str]) -> str | None:

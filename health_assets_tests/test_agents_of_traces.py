@@ -12,7 +12,7 @@ from health_assets.trace_reading import read_traces
 def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
     spans = [
         agent(1, 1, AT, gen_ai__agent__name=""), agent(1, 2, AT, 1), agent(1, 3, AT, 2), tool(1, 4, AT, 3),
-        chat(1, 5, AT, 3), chat(1, 6, AT, 5), chat(2, 1, AT), chat(2, 2, AT, gen_ai__response__model=""),
+        chat(1, 5, AT, 3), chat(1, 6, AT, 5), chat(2, 1, AT, error__type="Timeout"), chat(2, 2, AT, gen_ai__response__model=""),
         span(2, 3, AT), span(2, 4, AT, gen_ai__operation__name="embeddings"),
     ]  # fmt: skip
     project.write_log("a.jsonl", [otlp_line(*spans), otlp_line(spans[0])])
@@ -31,7 +31,7 @@ def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
     }
     assert sum(reading.unused.values()) + 1 + 3 + 1 == reading.spans
     assert reading.warnings == [
-        "2 model calls outside any agent's run",
+        "2 model calls outside any agent's run, 1 of them failed",
         "1 model call of the model unknown, since no attribute names it",
     ]
 
@@ -113,6 +113,16 @@ def test_a_call_that_a_tool_of_a_call_makes_is_a_call_of_its_own(project: Projec
     spans = [agent(1, 1, AT), chat(1, 2, AT, 1), tool(1, 3, AT, 2), chat(1, 4, AT, 3), chat(1, 5, AT, 4)]
     calls = ingested(project, otlp_line(*spans))["model_calls"]
     assert {row["call_id"] for row in calls} == {id_of(1, 2), id_of(1, 5)}
+
+
+def test_two_spans_of_one_tool_in_one_another_are_one_call_and_fail_if_either_does(project: Project) -> None:
+    spans = [agent(1, 1, AT), tool(1, 2, AT, 1), tool(1, 3, AT, 2, **FAILED), tool(1, 4, AT, 1, **FAILED), tool(1, 5, AT, 4),
+             tool(1, 6, AT, 5, gen_ai__tool__name="other")]  # fmt: skip
+    tables = ingested(project, otlp_line(*spans))
+    assert {row["call_id"]: (row["tool"], row["status"]) for row in tables["tool_calls"]} == {
+        id_of(1, 3): ("search", "failure"), id_of(1, 5): ("search", "failure"), id_of(1, 6): ("other", "success"),
+    }  # fmt: skip
+    assert [sorted(row["actions"]) for row in tables["executions"]] == [["other", "search", "search"]]
 
 
 def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(project: Project) -> None:

@@ -94,6 +94,12 @@ PART_OF_A_GRAPH = '"langgraph_node"'
 A graph without a name is a CHAIN there, as its nodes are.
 """
 
+METHODS = ("run", "kickoff", "_execute_core")
+"""Methods of agents that OpenInference's spans are named after, behind the name of the agent."""
+
+NO_CALLS = "%._prepare_chat_with_tools"
+"""Names of LlamaIndex's LLM spans in which no model is called."""
+
 NO_ERRORS = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
 """Exceptions by which LangGraph hands over to another agent or waits for a person: classes that are no errors."""
 
@@ -124,10 +130,11 @@ def _looked_up(key: str, keys: str, values: str) -> str:
 
 
 def kind() -> str:
-    """SQL for the kind of a span, from the columns of `attribute_values`."""
+    """SQL for the kind of a span, from the columns of `attribute_values` and the name of the `span`."""
     told = ", ".join(_case(value, kinds) for value, kinds, _ in KINDS.values())
     return f"""
     CASE WHEN {_states_no_kind()} THEN {_of_older_spans()} WHEN {_is_whole_graph()} THEN 'agent'
+        WHEN span.name LIKE '{NO_CALLS}' THEN 'other'
         ELSE coalesce({told}, 'other') END
     """
 
@@ -198,13 +205,14 @@ def model() -> str:
 
 
 def own_name(span: str) -> str:
-    """SQL for what the name of a span says besides the operation that it may begin with, and the model; else null.
+    """SQL for what the name of a span says besides operation, method and model; null where nothing is left.
 
     Args:
         span: the span's row, with its `name` and `model`.
     """
     operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK]).replace(".", "[.]")
     rest = f"regexp_replace({span}.name, '^({operations})(\\s+|$)', '')"
+    rest = f"regexp_replace({rest}, '[.]({'|'.join(METHODS)})$', '')"
     return f"nullif(nullif({rest}, ''), {span}.model)"
 
 

@@ -58,7 +58,8 @@ def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) 
     with _nodes(spans, hours, lookback_hours) as connection:
         _find_what_is_above(connection)
         connection.execute(_FAILURES)
-        connection.execute(_LEAVES)
+        connection.execute(_leaves("calls", "chat", is_same="true"))
+        connection.execute(_leaves("tools", "tool", f"{_tool('inner_span')} = {_tool('outer_span')}"))
         return [
             _assembled(connection, record_type, table, sql)
             for record_type, table, sql in [
@@ -112,13 +113,10 @@ FROM seen QUALIFY row_number() OVER (
 ) = 1
 """
 
-_NO_CHAT = -1
-"""Stands for a chat span where the nearest of agent, chat and tool spans above is another one."""
-
-_LINKS = f"""
+_LINKS = """
 CREATE OR REPLACE TEMP TABLE links AS
 SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent,
-    CASE WHEN parent.kind = 'chat' THEN parent.id WHEN parent.kind IN ('agent', 'tool') THEN {_NO_CHAT} END AS chat,
+    CASE WHEN parent.kind <> 'other' THEN parent.id END AS nearest,
     NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
 FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
     AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id
@@ -128,16 +126,16 @@ FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
 _FIRST_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
-    chat, wrapper_session, wrapper_version, failed_wrapper
+    nearest, wrapper_session, wrapper_version, failed_wrapper
 FROM links
 """
-"""`execution` is the outermost agent span from the span itself to before the one that it has reached. `chat`, and what
-wrappers say, are those of the nearest from above the span itself to the one that it has reached."""
+"""`execution` is the outermost agent span from the span itself to before the one that it has reached. `nearest`, an
+agent, chat or tool span, and what wrappers say are those from above the span itself to the one that it has reached."""
 
 _JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution,
-    coalesce(span.chat, next.chat) AS chat,
+    coalesce(span.nearest, next.nearest) AS nearest,
     coalesce(span.wrapper_session, next.wrapper_session) AS wrapper_session,
     coalesce(span.wrapper_version, next.wrapper_version) AS wrapper_version,
     coalesce(span.failed_wrapper, next.failed_wrapper) AS failed_wrapper
@@ -183,7 +181,7 @@ def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
     parent_of = {number: parent for number, parent, *_ in rows}
     order = {number: start for number, _, *start in rows}
     firsts = [min(circle, key=lambda number: order[number]) for circle in circles(parent_of)]
-    connection.execute("UPDATE links SET parent = NULL, chat = NULL WHERE id IN (SELECT unnest(?))", [firsts])
+    connection.execute("UPDATE links SET parent = NULL, nearest = NULL WHERE id IN (SELECT unnest(?))", [firsts])
 
 
 _MAY_HAVE_WRAPPERS = """
@@ -269,15 +267,35 @@ WHERE above.execution = nodes.id AND (nodes.failed OR above.failed_wrapper IS NO
 """
 """Executions that failed: by themselves, or because a wrapper failed and none of the executions below it did."""
 
-_LEAVES = """
-CREATE TEMP TABLE calls AS
-SELECT nodes.*, above.execution FROM nodes JOIN above ON above.id = nodes.id
-WHERE kind = 'chat' AND nodes.id NOT IN (
-    SELECT above.chat FROM above JOIN nodes AS below ON below.id = above.id
-    WHERE below.kind = 'chat' AND above.chat IS NOT NULL
-)
-"""
-"""Chat spans without a chat span below them; one that an agent or a tool of theirs makes is a call of its own."""
+
+def _leaves(table: str, kind: str, is_same: str) -> str:
+    """Make a table of the spans of a kind that hold no other one of it which stands for the same call.
+
+    Libraries wrap one another, so the innermost span is the call. One that an agent, a tool or a model on the way makes
+    is a call of its own. An error that only the outer span has is the call's, too, where it holds a single one.
+
+    Args:
+        table: name of the table.
+        kind: kind of the spans.
+        is_same: SQL condition on `inner_span` and `outer_span`, the one right above it, for them to be the same call.
+    """
+    return f"""
+    CREATE TEMP TABLE {table} AS
+    WITH pairs AS (
+        SELECT inner_span.id, outer_span.id AS outer_id, outer_span.error,
+            outer_span.failed AND count(*) OVER (PARTITION BY outer_span.id) = 1 AS failed
+        FROM nodes AS inner_span JOIN above ON above.id = inner_span.id
+        JOIN nodes AS outer_span ON outer_span.id = above.nearest
+        WHERE inner_span.kind = '{kind}' AND outer_span.kind = '{kind}' AND {is_same}
+    )
+    SELECT nodes.* REPLACE (
+            nodes.failed OR coalesce(pairs.failed, false) AS failed,
+            CASE WHEN nodes.failed OR NOT coalesce(pairs.failed, false) THEN nodes.error ELSE pairs.error END AS error
+        ), above.execution
+    FROM nodes JOIN above ON above.id = nodes.id LEFT JOIN pairs ON pairs.id = nodes.id
+    WHERE nodes.kind = '{kind}' AND nodes.id NOT IN (SELECT outer_id FROM pairs)
+    """
+
 
 _IS_ASKED = "(span.seen_from IS NULL OR span.seen_from = span.hour) AND span.hour IN (SELECT hour FROM hours)"
 _RUNTIME_US = "(epoch_us(span.ended_at) - epoch_us(span.started_at))"
@@ -305,9 +323,8 @@ def _agreed(condition: str) -> str:
 
 _EXECUTIONS = f"""
 WITH used_tools AS (
-    SELECT above.execution, list({_tool("nodes")} ORDER BY started_at, ended_at, span_id) AS actions
-    FROM nodes JOIN above ON above.id = nodes.id WHERE kind = 'tool' AND above.execution IS NOT NULL
-    GROUP BY above.execution
+    SELECT execution, list({_tool("tools")} ORDER BY started_at, ended_at, span_id) AS actions
+    FROM tools WHERE execution IS NOT NULL GROUP BY execution
 ), called_models AS (
     SELECT execution, {_agreed("NOT failed")} AS model_that_answered, {_agreed("failed")} AS model_that_failed,
         {_sum_in_order("cost_usd")} AS cost_usd,
@@ -350,8 +367,8 @@ WHERE {_IS_ASKED}
 
 _TOOL_CALLS = f"""
 SELECT {_OF_A_CALL}, {_tool("span")} AS tool
-FROM nodes AS span JOIN above ON above.id = span.id LEFT JOIN nodes AS caller ON caller.id = above.execution
-WHERE span.kind = 'tool' AND {_IS_ASKED}
+FROM tools AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
+WHERE {_IS_ASKED}
 """
 
 _SQL_TYPES = {
