@@ -231,6 +231,7 @@ def _extras(profile: Profile, rng: random.Random, number: int, runtime_s: float)
     if profile.has_sessions:
         extras["session_id"] = f"{profile.agent_id}-session-{number // RUNS_PER_SESSION + 1}"
     if profile.is_judged:
+        extras["is_timed"] = True
         extras["violations"] = _violations(rng)
     if profile.sla_s is not None:
         extras |= {"sla_s": profile.sla_s, "sla_breached": runtime_s > profile.sla_s}
