@@ -15,7 +15,8 @@ from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
 TOOLS_SHOWN = 10
-ERROR_WIDTH = 40
+NAME_WIDTH, NARROW_NAME_WIDTH = 24, 17
+ERROR_WIDTH, NARROW_ERROR_WIDTH = 40, 22
 ALARMING = 0.05
 """A tool of whose calls surely more than that share fail is shown in red."""
 SHOWN = (
@@ -71,12 +72,12 @@ def _worst_tools(session: Session, hour: datetime) -> list[dict[str, Any]]:
 
 def _table(tools: list[dict[str, Any]], failing: int, *, is_brief: bool) -> Table:
     table = plain_table()
-    table.add_column("worst tools", no_wrap=True, max_width=24)
-    table.add_column("agent", no_wrap=True, max_width=24)
+    for heading in ("worst tools", "agent"):
+        table.add_column(heading, no_wrap=True, max_width=NARROW_NAME_WIDTH if is_brief else NAME_WIDTH)
     latencies = {} if is_brief else {"p50 ms": "p50_latency_ms", "p95 ms": "p95_latency_ms"}
     for heading in ("failed", "calls", "share", *latencies):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("last error", no_wrap=True, max_width=ERROR_WIDTH)
+    table.add_column("last error", no_wrap=True, max_width=NARROW_ERROR_WIDTH if is_brief else ERROR_WIDTH)
     for tool in tools:
         table.add_row(
             Text(printable(tool["tool"])), Text(printable(tool["agent_id"]) or "–"), f"{tool['failures']:,}",
