@@ -8,14 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.hours import HOUR, HourRange
-from health_assets.report.layout import latest_hour, plain_table
+from health_assets.report.layout import is_narrow, latest_hour, plain_table
 from health_assets.scoring.tool_health import NOBODY
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
 TOOLS_SHOWN = 10
-ERROR_WIDTH = 40
+NAME_WIDTH, NARROW_NAME_WIDTH = 24, 17
+ERROR_WIDTH, NARROW_ERROR_WIDTH = 40, 22
 ALARMING = 0.05
 """A tool of whose calls surely more than that share fail is shown in red."""
 SHOWN = (
@@ -38,7 +39,7 @@ def print_tools(console: Console, session: Session, hours: HourRange) -> None:
     console.print()
     console.print(title)
     if facts["failing"]:
-        console.print(_table(_worst_tools(session, latest), facts["failing"]))
+        console.print(_table(_worst_tools(session, latest), facts["failing"], is_brief=is_narrow(console)))
     if of_nobody := facts["of_nobody"]:
         console.print(f"{counted(of_nobody, 'call')} of no known agent: agent_id in a tool_call line says whose it is")
 
@@ -69,18 +70,19 @@ def _worst_tools(session: Session, hour: datetime) -> list[dict[str, Any]]:
     return [dict(zip(SHOWN, values, strict=True)) for values in found]
 
 
-def _table(tools: list[dict[str, Any]], failing: int) -> Table:
+def _table(tools: list[dict[str, Any]], failing: int, *, is_brief: bool) -> Table:
     table = plain_table()
-    table.add_column("worst tools", no_wrap=True, max_width=24)
-    table.add_column("agent", no_wrap=True, max_width=24)
-    for heading in ("failed", "calls", "share", "p50 ms", "p95 ms"):
+    for heading in ("worst tools", "agent"):
+        table.add_column(heading, no_wrap=True, max_width=NARROW_NAME_WIDTH if is_brief else NAME_WIDTH)
+    latencies = {} if is_brief else {"p50 ms": "p50_latency_ms", "p95 ms": "p95_latency_ms"}
+    for heading in ("failed", "calls", "share", *latencies):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("last error", no_wrap=True, max_width=ERROR_WIDTH)
+    table.add_column("last error", no_wrap=True, max_width=NARROW_ERROR_WIDTH if is_brief else ERROR_WIDTH)
     for tool in tools:
         table.add_row(
             Text(printable(tool["tool"])), Text(printable(tool["agent_id"]) or "–"), f"{tool['failures']:,}",
             f"{tool['calls']:,}", Text(f"{tool['failure_share']:.1%}", style=_colour(tool)),
-            _ms(tool["p50_latency_ms"]), _ms(tool["p95_latency_ms"]),
+            *(_ms(tool[name]) for name in latencies.values()),
             Text(printable(" ".join((tool["last_error"] or "").split()))),
         )  # fmt: skip
     if failing > len(tools):
