@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HourGroups, HourRange, contiguous
+from health_assets.ingestion_scope import Asked, Due
 from health_assets.late_logs import names_of, parts_of, rejected_hours
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.reader import reading
@@ -33,10 +34,10 @@ from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
 from health_assets.resolving import resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
-from health_assets.trace_assembly import AwaySpans, TraceAssembly, touched_hours, traces_of
+from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 
 
 @dataclass
@@ -145,101 +146,6 @@ def ingest(
         report.add_built(set(groups))
     _note_materialized(session, asked, built, touched)
     return report
-
-
-class Asked:
-    """What a run brings up to date: the hours asked for, those that they look back on, and what comes back with them.
-
-    Args:
-        session: a session, before anything is changed.
-        hours: the hours asked for.
-        tables: the record tables asked for.
-        present: names of the files that there are now.
-        lookback_hours: length of the look-back.
-        trace_hours: how many hours apart spans of a trace may be and still see each other.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        hours: HourRange,
-        tables: Sequence[str],
-        present: set[str],
-        lookback_hours: int,
-        trace_hours: int,
-    ) -> None:
-        self.hours = hours
-        self.tables = [*tables] if "spans" in tables else [*tables, "spans"]
-        self.present = present
-        self.trace_hours = trace_hours
-        self.span = hours.extended_back(lookback_hours - 1)
-        # components of the look-back look back themselves; what was dropped there comes back whole or not at all
-        self.reach = hours.extended_back(2 * (lookback_hours - 1))
-        self.restored = {table: session.dropped_hours(table, self.reach) for table in self.tables if table != "spans"}
-        """By table, the hours that retention dropped and that come back now."""
-        self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
-        self.away = AwaySpans(session, trace_hours)
-        self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
-
-    @property
-    def restored_hours(self) -> set[datetime]:
-        """The hours that come back of any table but `spans`, which come back for others' sake."""
-        return set().union(*(hours for table, hours in self.restored.items() if table != "spans"))
-
-    def includes(self, part: Part) -> bool:
-        """Whether a part is to be in its hour's table at the end; what is not waits until a run asks for it."""
-        table = TABLE_OF_RECORD[part.record_type]
-        is_present = part.source_file in self.present or part.source_file == TRACES
-        if part.record_type == "span":
-            return (is_present or part.hour in self.hours) and part.hour not in self.away
-        is_before = part.hour in self.span or self.restores(part)
-        return table in self.tables and (part.hour in self.hours or (is_before and is_present))
-
-    def restores(self, part: Part) -> bool:
-        """Whether a part belongs to an hour of its table that retention dropped and that comes back now."""
-        return part.hour in self.restored.get(TABLE_OF_RECORD[part.record_type], ())
-
-
-@dataclass(frozen=True)
-class Due:
-    """What the tables lack, as the ledger knows it before any file is read.
-
-    Args:
-        new: files that were never read.
-        changed: files that differ from what was read.
-        before: what the ledger says of the changed ones.
-        waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
-        not_loaded: known parts that the tables do not have as they are, asked for or not.
-        traces: (trace_id, hour) of the spans whose rows are to be replaced.
-    """
-
-    new: Sequence[RawFile]
-    changed: Sequence[RawFile]
-    before: Mapping[Part, Entry]
-    waiting: Mapping[Part, int]
-    not_loaded: AbstractSet[Part]
-    traces: pa.Table
-
-    @property
-    def fresh(self) -> list[RawFile]:
-        """Files of which is not known what they hold now."""
-        return [*self.new, *self.changed]
-
-    def fresh_parts(self, found: Mapping[Part, Lines]) -> dict[Part, Lines]:
-        """Of what was found in files, what the fresh ones hold."""
-        names = names_of(self.fresh)
-        return {part: lines for part, lines in found.items() if part.source_file in names}
-
-    def changed_by(self, found: Mapping[Part, Lines]) -> set[Part]:
-        """Parts whose lines, or whose rows in the tables, are others than before, now that files have been read."""
-        after = self.fresh_parts(found)
-        differing = {
-            part for part in self.before.keys() | after.keys() if self._lines_before(part) != after.get(part, NO_LINES)
-        }
-        return differing | (self.not_loaded & self.waiting.keys())
-
-    def _lines_before(self, part: Part) -> Lines:
-        return self.before[part].lines if part in self.before else NO_LINES
 
 
 class _Loading:
