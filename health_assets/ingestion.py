@@ -140,10 +140,10 @@ def ingest(
     loading.keep_winners(report.hours)
     if "executions" in asked.tables:
         touched["executions"] |= resolve_usage(session, report.hours, lookback_hours)
-    for table in loading.apply_new_targets() if with_new_targets else ():
-        touched[table] |= set(groups)
-        built |= set(groups)
-        report.add_built(set(groups))
+    for table, others in loading.apply_new_targets().items() if with_new_targets else ():
+        touched[table] |= others
+        built |= others
+        report.add_built(others)
     _note_materialized(session, asked, built, touched)
     return report
 
@@ -291,12 +291,17 @@ class _Loading:
             losers = self._session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
             self._ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
 
-    def apply_new_targets(self) -> set[str]:
-        """Apply targets that changed since rows of the hours asked for were loaded; gives the tables that differ."""
+    def apply_new_targets(self) -> dict[str, set[datetime]]:
+        """Apply targets that changed since rows were loaded; gives by table the hours that have others now.
+
+        Another limit of an SLA holds for the hours asked for. Another name holds for all that their windows see, since
+        an agent would be two in them.
+        """
         session, asked = self._session, self._asked
-        renamed = {table for table in asked.tables if resolve_names(session, table, asked.hours, self._targets)}
-        is_resolved = "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets)
-        return renamed | ({"executions"} if is_resolved else set())
+        changed = {table: resolve_names(session, table, asked.span, self._targets) for table in asked.tables}
+        if "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets):
+            changed["executions"] |= set(asked.hours)
+        return changed
 
 
 def _spans(parts: Iterable[Part]) -> list[Part]:

@@ -4,11 +4,14 @@ What belongs here: SLA breaches, agents' names and the tokens and cost of execut
 What does not: loading lines (`ingestion`), and what any of them means for a score (`scoring`).
 """
 
+from datetime import datetime
+
 import ibis
+import pyarrow as pa
 from ibis import ir
 
 from health_assets.agent_names import agents_of
-from health_assets.hours import HourRange
+from health_assets.hours import HourRange, contiguous
 from health_assets.scoring.targets import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, amounts_of_calls, with_amounts
 from health_assets.targets import Targets
@@ -27,8 +30,8 @@ def resolve_slas(session: Session, hours: HourRange, targets: Targets) -> bool:
     return True
 
 
-def resolve_names(session: Session, table: str, hours: HourRange, targets: Targets) -> bool:
-    """Apply patterns of names that changed since rows of these hours were loaded; gives whether any row differs.
+def resolve_names(session: Session, table: str, hours: HourRange, targets: Targets) -> set[datetime]:
+    """Apply patterns of names that changed since rows of these hours were loaded; gives the hours of which any differs.
 
     Args:
         session: a write session.
@@ -37,31 +40,34 @@ def resolve_names(session: Session, table: str, hours: HourRange, targets: Targe
         targets: the patterns.
     """
     if "agent_id_reported" not in columns_of(table):
-        return False
-    span = [hours.start, hours.end]
-    has_mapped = f"SELECT 1 FROM {table} WHERE agent_id_reported IS NOT NULL AND hour >= ? AND hour < ? LIMIT 1"
-    if not targets.names and not session.query(has_mapped, span):
-        return False
-    pairs = session.query(
-        f"SELECT DISTINCT coalesce(agent_id_reported, agent_id), agent_id FROM {table} "
-        "WHERE agent_id IS NOT NULL AND hour >= ? AND hour < ?",
-        span,
-    )
+        return set()
+    span = {"start": hours.start, "end": hours.end}
+    inside = f"FROM {table} WHERE agent_id IS NOT NULL AND hour >= $start AND hour < $end"
+    if not targets.names and not session.query(f"SELECT 1 {inside} AND agent_id_reported IS NOT NULL LIMIT 1", span):
+        return set()
+    said = "coalesce(agent_id_reported, agent_id)"
+    pairs = session.query(f"SELECT DISTINCT {said}, agent_id {inside}", span)
     agents = agents_of({name for name, _ in pairs}, targets.names)
-    if all(agents[name] == agent for name, agent in pairs):
-        return False
-    session.rewrite_hours(table, hours, _renamed(session.hours_of(table, hours), agents))
-    return True
+    differing = [name for name, agent in pairs if agents[name] != agent]
+    if not differing:
+        return set()
+    found = session.query(
+        f"SELECT DISTINCT hour {inside} AND {said} IN (SELECT unnest($names))", span | {"names": differing}
+    )
+    changed = {hour for (hour,) in found}
+    for some in contiguous(changed):
+        session.rewrite_hours(table, some, _renamed(session.hours_of(table, some), agents))
+    return changed
 
 
 def _renamed(rows: ir.Table, agents: dict[str, str]) -> ir.Table:
-    named = ibis.memtable({"said": list(agents), "agent": list(agents.values())})
+    named = ibis.memtable(pa.table({"said": list(agents), "agent": list(agents.values())}))
     rows = rows.mutate(said=ibis.coalesce(rows.agent_id_reported, rows.agent_id)).drop("agent_id", "agent_id_reported")
     joined = rows.left_join(named, "said")
     return joined.mutate(agent_id=joined.agent, agent_id_reported=joined.said.nullif(joined.agent))
 
 
-def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> set:
+def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> set[datetime]:
     """Give executions that state no tokens or no cost the sums over their model calls (contract, section 8).
 
     Executions that were put together from spans have theirs already.

@@ -99,7 +99,10 @@ def _scored(session: Session) -> set[datetime]:
     return {hour for (hour,) in found}
 
 
-SCORES = ["agent_health", "system_health", "agent_health_state", "model_health", "session_scores", "error_budget"]
+SCORES = [
+    "agent_health", "system_health", "agent_health_state", "model_health", "session_scores", "error_budget",
+    "agent_reliability", "tool_health", "agent_usage",
+]  # fmt: skip
 """Assets whose hours are filled again, since their rows may follow from others that come before."""
 
 

@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,17 @@ def told_in_json(text: str | None, *names: str) -> str | None:
     return next((str(told[name]) for name in names if told.get(name)), None) if isinstance(told, dict) else None
 
 
-def own_name(name: str, model: str | None) -> str | None:
+def own_name(name: str) -> str | None:
     for operation in (*AGENT_OPERATIONS, *CHAT_OPERATIONS, "execute_tool"):
         if name == operation or name.startswith(f"{operation} "):
             name = name[len(operation) :].strip()
             break
-    return name if name and name != model else None
+    return name or None
+
+
+def agent_name(name: str, model: str | None) -> str | None:
+    own = own_name(name)
+    return own if own != model else None
 
 
 def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span:
@@ -92,12 +98,12 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
         or values.get("gen_ai.agent.id")
         or values.get("agent.name")
         or told_in_json(values.get("metadata"), "lc_agent_name"),
-        "agent": own_name(one["name"], model) or service.get("service.name") or "unknown_service",
+        "agent": agent_name(one["name"], model) or service.get("service.name") or "unknown_service",
         "version": values.get("gen_ai.agent.version"),
         "service_version": service.get("service.version"),
         "session": values.get("gen_ai.conversation.id") or values.get("session.id"),
         "model": model,
-        "tool": values.get("gen_ai.tool.name") or own_name(one["name"], model) or "unknown",
+        "tool": values.get("gen_ai.tool.name") or own_name(one["name"]) or "unknown",
         "input_tokens": int(values["gen_ai.usage.input_tokens"]) if "gen_ai.usage.input_tokens" in values else None,
         "output_tokens": int(values["gen_ai.usage.output_tokens"]) if "gen_ai.usage.output_tokens" in values else None,
         "cost": float(values["gen_ai.usage.cost"]) if "gen_ai.usage.cost" in values else None,
@@ -159,14 +165,15 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
     told_below = {other["id"] for one in found if one["status"] == "failure" for other in above(one["id"])}
 
     def calls_of(kind: str, is_same: Callable[[Span, Span], bool]) -> list[Span]:
-        held: dict[str, list[Span]] = {}
         own = [one for one in spans.values() if one["kind"] == kind]
+        held: dict[str, list[Span]] = {}
+        outer_of: dict[str, Span] = {}
         for one in own:
             nearest = next((other for other in above(one["id"]) if other["kind"] != "other"), None)
             if nearest and nearest["kind"] == kind and is_same(nearest, one):
                 held.setdefault(nearest["id"], []).append(one)
-        told = {inner[0]["id"]: spans[name] for name, inner in held.items() if len(inner) == 1}
-        return [with_error_of(one, told.get(one["id"])) for one in own if one["id"] not in held]
+                outer_of[one["id"]] = nearest
+        return [with_what_is_around(one, held, outer_of) for one in own if one["id"] not in held]
 
     leaves = calls_of("chat", lambda _outer, _inner: True)
     tool_leaves = calls_of("tool", lambda outer, inner: outer["tool"] == inner["tool"])
@@ -219,10 +226,21 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
 AMOUNTS = {"cost": "cost_usd", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
 
 
-def with_error_of(inner: Span, outer: Span | None) -> Span:
-    if outer is None or inner["status"] == "failure" or outer["status"] == "success":
-        return inner
-    return {**inner, "status": "failure", "error": outer["error"]}
+def with_what_is_around(leaf: Span, held: dict[str, list[Span]], outer_of: dict[str, Span]) -> Span:
+    made, inner, is_last = dict(leaf), leaf, True
+    while inner["id"] in outer_of:
+        outer = outer_of[inner["id"]]
+        siblings = held[outer["id"]]
+        is_last = is_last and inner is max(siblings, key=lambda one: (one["ended_at"], one["id"]))
+        made["model"] = made["model"] or outer["model"]
+        is_told = made["status"] == "failure" or any(one["status"] == "failure" for one in siblings)
+        if is_last and outer["status"] == "failure" and not is_told:
+            made |= {"status": "failure", "error": outer["error"]}
+        for name in AMOUNTS:
+            if is_last and made[name] is None and all(one[name] is None for one in siblings):
+                made[name] = outer[name]
+        inner = outer
+    return made
 
 
 def the_only(values: set[str]) -> str | None:
@@ -234,8 +252,11 @@ def first(*values: str | None) -> str | None:
 
 
 def total(values: Iterable[Any]) -> Any:
+    """Costs add up in whole 10^-18 of a dollar, so that no order shows."""
     known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    if not known or isinstance(known[0], int):
+        return sum(known) if known else None
+    return float(Decimal(sum(round(value * 1e18) for value in known)) / 10**18)
 
 
 def call_row(one: Span, execution: Span | None, name_of: Callable[[Span], str]) -> Row:

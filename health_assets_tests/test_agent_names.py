@@ -106,7 +106,7 @@ def test_changed_patterns_hold_for_hours_that_are_materialized_again_and_for_no_
         project.write_log(f"{place}.jsonl", [line(execution(f"e{place}", f"crm-{place}", at)), otlp_line(*spans)])
     project.ingest(hours)
     project.write_targets({"names": NAMES})
-    project.ingest(FIRST)
+    project.ingest(HourRange.of(START))
     by_hour = {hour: {row["agent_id"] for row in project.rows("executions", HourRange.of(hour))} for hour in hours}
     assert by_hour[START] == {"crm"}
     assert "crm" not in by_hour[START + HOUR]
@@ -116,6 +116,17 @@ def test_changed_patterns_hold_for_hours_that_are_materialized_again_and_for_no_
     project.ingest(hours)
     assert {row["agent_id_reported"] for row in project.rows("executions")} == {None}
     assert_same_tables(project.tables(names=TABLES), project.clean_rebuild(hours, only=["ingest"]).tables(names=TABLES))
+
+
+def test_changed_patterns_hold_for_the_hours_that_a_window_looks_back_on(project: Project) -> None:
+    for place in range(2):
+        project.write_log(f"{place}.jsonl", [line(execution(f"e{place}", f"crm-{place}", AT + place * HOUR))])
+    steps = ["ingest", "health_components", "agent_health"]
+    both, last = HourRange(START, START + 2 * HOUR), HourRange.of(START + HOUR)
+    project.materialise(both, only=steps)
+    project.write_targets({"names": NAMES})
+    project.materialise(last, only=steps)
+    assert {(row["agent_id"], row["n"]) for row in project.rows("agent_health", last)} == {("crm", 2)}
 
 
 def test_a_hour_is_scored_by_the_folded_agents(project: Project) -> None:

@@ -1,7 +1,10 @@
 """Whose runs a trace tells: agents with and without a name, what wraps them, their tools, tokens and failures."""
 
+import json
+
+import pytest
 from projects import REPOSITORY, Project, command, hours_from
-from test_opentelemetry import AT, FIRST, id_of, ingested
+from test_opentelemetry import AT, FIRST, SECOND, id_of, ingested
 from traces_made import Span, agent, chat, otlp_line, span, tool
 
 from health_assets.hours import HOUR
@@ -123,6 +126,49 @@ def test_two_spans_of_one_tool_in_one_another_are_one_call_and_fail_if_either_do
         id_of(1, 3): ("search", "failure"), id_of(1, 5): ("search", "failure"), id_of(1, 6): ("other", "success"),
     }  # fmt: skip
     assert [sorted(row["actions"]) for row in tables["executions"]] == [["other", "search", "search"]]
+
+
+def test_what_only_the_span_around_a_call_tells_is_the_calls(project: Project) -> None:
+    """A retry that failed for good, and a client that tells less than the library around it."""
+    silent = {"gen_ai__response__model": ""}
+    told = {"gen_ai__response__model": "gpt-9", "gen_ai__usage__input_tokens": 9, "gen_ai__usage__cost": 0.5}
+    spans = [
+        agent(1, 1, AT), chat(1, 2, AT, 1, **FAILED), chat(1, 3, AT - SECOND, 2), chat(1, 4, AT, 2),
+        chat(2, 1, AT, **told), chat(2, 2, AT, 1, **silent), chat(2, 3, AT, 2, **silent),
+    ]  # fmt: skip
+    calls = {row["call_id"]: row for row in ingested(project, otlp_line(*spans))["model_calls"]}
+    assert {name: (row["status"], row["error"]) for name, row in calls.items()} == {
+        id_of(1, 3): ("success", None), id_of(1, 4): ("failure", "broke"), id_of(2, 3): ("success", None),
+    }  # fmt: skip
+    inner = calls[id_of(2, 3)]
+    assert (inner["model"], inner["input_tokens"], inner["output_tokens"], inner["cost_usd"]) == ("gpt-9", 9, None, 0.5)
+
+
+def test_amounts_beyond_all_reason_neither_stop_a_run_nor_vanish(project: Project) -> None:
+    huge = {"gen_ai__usage__input_tokens": 2**63 - 1, "gen_ai__usage__cost": 1e308}
+    spans = [agent(1, 1, AT), *(chat(1, number, AT, 1, **huge) for number in (2, 3))]
+    [row] = ingested(project, otlp_line(*spans))["executions"]
+    assert (row["input_tokens"], row["cost_usd"]) == (2 * 10**12, 2e9)
+
+
+@pytest.mark.parametrize("spaces", [(", ", ": "), (",", ":")])
+def test_a_failure_that_langchain_caught_is_a_failed_tool_call(project: Project, spaces: tuple[str, str]) -> None:
+    result = json.dumps({"kwargs": {"content": "no such city", "status": "error"}}, separators=spaces)
+    spans = [agent(1, 1, AT), tool(1, 2, AT, 1, output__value=result), tool(1, 3, AT, 1, output__value="error")]
+    calls = {row["call_id"]: row for row in ingested(project, otlp_line(*spans))["tool_calls"]}
+    assert (calls[id_of(1, 2)]["status"], calls[id_of(1, 2)]["error"]) == ("failure", "no such city")
+    assert calls[id_of(1, 3)]["status"] == "success"
+
+
+def test_a_method_is_cut_off_an_agents_name_in_openinference_alone(project: Project) -> None:
+    spans = [
+        span(1, 1, AT, name="writer.run", openinference__span__kind="AGENT"),
+        agent(2, 1, AT, name="nightly.run", **UNNAMED),
+        span(3, 1, AT, name="browser.run", openinference__span__kind="TOOL"),
+    ]
+    tables = ingested(project, otlp_line(*spans))
+    assert {row["agent_id"] for row in tables["executions"]} == {"writer", "nightly.run"}
+    assert [row["tool"] for row in tables["tool_calls"]] == ["browser.run"]
 
 
 def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(project: Project) -> None:

@@ -562,7 +562,7 @@ def test_a_failing_warning_stops_nothing_and_shows_samples(built: Built) -> None
     assert materialized_assets(built.result) == set(ASSETS)
     assert evaluation.metadata["failed_hours"].value == "1: 2026-06-06-12:00"
     (sample,) = evaluation.metadata["failing_rows"].records
-    assert sample.data["rejected_share"] == pytest.approx(1 / 9)
+    assert sample.data["rejected_share"] == pytest.approx(1 / 10)
 
 
 def test_every_check_of_every_suite_is_evaluated_and_kept_for_every_hour(built: Built) -> None:

@@ -334,11 +334,11 @@ def test_a_reader_waits_for_a_writer_and_says_who_it_is(filled: Project, tmp_pat
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 6 MiB."""
+    """A disk of 12 MiB: room for a small warehouse and its log, not for much."""
     folder = tmp_path / "small disk"
     folder.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(folder)], capture_output=True, check=False
     )
     if done.returncode:
         pytest.skip("a small disk cannot be mounted here (needs root)")

@@ -321,7 +321,8 @@ _opened: list[str] | None = None
 
 
 def _note_opened(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and _opened is not None:
+    """A file that is opened without a mode is merely looked at, whether it can be read."""
+    if event == "open" and _opened is not None and arguments[1] is not None:
         _opened.append(str(arguments[0]))
 
 

@@ -103,8 +103,9 @@ NO_CALLS = "%._prepare_chat_with_tools"
 NO_ERRORS = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
 """Exceptions by which LangGraph hands over to another agent or waits for a person: classes that are no errors."""
 
+SAYS_ERROR = r'"status"\s*:\s*"error"'
 RESULT_OF_LANGCHAIN = ("$.data", "$.output.kwargs", "$.kwargs")
-"""Where the message is that LangChain makes of a tool's result, and in which `status` says that the tool failed."""
+"""What tells that a tool failed in the message that LangChain makes of its result, and where that message is."""
 
 NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
@@ -168,7 +169,7 @@ def tool_error() -> str:
             THEN coalesce(json_extract_string(tool_result, '{path}.content'), '') END"""
         for path in RESULT_OF_LANGCHAIN
     )
-    may_tell = 'contains(tool_result, \'"status": "error"\') AND json_valid(tool_result)'
+    may_tell = f"regexp_matches(tool_result, '{SAYS_ERROR}') AND json_valid(tool_result)"
     return f"CASE WHEN {may_tell} THEN coalesce({told}) END"
 
 
@@ -205,15 +206,24 @@ def model() -> str:
 
 
 def own_name(span: str) -> str:
-    """SQL for what the name of a span says besides operation, method and model; null where nothing is left.
+    """SQL for what the name of a span says besides the operation that it may begin with; null where nothing is left.
 
     Args:
-        span: the span's row, with its `name` and `model`.
+        span: the span's row.
     """
     operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK]).replace(".", "[.]")
-    rest = f"regexp_replace({span}.name, '^({operations})(\\s+|$)', '')"
-    rest = f"regexp_replace({rest}, '[.]({'|'.join(METHODS)})$', '')"
-    return f"nullif(nullif({rest}, ''), {span}.model)"
+    return f"nullif(regexp_replace({span}.name, '^({operations})(\\s+|$)', ''), '')"
+
+
+def agent_name(span: str) -> str:
+    """SQL for the agent that the name of a span without another name says; null where it says the model or nothing.
+
+    Args:
+        span: the span's row.
+    """
+    methods = f"regexp_replace({own_name(span)}, '[.]({'|'.join(METHODS)})$', '')"
+    without = f"CASE WHEN {span}.convention = 'openinference' THEN {methods} ELSE {own_name(span)} END"
+    return f"nullif(nullif({without}, ''), {span}.model)"
 
 
 def _in_json(column: str, names: tuple[str, ...]) -> str:

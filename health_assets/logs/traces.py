@@ -17,8 +17,9 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
-from health_assets.logs.conventions import own_name
+from health_assets.logs.conventions import agent_name, own_name
 from health_assets.logs.reader import in_process
+from health_assets.scoring.usage import AMOUNTS, MOST
 from health_assets.warehouse.tables import columns_of, schema_of
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -58,8 +59,8 @@ def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) 
     with _nodes(spans, hours, lookback_hours) as connection:
         _find_what_is_above(connection)
         connection.execute(_FAILURES)
-        connection.execute(_leaves("calls", "chat", is_same="true"))
-        connection.execute(_leaves("tools", "tool", f"{_tool('inner_span')} = {_tool('outer_span')}"))
+        _find_calls(connection, "calls", "chat", is_same="true")
+        _find_calls(connection, "tools", "tool", is_same=f"{_tool('inner_span')} = {_tool('outer_span')}")
         return [
             _assembled(connection, record_type, table, sql)
             for record_type, table, sql in [
@@ -268,33 +269,55 @@ WHERE above.execution = nodes.id AND (nodes.failed OR above.failed_wrapper IS NO
 """Executions that failed: by themselves, or because a wrapper failed and none of the executions below it did."""
 
 
-def _leaves(table: str, kind: str, is_same: str) -> str:
+def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is_same: str) -> None:
     """Make a table of the spans of a kind that hold no other one of it which stands for the same call.
 
-    Libraries wrap one another, so the innermost span is the call. One that an agent, a tool or a model on the way makes
-    is a call of its own. An error that only the outer span has is the call's, too, where it holds a single one.
+    Libraries wrap one another, so the innermost span is the call; one that an agent, a tool or a model on the way makes
+    is a call of its own. What only an outer span tells is not lost: a call without a model has that of the nearest span
+    around it. An error that no inner span has, and amounts that none states, are those of the last inner one.
 
     Args:
+        connection: the database.
         table: name of the table.
         kind: kind of the spans.
         is_same: SQL condition on `inner_span` and `outer_span`, the one right above it, for them to be the same call.
     """
-    return f"""
-    CREATE TEMP TABLE {table} AS
-    WITH pairs AS (
-        SELECT inner_span.id, outer_span.id AS outer_id, outer_span.error,
-            outer_span.failed AND count(*) OVER (PARTITION BY outer_span.id) = 1 AS failed
-        FROM nodes AS inner_span JOIN above ON above.id = inner_span.id
-        JOIN nodes AS outer_span ON outer_span.id = above.nearest
-        WHERE inner_span.kind = '{kind}' AND outer_span.kind = '{kind}' AND {is_same}
+    amounts = ", ".join(
+        f"CASE WHEN count(inner_span.{name}) OVER siblings = 0 THEN outer_span.{name} END AS {name}" for name in AMOUNTS
     )
+    connection.execute(f"""
+    CREATE OR REPLACE TEMP TABLE held AS
+    SELECT inner_span.id, outer_span.id AS reached, outer_span.id AS outer_id, outer_span.model, {amounts},
+        row_number() OVER (siblings ORDER BY inner_span.ended_at DESC, inner_span.span_id DESC) = 1 AS is_last,
+        CASE WHEN outer_span.failed AND NOT bool_or(inner_span.failed) OVER siblings
+            THEN {{'error': outer_span.error}} END AS failure
+    FROM nodes AS inner_span JOIN above ON above.id = inner_span.id
+    JOIN nodes AS outer_span ON outer_span.id = above.nearest
+    WHERE inner_span.kind = '{kind}' AND outer_span.kind = '{kind}' AND {is_same}
+    WINDOW siblings AS (PARTITION BY outer_span.id)
+    """)
+    passed_on = (*AMOUNTS, "failure")
+    connection.execute(f"UPDATE held SET {', '.join(f'{name} = NULL' for name in passed_on)} WHERE NOT is_last")
+    inherited = ", ".join(
+        f"coalesce(span.{name}, CASE WHEN span.is_last THEN next.{name} END) AS {name}" for name in passed_on
+    )
+    while connection.execute("SELECT 1 FROM held JOIN held AS next ON next.id = held.reached LIMIT 1").fetchall():
+        connection.execute(f"""
+        CREATE OR REPLACE TEMP TABLE held AS
+        SELECT span.id, next.reached, span.outer_id, coalesce(span.model, next.model) AS model, {inherited},
+            span.is_last AND coalesce(next.is_last, true) AS is_last
+        FROM held AS span LEFT JOIN held AS next ON next.id = span.reached
+        """)
+    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in ("model", *AMOUNTS))
+    connection.execute(f"""
+    CREATE TEMP TABLE {table} AS
     SELECT nodes.* REPLACE (
-            nodes.failed OR coalesce(pairs.failed, false) AS failed,
-            CASE WHEN nodes.failed OR NOT coalesce(pairs.failed, false) THEN nodes.error ELSE pairs.error END AS error
+            {own}, nodes.failed OR held.failure IS NOT NULL AS failed,
+            CASE WHEN nodes.failed THEN nodes.error ELSE held.failure.error END AS error
         ), above.execution
-    FROM nodes JOIN above ON above.id = nodes.id LEFT JOIN pairs ON pairs.id = nodes.id
-    WHERE nodes.kind = '{kind}' AND nodes.id NOT IN (SELECT outer_id FROM pairs)
-    """
+    FROM nodes JOIN above ON above.id = nodes.id LEFT JOIN held ON held.id = nodes.id
+    WHERE nodes.kind = '{kind}' AND nodes.id NOT IN (SELECT outer_id FROM held)
+    """)
 
 
 _IS_ASKED = "(span.seen_from IS NULL OR span.seen_from = span.hour) AND span.hour IN (SELECT hour FROM hours)"
@@ -303,16 +326,19 @@ _STATUS = "CASE WHEN span.failed THEN 'failure' ELSE 'success' END"
 
 
 def _agent_id(span: str) -> str:
-    return f"coalesce({span}.agent_id, {own_name(span)}, {span}.service_name, '{UNKNOWN_SERVICE}')"
+    return f"coalesce({span}.agent_id, {agent_name(span)}, {span}.service_name, '{UNKNOWN_SERVICE}')"
 
 
 def _tool(span: str) -> str:
     return f"coalesce({span}.tool_name, {own_name(span)}, '{UNKNOWN_TOOL}')"
 
 
-def _sum_in_order(column: str) -> str:
-    """The sum of what is there, always added up in the same order; null where nothing is."""
-    return f"list_sum(list({column} ORDER BY ended_at, span_id) FILTER ({column} IS NOT NULL))"
+def _sum(amount: str) -> str:
+    """The sum of an amount over calls, as `scoring.usage` adds it up: the same in any order; null where none is."""
+    counted = f"CASE WHEN {amount} IS NOT NULL THEN least({amount}, {MOST[amount]}) END"
+    if amount == "cost_usd":
+        return f"CAST(sum(CAST({counted} AS DECIMAL(38, 18))) AS DOUBLE) AS {amount}"
+    return f"CAST(sum({counted}) AS BIGINT) AS {amount}"
 
 
 def _agreed(condition: str) -> str:
@@ -327,8 +353,7 @@ WITH used_tools AS (
     FROM tools WHERE execution IS NOT NULL GROUP BY execution
 ), called_models AS (
     SELECT execution, {_agreed("NOT failed")} AS model_that_answered, {_agreed("failed")} AS model_that_failed,
-        {_sum_in_order("cost_usd")} AS cost_usd,
-        TRY_CAST(sum(input_tokens) AS BIGINT) AS input_tokens, TRY_CAST(sum(output_tokens) AS BIGINT) AS output_tokens
+        {", ".join(map(_sum, AMOUNTS))}
     FROM calls WHERE execution IS NOT NULL GROUP BY execution
 )
 SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS execution_id,

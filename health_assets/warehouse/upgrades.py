@@ -6,19 +6,8 @@ tables and columns, which each engine adds its own way (`duckdb_store`, `migrati
 
 from collections.abc import Iterator
 
-_READ_AGAIN = """
-UPDATE raw_files SET modified_ns = -1 WHERE source_file IN (
-    SELECT source_file FROM raw_logs WHERE record_type IN ('span', 'rejected') AND lines > 0
-)
-"""
-"""Lets files count as changed whose spans and rejected lines this version reads otherwise."""
-
-_READ_TRIALS_AGAIN = """
-UPDATE raw_files SET modified_ns = -1 WHERE source_file IN (
-    SELECT source_file FROM raw_file_notes WHERE note LIKE 'tau-bench trial without times%'
-)
-"""
-"""Their runtime was 0, and is not known now."""
+_READ_AGAIN = "UPDATE raw_files SET modified_ns = -1"
+"""Lets every file count as changed: this version makes more of traces, foreign files and lines that were rejected."""
 
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0",
@@ -32,7 +21,7 @@ _PROVISIONAL = (
 )
 """What older rows say of how much they rest on."""
 
-STATEMENTS = {3: (_READ_AGAIN, _READ_TRIALS_AGAIN, *_PROVISIONAL)}
+STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL)}
 
 
 def statements_since(version: int) -> Iterator[str]:
