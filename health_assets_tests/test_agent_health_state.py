@@ -491,7 +491,7 @@ def test_of_many_ailing_agents_the_worst_are_shown_and_all_are_counted(tmp_path:
         ]
         assert rows == [f"{place:02d}" for place in range(19, 19 - shown, -1)]
     assert "20 agents" in fleet
-    assert "the worst 15 of 20 agents" in fleet
+    assert "the 15 of 20 agents to look at first" in fleet
 
 
 def test_an_id_from_a_log_cannot_command_the_terminal(tmp_path: Path) -> None:
