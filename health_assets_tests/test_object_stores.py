@@ -137,7 +137,7 @@ def test_the_command_reads_from_s3(remote: Project, s3: Any) -> None:
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "2,009 lines of 3 files" in done.stdout, done.stdout
+    assert "2,013 lines of 3 files" in done.stdout, done.stdout
 
 
 # -- what goes wrong is one sentence -----------------------------------------------------------------------------------

@@ -185,5 +185,5 @@ def test_the_openinference_conventions_are_understood(project: Project) -> None:
 
 def test_an_agent_without_a_name_goes_by_its_service(project: Project) -> None:
     with instrumented(project) as program:
-        program.tracer.start_span("agent", attributes={GenAi.GEN_AI_OPERATION_NAME: "invoke_workflow"}).end()
+        program.tracer.start_span("invoke_workflow", attributes={GenAi.GEN_AI_OPERATION_NAME: "invoke_workflow"}).end()
     assert [row["agent_id"] for row in ingested(project)["executions"]] == ["helpdesk"]
