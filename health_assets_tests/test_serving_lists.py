@@ -270,7 +270,15 @@ def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> No
         session.query("DROP TABLE score_evidence")
     reader.write_snapshot(Settings(warehouse=str(warehouse)), tmp_path, None)
     snapshot = Snapshot.read(
-        tmp_path, {"version": "", "hour": HOUR.isoformat(), "model_hour": HOUR.isoformat(), "models": [], "slices": {}}
+        tmp_path,
+        {
+            "version": "",
+            "hour": HOUR.isoformat(),
+            "model_hour": HOUR.isoformat(),
+            "models": [],
+            "slices": {},
+            "lists": {},
+        },
     )
     place = snapshot.find(b"a")
     assert place is not None

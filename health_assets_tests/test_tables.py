@@ -207,7 +207,7 @@ def test_an_older_warehouse_says_which_scores_are_provisional_and_reads_trials_w
         assert session.query("SELECT provisional FROM system_health") == [(1,)]
         assert session.query("SELECT untimed FROM health_components") == [(0,)]
         assert session.query("SELECT latency_sample_count FROM agent_health_state") == [(7,)]
-        assert dict(session.query("SELECT source_file, modified_ns FROM raw_files")) == {"tau": -1, "other": 1}
+        assert dict(session.query("SELECT source_file, modified_ns FROM raw_files")) == {"tau": -1, "other": -1}
 
 
 @pytest.mark.parametrize("shares_an_engine", [False, True])

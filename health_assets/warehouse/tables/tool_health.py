@@ -34,7 +34,7 @@ class ToolHealth(Windowed, table=True):
     __tablename__ = "tool_health"
 
     agent_id: str = text(OF_NOBODY, key=True)
-    tool: str = text("Tool.", key=True)
+    tool: str = text("Tool that was called.", key=True)
     calls: int = count("Calls in the window.")
     failures: int = count("Calls that failed.")
     failure_share: float = number("failures / calls, 0 to 1.")
