@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from projects import SURVEY_TABLES, Project, command, forked_command, hours_from
 from rich.console import Console
 from typer.testing import CliRunner
 
-from health_assets import __version__, cli
+from health_assets import __version__
 from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
 from health_assets.report.run import print_outcome
 from health_assets.running import Outcome
+from health_assets.wanted_hours import wanted_hours
 
 HOURS = hours_from(START, 3)
 
@@ -269,10 +271,10 @@ def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_p
     project = Project(tmp_path)
     project.write_log("traces.json.zst", ["Collectors can write this too"])
     with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
-        cli._hours_of_logs(project.settings)
+        wanted_hours(project.settings, None, None, datetime.now(UTC))
     project.write_log("traces.json", ["bad"], modified=START)
     with pytest.raises(HealthAssetsError, match=r"rejected by --from 2026-06-07T00 --to 2026-06-07T01$"):
-        cli._hours_of_logs(project.settings)
+        wanted_hours(project.settings, None, None, datetime.now(UTC))
 
 
 def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_named(tmp_path: Path) -> None:
