@@ -14,7 +14,7 @@ HEADER = "# Dagster's instance of the demo; `health-assets demo` writes this fil
 
 
 def configuration(home: Path) -> dict[str, Any]:
-    """What `dagster.yaml` in a folder says; runs and schedules are kept there by default."""
+    """The settings in a folder's `dagster.yaml`; runs and schedules are kept there by default."""
     return {
         "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": str(home.resolve() / "history" / "runs")}},
         "concurrency": {"pools": {"granularity": "op", "default_limit": 1}, "runs": {"max_concurrent_runs": 1}},

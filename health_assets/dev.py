@@ -1,4 +1,4 @@
-"""What `health-assets dev` starts: Dagster's page on this machine, for logs of the user's own or else for the demo.
+"""Dagster's page on this machine, as `health-assets dev` starts it: for the user's own logs, or else for the demo.
 
 What belongs here: which of the two, and the command that shows it. What does not: where a demo has what (`demo`).
 """
@@ -25,7 +25,7 @@ QUIET = "ignore:Function `dev_command` is superseded"
 
 @dataclass(frozen=True)
 class Shown:
-    """What Dagster is started with.
+    """How Dagster is started.
 
     Args:
         sentence: which logs it shows, and why.

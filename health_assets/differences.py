@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 LEVELS = ("healthy", "degraded", "unhealthy")
 FEWEST_SAMPLES, HEALTHY_SHARE, DEGRADED_SHARE, BASELINE_FACTOR = 10, 0.95, 0.5, 3
-"""What the document wants (source 3, section 4.3); the tests hold them to what `scoring.agent_health_state` uses."""
+"""Thresholds of the document (source 3, section 4.3); tests hold them to what `scoring.agent_health_state` uses."""
 
 _WANTED = share(HEALTHY_SHARE)
 
@@ -104,7 +104,7 @@ def _is_slow(row: Row) -> bool:
 
 
 def _of_document(row: Row) -> str:
-    """What decided the document's status, against its fixed threshold."""
+    """Say what decided the document's status, against its fixed threshold."""
     if _is_slow(row):
         p99, declared = (duration(row[name] / 1e3) for name in ("latency_p99_ms", "baseline_latency_ms"))
         return f"p99 of {p99} is above {BASELINE_FACTOR} times the declared {declared}"
@@ -113,7 +113,7 @@ def _of_document(row: Row) -> str:
 
 
 def _cost_of_failures(row: Row) -> str:
-    """What the failures cost the score, and why it is no more."""
+    """Say what the failures cost the score, and why it is no more."""
     lost = 40 * (1 - row["reliability_score"])
     if row["is_provisional"]:
         return f"a score of {row['n']:,} of {row['n_full']:,} runs leans to 100"

@@ -147,7 +147,7 @@ COLUMNS = tuple(
 
 
 def explain(row: Row, evidence: Evidence | None = None) -> list[Loss]:
-    """What each component cost, in the order in which a person should read it; what cost nothing is left out.
+    """The losses by component, in the order in which a person should read them, without those that cost nothing.
 
     The dimension that cost most comes first, and in it the component that cost most: so the first loss is the one that
     a single sentence tells (`costliest`). The losses add up to 100 less the health score. An inactive agent has no

@@ -21,7 +21,7 @@ from health_assets.warehouse.store import Session, Warehouse
 EARLIEST = parse_hour("2020-01-01T00")
 """Hours before it are looked after only where `HEALTH_FIRST_HOUR` says so."""
 MOST_APART_HOURS = 24 * 92
-"""What lies behind a longer gap is no part of the history that is looked at: a line of a clock that stood, a test."""
+"""A longer gap ends the history that is looked at: behind it lies a line of a clock that stood, or a test."""
 MOST_BYTES_READ = 16 << 20
 """Raw logs that are larger together are not read to find out; the ledger knows once they have been."""
 

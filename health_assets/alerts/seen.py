@@ -90,13 +90,13 @@ class AgentSeen(OfAgent):
 
     @property
     def cause(self) -> str:
-        """What cost most, as the end of a sentence; its events are those of the first loss of the evidence."""
+        """Say what cost most, as the end of a sentence; its events are those of the first loss of the evidence."""
         loss = costliest(self.losses)
         return f": {loss.sentence}" if loss else ""
 
     @property
     def doubt(self) -> str:
-        """What to say behind a score that rests on little; nothing behind any other."""
+        """Say how little a score rests on, behind it; nothing behind any other."""
         return f" ({reservation(self.row)})" if self.row["is_provisional"] else ""
 
     def bracketed(self, text: str) -> str:

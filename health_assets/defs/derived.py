@@ -133,7 +133,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
 
 
 def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
-    """What to compute at once, and the hours of it that are to be built.
+    """Hours to compute at once, and those of them that are to be built.
 
     In a run with holes little happens, so that computing a hole with its neighbours costs less than another statement;
     its rows are left out. In a run without holes, hours that are to be built may lie far apart with much between them.

@@ -1,4 +1,4 @@
-"""What runs by itself at its time: the hourly materialisation and the check that it happened.
+"""Schedules: the hourly materialisation and the check that it happened.
 
 A tick that has nothing to work on yet is skipped with a sentence that says so.
 """
