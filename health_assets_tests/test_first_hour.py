@@ -1,6 +1,7 @@
 """Which hours Dagster's pages offer and which ones its runs take, where HEALTH_FIRST_HOUR is not set."""
 
 import logging
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +22,13 @@ from health_assets.survey.keeping import keep_probes
 NOW = NOON + timedelta(minutes=40)
 NEWEST = NOON - HOUR
 LOOKBACK_HOURS = 168
+
+
+@pytest.fixture(autouse=True)
+def _loaded_to_be_shown() -> Iterator[None]:
+    """Dagster keeps how it last loaded definitions in a global: an earlier test's run must not decide ours."""
+    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)):
+        yield
 
 
 @pytest.fixture

@@ -33,6 +33,13 @@ GOOD: dict[str, Record] = {
         "ended_at": AT.isoformat(),
         "status": "success",
     },
+    "tool_call": {
+        "type": "tool_call",
+        "call_id": "c1",
+        "tool": "t",
+        "ended_at": AT.isoformat(),
+        "status": "success",
+    },
     "signals": {"type": "signals", "execution_id": "e1", "at": AT.isoformat(), "coherence": 0.5},
     "judgement": {"type": "judgement", "execution_id": "e1", "at": AT.isoformat(), "violations": []},
     "agent_update": {"type": "agent_update", "agent_id": "a", "at": AT.isoformat(), "kind": "restart"},
@@ -405,7 +412,7 @@ def judge_like_the_reference(project: Project, lines: list[str]) -> dict[str, li
     return differences
 
 
-SUPERSEDABLE = ("execution", "trigger", "model_call")
+SUPERSEDABLE = ("execution", "trigger", "model_call", "tool_call")
 
 
 def test_every_odd_value_of_every_field_is_judged_like_the_reference(project: Project) -> None:
