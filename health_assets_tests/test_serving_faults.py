@@ -401,18 +401,21 @@ def test_the_command_says_where_it_listens_and_ends_quietly(tmp_path: Path) -> N
             [*arguments, "--host-agent", "fine"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment() | {"PYTHONUNBUFFERED": "1"},
         ) as process:  # fmt: skip
-            assert process.stdout is not None and process.stderr is not None
-            said = process.stdout.readline()
-            found = re.fullmatch(r"serving health documents on http://127\.0\.0\.1:(\d+), .*\n", said)
-            assert found, said
-            running = Served(int(found[1]), [])
-            if ending is signal.SIGINT:
-                running.wait_for(lambda status: status["is_ready"])
-                assert running.ask("/.well-known/agent-health").json["agent_id"] == "fine"
-            os.kill(process.pid, ending)
-            process.wait(timeout=120)
-            assert (process.stdout.read(), process.stderr.read()) == ("", "")
-            assert process.returncode == (0 if ending is signal.SIGINT else -signal.SIGTERM)
+            try:
+                assert process.stdout is not None and process.stderr is not None
+                said = process.stdout.readline()
+                found = re.fullmatch(r"serving health documents on http://127\.0\.0\.1:(\d+), .*\n", said)
+                assert found, said
+                running = Served(int(found[1]), [])
+                if ending is signal.SIGINT:
+                    running.wait_for(lambda status: status["is_ready"])
+                    assert running.ask("/.well-known/agent-health").json["agent_id"] == "fine"
+                os.kill(process.pid, ending)
+                process.wait(timeout=120)
+                assert (process.stdout.read(), process.stderr.read()) == ("", "")
+                assert process.returncode == (0 if ending is signal.SIGINT else -signal.SIGTERM)
+            finally:  # else a failure would wait for ever
+                process.kill()
 
 
 def test_a_port_that_is_taken_is_one_sentence() -> None:
