@@ -15,6 +15,8 @@ import duckdb
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.terminal import printable
+
 
 class AgentName(BaseModel):
     r"""A pattern, and the agent that every name is which it matches as a whole.
@@ -35,8 +37,9 @@ class AgentName(BaseModel):
             with duckdb.connect() as connection:
                 connection.execute(f"SELECT {mapped(_quoted(''), [self])}")
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0].partition("Error: ")[2]
-            raise ValueError(f"{self.match!r} cannot make {self.agent!r} of a name: {reason}") from None
+            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            given = [repr(printable(text, 60)) for text in (self.match, self.agent)]
+            raise ValueError(f"{given[0]} cannot make {given[1]} of a name: {reason}") from None
         return self
 
 

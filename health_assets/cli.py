@@ -6,23 +6,44 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from health_assets import __version__
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, is_want_of_memory
 from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
 from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
+from health_assets.terminal import printable
 
 if TYPE_CHECKING:
     from health_assets.survey.registry import RegisteredAgent
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+class _Commands(TyperGroup):
+    """The commands; where memory is short, in whatever words a library says so, each ends with one sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if not is_want_of_memory(error):
+                raise
+        # outside of the handler: what the error's frames hold is free by now
+        return _complain(
+            "there is not enough memory for this; allow the process more, or ask for fewer hours at a time"
+        )
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
+MOST_TOLD = 4000
+"""Most characters of one line on the terminal."""
 
 RawOption = Annotated[
     str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
@@ -162,12 +183,18 @@ EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
 """Exit codes of `check`; 1 is an error and 2 a wrong command line, as for every command."""
 
 
+PrivateOption = Annotated[
+    bool, typer.Option("--allow-private", help="Ask private addresses too (HEALTH_ALLOW_PRIVATE_ADDRESSES).")
+]
+
+
 @app.command()
 def check(
     url: Annotated[str, typer.Argument(help="The agent's address, or that of its health document.")],
     timeout_s: Annotated[float, typer.Option(help="Most seconds that the whole answer may take.")] = 10.0,
     previous_status: Annotated[str | None, typer.Option(help="The agent's status when it was last asked.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+    allow_private: PrivateOption = False,
 ) -> None:
     """Ask an agent for its health, and print what that means for whoever wants to use it.
 
@@ -176,7 +203,9 @@ def check(
     from health_assets.consumer import advise, display, fetch_health
 
     with _readable_errors():
-        advice = advise(fetch_health(url, timeout_s=timeout_s), previous_status=previous_status)
+        is_allowed = allow_private or load_settings().allow_private_addresses
+        answer = fetch_health(url, timeout_s=timeout_s, allow_private=is_allowed)
+        advice = advise(answer, previous_status=previous_status)
         if as_json:
             typer.echo(display.as_json(advice))
         else:
@@ -188,12 +217,15 @@ def check(
 def survey(
     registry: Annotated[Path | None, typer.Option(help="YAML list of agents to ask (HEALTH_REGISTRY).")] = None,
     warehouse: WarehouseOption = None,
+    allow_private: PrivateOption = False,
 ) -> None:
     """Ask every agent of a registry for its health now, keep the answers, and print them by platform."""
     from health_assets.survey.registry import load_registry
 
     with _readable_errors():
         settings = _settings(None, None, warehouse)
+        if allow_private:
+            settings = settings.model_copy(update={"allow_private_addresses": True})
         path = registry or settings.registry
         if path is None:
             raise HealthAssetsError("no registry is named; use --registry or HEALTH_REGISTRY")
@@ -269,7 +301,7 @@ def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups
         with listening(lambda read: status.update(f"looking at the logs: {read}")):
             wanted = wanted_hours(settings, start, end, datetime.now(UTC))
     for sentence in wanted.told:
-        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+        console.print(printable(sentence, MOST_TOLD), soft_wrap=True, markup=False, highlight=False)
     return wanted.hours
 
 
@@ -352,8 +384,13 @@ def _readable_errors() -> Iterator[None]:
     try:
         yield
     except HealthAssetsError as error:
-        errors.print(f"health-assets: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1)
+        _complain(str(error))
+
+
+def _complain(sentence: str) -> NoReturn:
+    told = "\n".join(printable(line, MOST_TOLD) for line in f"health-assets: {sentence}".split("\n"))
+    errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,9 @@ class Settings(BaseSettings):
     survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
     survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
     survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
+    allow_private_addresses: bool = Field(
+        False, description="Whether `check` and the survey may ask addresses that are not public."
+    )
     alerts: Path | None = Field(None, description="alerts.yaml: rules and channels; without one nobody is told.")
 
     # the health endpoint

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from health_assets.agent_names import AgentName
 from health_assets.errors import HealthAssetsError
-from health_assets.yaml_files import mapping, read_yaml, validated
+from health_assets.yaml_files import mapping, read_yaml, shown, validated
 
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -88,7 +88,7 @@ def load_targets(path: Path | None) -> Targets:
     unknown = set(document) - {"defaults", "agents", "names"}
     if unknown:
         raise HealthAssetsError(
-            f"{path}: unknown section {sorted(map(str, unknown))[0]!r}; use 'defaults', 'agents' and 'names'"
+            f"{path}: unknown section {shown(min(map(str, unknown)))}; use 'defaults', 'agents' and 'names'"
         )
     defaults = mapping(path, "defaults", document.get("defaults"))
     agents = mapping(path, "agents", document.get("agents"))
@@ -99,7 +99,7 @@ def load_targets(path: Path | None) -> Targets:
         defaults=validated(path, "defaults", AgentTargets, defaults),
         agents={
             str(agent_id): validated(
-                path, f"agent {str(agent_id)!r}", AgentTargets, {**defaults, **mapping(path, str(agent_id), own)}
+                path, f"agent {shown(agent_id)}", AgentTargets, {**defaults, **mapping(path, shown(agent_id), own)}
             )
             for agent_id, own in agents.items()
         },

@@ -283,7 +283,8 @@ class Certificate:
     context: ssl.SSLContext = field(repr=False)
 
 
-def make_certificate(folder: Any) -> Certificate:
+def make_certificate(folder: Any, *names: str) -> Certificate:
+    """A certificate for 127.0.0.1, or for these names."""
     from ipaddress import ip_address
 
     from cryptography import x509
@@ -298,7 +299,7 @@ def make_certificate(folder: Any) -> Certificate:
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([*map(x509.DNSName, names)] or [x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )  # fmt: skip

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from email import message_from_string
+from email import message_from_bytes
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +26,10 @@ class Receiver:
     port: int = 0
     answers: list[Answer] = field(default_factory=list)
     rest: str = ""
+    most_bytes: int | None = None
+    """Larger bodies are answered with 413, and not kept."""
     received: list[tuple[dict[str, str], Any]] = field(default_factory=list)
+    too_large: list[int] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -56,6 +59,11 @@ def receiver(*answers: Answer) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            if kept.most_bytes is not None and len(body) > kept.most_bytes:
+                kept.too_large.append(len(body))
+                self.send_response(413)
+                self.end_headers()
+                return
             kept.received.append((dict(self.headers), json.loads(body)))
             answer = kept.answers.pop(0) if kept.answers else 200
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -84,6 +92,13 @@ class Mailbox:
     recipients: list[list[str]] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
     """By address, what is said instead of taking mail for it, like `451 try later`."""
+    most_bytes: int | None = None
+    """Larger mails are answered with 552."""
+    announced_bytes: int | None = None
+    """Size of the largest mail that the greeting says it takes."""
+    raw: list[bytes] = field(default_factory=list)
+    """The mails as they came."""
+    too_large: list[int] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
     was_encrypted: bool = False
 
@@ -121,6 +136,8 @@ def mailbox(*answers: str, certificate: tuple[Path, Path] | None = None, passwor
                 match verb.upper():
                     case "EHLO":
                         offers = ["localhost", "AUTH PLAIN", *(["STARTTLS"] if context else [])]
+                        if kept.announced_bytes is not None:
+                            offers.append(f"SIZE {kept.announced_bytes}")
                         for offer in offers[:-1]:
                             self.say(f"250-{offer}")
                         self.say(f"250 {offers[-1]}")
@@ -142,11 +159,17 @@ def mailbox(*answers: str, certificate: tuple[Path, Path] | None = None, passwor
                     case "DATA":
                         self.say("354 go on")
                         lines = []
-                        while (one := self.rfile.readline().decode()) != ".\r\n":
-                            lines.append(one)
+                        while (one := self.rfile.readline()) != b".\r\n":
+                            lines.append(one.removeprefix(b".") if one.startswith(b"..") else one)
+                        raw = b"".join(lines)
+                        if kept.most_bytes is not None and len(raw) > kept.most_bytes:
+                            kept.too_large.append(len(raw))
+                            self.say("552 5.3.4 message size exceeds fixed limit")
+                            continue
                         answer = kept.answers.pop(0) if kept.answers else "250 kept"
                         if answer.startswith("250"):
-                            kept.mails.append(message_from_string("".join(lines)))
+                            kept.raw.append(raw)
+                            kept.mails.append(message_from_bytes(raw))
                             kept.recipients.append(to)
                         self.say(answer)
                     case "QUIT":

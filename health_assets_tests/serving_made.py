@@ -33,6 +33,8 @@ ARROW = {
     "BOOLEAN": (pa.bool_(), False),
     "VARCHAR": (pa.string(), "text"),
     "VARCHAR[]": (pa.list_(pa.string()), []),
+    "SMALLINT[]": (pa.list_(pa.int16()), []),
+    "JSON": (pa.string(), "[]"),
 }
 
 Row = dict[str, Any]

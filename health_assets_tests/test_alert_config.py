@@ -75,10 +75,10 @@ def test_the_docs_name_every_rule_with_its_own_keys_and_their_defaults() -> None
         ("rules: {floor: {belo: 3}}", "rule floor: belo: unknown key"),
         ("rules: {floor: {below: 101}}", "rule floor: below: Input should be less than or equal to 100, got 101"),
         ("rules: {floor: 3}", "rule floor must be a mapping"),
-        ("rules: {floor: {channels: chat}}", "rule floor: channels: there is no channel 'chat'"),
+        ("rules: {floor: {channels: chat}}", "rule floor: channels: one is not there; there are none"),
         ("rules: {hour_late: {good_hours: 2}}", "rule hour_late: good_hours"),
         ("rule: {}", "unknown section 'rule'"),
-        ("channels: {c: {url: 'http://x'}}", "channel c: type: must be one of webhook, slack, email, got None"),
+        ("channels: {c: {url: 'http://x'}}", "channel c: type: must be one of webhook, slack, email, and is not given"),
         ("channels: {c: {type: webhook}}", "channel c: name either url or url_env"),
         ("channels: {c: {type: webhook, url: 'ftp://x'}}", "channel c: url"),
         ("channels: {c: {type: slack}}", "channel c: url_env: must be given"),
@@ -119,11 +119,27 @@ def test_whatever_is_wrong_is_said_in_one_sentence_that_names_the_key(
         "{c: {type: webhook, url: 'https://x', token_env: sesame-token}}",
         "{c: 'https://hooks.example.org/sesame'}",
         "'https://hooks.example.org/sesame'",
+        "{c: {type: sesame}}",
+        "{c: {type: [sesame]}}",
+        "{c: {type: webhook, url: 'https://x', to: *sesame}}",
+        "{c: {type: webhook, url: 'https://x', to: !sesame x}}",
+        "{c: {type: webhook, url: !!int sesame}}",
+        "{}\nrules: {floor: {channels: 'https://hooks.example.org/sesame'}}",
+        "{}\nrules: {floor: {severity: sesame}}",
+        "{}\nrules: {floor: sesame}",
+        "{}\nrules: sesame",
+        "{}\ndigest_above: sesame",
     ],
 )
 def test_a_secret_that_stands_in_the_file_is_not_repeated_by_the_error(tmp_path: Path, channels: str) -> None:
     with pytest.raises(HealthAssetsError) as caught:
         load_alerts(write(tmp_path, f"channels: {channels}"))
+    assert "sesame" not in str(caught.value)
+
+
+def test_a_file_that_is_a_secret_alone_is_not_repeated_by_the_error(tmp_path: Path) -> None:
+    with pytest.raises(HealthAssetsError, match="the file must be a mapping") as caught:
+        load_alerts(write(tmp_path, "https://hooks.example.org/sesame"))
     assert "sesame" not in str(caught.value)
 
 

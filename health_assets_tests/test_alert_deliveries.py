@@ -327,7 +327,7 @@ def test_a_digest_says_of_each_event_when_it_was() -> None:
 
 
 def test_a_digest_that_is_refused_is_sent_one_by_one_until_what_is_not_taken_is_set_aside(warehouse: Warehouse) -> None:
-    with receiver(413, 400, 200) as hook:
+    with receiver(422, 400, 200) as hook:
         alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url)).model_copy(update={"digest_above": 2})
         write(warehouse, alerts, Judged(opened=tuple(opened(f"a{number}") for number in range(6))))
         done = deliver(warehouse, alerts)

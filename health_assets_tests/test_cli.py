@@ -1,5 +1,6 @@
 """The command `materialize`: what it prints, how it ends, and where it finds things."""
 
+import errno
 import re
 import subprocess
 from collections.abc import Callable
@@ -7,15 +8,26 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
 from logs_made import START, execution, line, trigger
-from projects import SURVEY_TABLES, Project, command, forked_command, hours_from, materialise_arguments
+from projects import (
+    SURVEY_TABLES,
+    Project,
+    command,
+    command_environment,
+    command_line,
+    forked_command,
+    hours_from,
+    materialise_arguments,
+)
 from rich.console import Console
 from typer.testing import CliRunner
 
 from health_assets import __version__
 from health_assets.cli import app
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, is_want_of_memory
 from health_assets.hours import HOUR, HourRange
 from health_assets.report.run import print_outcome
 from health_assets.running import Outcome
@@ -355,3 +367,37 @@ def test_a_run_whose_lines_were_all_rejected_names_the_most_frequent_reason_and_
     project.write_log("c.jsonl", ["bad", line(execution("e", "planner", START))])
     mixed = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
     assert (mixed.returncode, mixed.stderr) == (0, ""), "a good line is among them"
+
+
+def test_want_of_memory_is_one_sentence(tmp_path: Path) -> None:
+    """The database's library alone does not fit into so little; each library says so in words of its own."""
+    limited = ["sh", "-c", 'ulimit -v 200000; exec "$@"', "sh"]
+    arguments = command_line("report", "--warehouse", str(tmp_path / "health.duckdb"))
+    done = subprocess.run(
+        [*limited, *arguments], env=command_environment(), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "health-assets: there is not enough memory for this; allow the process more, or ask for fewer hours at a time\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (MemoryError(), True),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), True),
+        (OSError(errno.ENOENT, "No such file"), False),
+        (RuntimeError("can't start new thread"), True),
+        (ImportError("lib.so: failed to map segment from shared object"), True),
+        (ImportError("no module"), False),
+        (duckdb.OutOfMemoryException("could not allocate block: out of memory"), True),
+        (duckdb.ParserException("syntax error near 'out of memory'"), False),
+        (pa.ArrowMemoryError("malloc of size 64 failed"), True),
+    ],
+)
+def test_want_of_memory_is_known_in_the_words_of_every_library(error: Exception, is_memory: bool) -> None:
+    assert is_want_of_memory(error) is is_memory
+    outer = ValueError("it failed")
+    outer.__cause__ = error
+    assert is_want_of_memory(outer) is is_memory

@@ -7,6 +7,9 @@ import socket
 import threading
 import time
 import tracemalloc
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -28,9 +31,14 @@ from health_servers import (
     zipped,
 )
 
-from health_assets.consumer import Answer, fetch_health, health_url
+from health_assets import consumer
+from health_assets.consumer import Answer, health_url
+from health_assets.consumer.addresses import is_public, look_up
 from health_assets.consumer.fetching import _redirect_fault
 from health_assets.errors import HealthAssetsError
+
+fetch_health = partial(consumer.fetch_health, allow_private=True)
+"""The servers of these tests are on this machine."""
 
 GOOD = document()
 BODY = json.dumps(GOOD).encode()
@@ -359,3 +367,154 @@ def test_a_redirect_into_tls_keeps_the_port_or_takes_that_of_https(certificate: 
 def test_tls_spoken_to_a_plain_server_is_unreachable() -> None:
     with Host(answers(GOOD)) as host:
         assert fetch_health(host.url.replace("http", "https")).outcome == "unreachable"
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+
+class Resolver:
+    """Names, each with what is answered to the first look-up, the second and so on; the last stays."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **names: list[list[str]]) -> None:
+        self.asked: list[str] = []
+        self._names = {name.replace("_", "."): answers for name, answers in names.items()}
+        self._real = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self.look_up)
+
+    def look_up(self, host: Any, port: Any, *arguments: Any, **options: Any) -> list:
+        host = host.decode() if isinstance(host, bytes) else host
+        if host not in self._names:
+            return self._real(host, port, *arguments, **options)
+        place = min(self.asked.count(host), len(self._names[host]) - 1)
+        self.asked.append(host)
+        return [
+            made for address in self._names[host][place] for made in self._real(address, port, *arguments, **options)
+        ]
+
+
+def test_a_name_is_looked_up_once_and_a_redirect_goes_to_the_address_that_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DNS rebinding: the second look-up of the name would lead to a server inside."""
+    resolver = Resolver(monkeypatch, agent_example=[["127.0.0.1"], ["127.0.0.2"]])
+    with (
+        Host({"": redirects("/next"), "/next": answers(GOOD)}) as host,
+        socket.create_server(("127.0.0.2", host.port)) as inside,
+    ):
+        inside.setblocking(False)
+        answer = fetch_health(f"http://agent.example:{host.port}")
+        with pytest.raises(BlockingIOError):
+            inside.accept()
+    assert answer.outcome == "valid", answer.error
+    assert resolver.asked == ["agent.example"]
+    assert [request.headers["host"] for request in host.requests] == [f"agent.example:{host.port}"] * 2
+
+
+@pytest.mark.parametrize("written", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
+def test_an_address_that_is_not_public_is_not_asked_unless_that_is_allowed(written: str) -> None:
+    with Host(answers(GOOD)) as host:
+        answer = consumer.fetch_health(host.url.replace("127.0.0.1", written))
+        assert host.requests == []
+        assert (answer.outcome, answer.http_status, answer.document) == ("private", None, None)
+        assert "HEALTH_ALLOW_PRIVATE_ADDRESSES" in answer.error
+        assert fetch_health(host.url.replace("127.0.0.1", written)).outcome == "valid"
+
+
+def test_a_name_that_leads_inside_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = Resolver(monkeypatch, agent_example=[["127.0.0.1"]])
+    with Host(answers(GOOD)) as host:
+        answer = consumer.fetch_health(f"http://agent.example:{host.port}")
+    assert (answer.outcome, host.requests) == ("private", [])
+    assert resolver.asked == ["agent.example"]
+
+
+NOT_PUBLIC = [
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "127.0.0.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "224.0.0.1",
+    "239.255.255.255",
+    "0.0.0.0",
+    "240.0.0.1",
+    "255.255.255.255",
+    "192.0.2.1",
+    "198.18.0.1",
+    "::",
+    "::1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fc00::1",
+    "fd12:3456::1",
+    "ff02::1",
+    "ff0e::1",
+    "fec0::1",
+    "2001:db8::1",
+    "3fff::1",
+    "100::1",
+    "::ffff:10.0.0.1",
+    "::ffff:127.0.0.1",
+    "::127.0.0.1",
+    "2002:a00:1::",
+    "64:ff9b::10.0.0.1",
+    "64:ff9b:1::1",
+    "2001:0:102:304::1",
+]
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_what_is_not_of_the_public_internet_is_known(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::"]
+)
+def test_what_is_of_the_public_internet_is_known(address: str) -> None:
+    assert is_public(address)
+
+
+def test_of_public_and_private_addresses_the_public_ones_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    Resolver(monkeypatch, agent_example=[["10.0.0.1", "8.8.8.8", "127.0.0.1"]])
+    assert asyncio.run(look_up("agent.example", allow_private=False)) == ("8.8.8.8",)
+    assert asyncio.run(look_up("agent.example", allow_private=True)) == ("10.0.0.1", "8.8.8.8", "127.0.0.1")
+
+
+def test_an_address_at_which_nothing_listens_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    Resolver(monkeypatch, agent_example=[["127.0.0.3", "127.0.0.1"]])
+    with Host({"": redirects("/next"), "/next": answers(GOOD)}) as host:
+        assert fetch_health(f"http://agent.example:{host.port}").outcome == "valid"
+
+
+def test_a_certificate_is_that_of_the_name_although_an_address_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Resolver(monkeypatch, agent_example=[["127.0.0.1"]], other_example=[["127.0.0.1"]])
+    own = make_certificate(tmp_path, "agent.example")
+    monkeypatch.setenv("SSL_CERT_FILE", own.path)
+    names: list[str | None] = []
+    own.context.sni_callback = lambda _, name, __: names.append(name)
+    with Host(answers(GOOD), own.context) as host:
+        assert fetch_health(f"https://agent.example:{host.port}").outcome == "valid"
+        stranger = fetch_health(f"https://other.example:{host.port}")
+    assert stranger.outcome == "unreachable"
+    assert "certificate" in stranger.error.lower()
+    assert names == ["agent.example", "other.example"]
+
+
+def test_behind_a_proxy_the_proxy_looks_names_up_and_written_addresses_are_refused_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resolver = Resolver(monkeypatch, agent_example=[["127.0.0.1"]])
+    with Host(answers(GOOD)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "direct.example")
+        assert consumer.fetch_health("http://agent.example").outcome == "valid"
+        for inside in ("http://127.1", "http://localhost", "http://[::1]", "http://169.254.169.254"):
+            assert consumer.fetch_health(inside).outcome == "private", inside
+        Resolver(monkeypatch, direct_example=[["127.0.0.1"]])
+        assert consumer.fetch_health("http://direct.example").outcome == "private"
+    assert [request.path for request in proxy.requests] == [f"http://agent.example{WELL_KNOWN}"]
+    assert resolver.asked == []

@@ -57,7 +57,7 @@ A = "- {name: a, platform: p, url: https://a.example}\n"
         ("- {name: ' ', platform: p, url: https://b.example}", "entry 1 (' '): name: must be text"),
         ("- {name: b, platform: p, url: }", "entry 1 ('b'): url: must be text, got None"),
         ("- {name: b, platform: p, url: b.example}", "entry 1 ('b'): url: 'b.example' is not a web address"),
-        ("- {name: b, platform: p, url: 'https://u:p@b.example'}", "url: 'https://u:p@b.example' names a user"),
+        ("- {name: b, platform: p, url: 'https://u:p@b.example'}", "url: the address at 'b.example' names a user"),
         ("- {name: b, platform: all, url: https://b.example}", "platform: 'all' stands for the whole registry"),
         (A + A, "entry 2 ('a'): url: https://a.example is asked already, by entry 1 ('a')"),
         (A + "- {name: b, platform: q, url: 'HTTPS://A.example:443/.well-known/agent-health'}", "is asked already, by entry 1 ('a')"),

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -57,6 +58,7 @@ def this_hour() -> datetime:
 def ask(agents: Sequence[RegisteredAgent], manners: Manners, until: datetime | None = None) -> tuple[list[Probe], int]:
     """Probes in the order in which they came in, and how many agents were not asked."""
     probes: list[Probe] = []
+    manners = replace(manners, allow_private=True)  # the servers are on this machine
     too_late = asyncio.run(probe_agents(agents, manners, probes.append, until=until))
     return probes, too_late
 
@@ -285,6 +287,7 @@ def test_the_table_of_appendix_b_comes_out_for_a_fleet_like_it(project: Project)
     with fleet_of_appendix_b() as entries:
         arguments = [
             "survey",
+            "--allow-private",
             "--registry",
             str(write_registry(project, entries)),
             "--warehouse",
@@ -329,12 +332,17 @@ def test_an_agent_is_polled_every_5_minutes_at_most_however_its_address_is_writt
     this_hour()
     with Host(answers(document())) as host:
         agents = registered(host, "a", "b")
-        assert survey(settings_of(project), agents).probed == 2
+        assert survey(settings_of(project, allow_private_addresses=True), agents).probed == 2
         same = [RegisteredAgent(name="a", platform="p", url=f"{host.url}/a/.well-known/agent-health")]
-        assert survey(settings_of(project), [*same, *registered(host, "c")]) == Survey(2, 1, 1, 0, (this_hour(),))
+        assert survey(settings_of(project, allow_private_addresses=True), [*same, *registered(host, "c")]) == Survey(
+            2, 1, 1, 0, (this_hour(),)
+        )
         for minutes, probed in [(4, 0), (2, 3)]:  # 4, then 6 minutes pass
             project.change(f"UPDATE agent_probes SET probed_at = probed_at - INTERVAL {minutes} MINUTE")
-            assert survey(settings_of(project), registered(host, "a", "b", "c")).probed == probed
+            assert (
+                survey(settings_of(project, allow_private_addresses=True), registered(host, "a", "b", "c")).probed
+                == probed
+            )
         assert len(host.requests) == 6
 
 
@@ -356,7 +364,7 @@ def test_those_asked_longest_ago_come_first(project: Project) -> None:
                 if minutes is not None:
                     probe = made_probe(agent.name, "p", now - timedelta(minutes=minutes), "timeout", minute=0)
                     keep_probes(session, [Probe(agent, probe.answer)])
-        survey(settings_of(project, survey_per_host=1), agents)
+        survey(settings_of(project, allow_private_addresses=True, survey_per_host=1), agents)
     assert [request.path.split("/")[1] for request in host.requests] == ["d", "b", "c", "a"]
 
 
@@ -368,7 +376,11 @@ def test_the_warehouse_is_free_while_agents_are_asked(project: Project) -> None:
             seen.append(session.query("SELECT count(*) FROM agent_probes"))
 
     with Host(answers(document())) as host:
-        survey(settings_of(project, lock_timeout_s=0.1), registered(host, *"abc"), on_probe=look)
+        survey(
+            settings_of(project, allow_private_addresses=True, lock_timeout_s=0.1),
+            registered(host, *"abc"),
+            on_probe=look,
+        )
     assert seen == [[(0,)]] * 3
     assert len(project.rows("agent_probes")) == 3
 
@@ -377,7 +389,10 @@ def test_a_warehouse_that_cannot_be_written_is_an_error_of_one_sentence(tmp_path
     (tmp_path / "file").touch()
     project = Project(tmp_path / "project")
     with Host(answers(document())) as host, pytest.raises(HealthAssetsError, match="cannot make the folder"):
-        survey(settings_of(project, warehouse=str(tmp_path / "file" / "w.duckdb")), registered(host, "a"))
+        survey(
+            settings_of(project, allow_private_addresses=True, warehouse=str(tmp_path / "file" / "w.duckdb")),
+            registered(host, "a"),
+        )
 
 
 def test_a_survey_without_a_registry_is_an_error_of_one_sentence(
@@ -395,7 +410,7 @@ def test_a_survey_without_a_registry_is_an_error_of_one_sentence(
 
 def run_survey(project: Project, hours: HourRange, registry: Path | None) -> dict[str, dict[str, Any]]:
     """Run the survey's job for some hours; metadata by asset. Its checks pass."""
-    definitions = build_definitions(settings_of(project, registry=registry), hours)
+    definitions = build_definitions(settings_of(project, registry=registry, allow_private_addresses=True), hours)
     with dg.instance_for_test() as instance:
         result = definitions.resolve_job_def(SURVEY_JOB).execute_in_process(
             instance=instance, tags=hours_tags(hours), run_config=QUIET

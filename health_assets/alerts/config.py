@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from health_assets.alerts.rules import RULES, Rule
 from health_assets.errors import HealthAssetsError
-from health_assets.yaml_files import mapping, read_yaml, validated
+from health_assets.terminal import printable
+from health_assets.yaml_files import VALUE_SHOWN, mapping, read_yaml, shown, validated
 
 Variable = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -22,11 +23,13 @@ class Channel(BaseModel):
 
     Args:
         timeout_s: how long to wait for each answer.
+        max_bytes: size of the largest message that is sent; None leaves it to the receiver to refuse.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    max_bytes: Annotated[int, Field(ge=4096)] | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -164,40 +167,51 @@ def load_alerts(path: Path | None) -> Alerts:
     """
     if path is None:
         return Alerts()
-    document = mapping(path, "the file", read_yaml(path, "alerts file"))
+    document = mapping(path, "the file", read_yaml(path, "alerts file"), is_secret=True)
     if unknown := sorted(set(document) - {"rules", "channels", "digest_above"}):
-        raise HealthAssetsError(f"{path}: unknown section {unknown[0]!r}; use 'rules', 'channels' and 'digest_above'")
+        raise HealthAssetsError(
+            f"{path}: unknown section {shown(unknown[0])}; use 'rules', 'channels' and 'digest_above'"
+        )
     channels = {
-        name: _channel(path, name, mapping(path, f"channel {name}", values, is_secret=True))
+        name: _channel(path, name, mapping(path, f"channel {printable(name, VALUE_SHOWN)}", values, is_secret=True))
         for name, values in mapping(path, "channels", document.get("channels"), is_secret=True).items()
     }
-    rules = _rules(path, mapping(path, "rules", document.get("rules")))
+    rules = _rules(path, mapping(path, "rules", document.get("rules"), is_secret=True))
     for rule in rules:
-        if lost := sorted(set(rule.channels) - set(channels)):
-            raise HealthAssetsError(f"{path}: rule {rule.name}: channels: there is no channel {lost[0]!r}")
+        if not set(rule.channels) <= set(channels):
+            there_are = ", ".join(printable(name, VALUE_SHOWN) for name in channels) or "none"
+            raise HealthAssetsError(f"{path}: rule {rule.name}: channels: one is not there; there are {there_are}")
     digest_above = document.get("digest_above", 10)
     if not isinstance(digest_above, int) or isinstance(digest_above, bool) or digest_above < 1:
-        raise HealthAssetsError(f"{path}: digest_above: must be a whole number from 1 on, got {digest_above!r}")
+        raise HealthAssetsError(f"{path}: digest_above: must be a whole number from 1 on")
     return Alerts(rules=rules, channels=channels, digest_above=digest_above)
 
 
 def _rules(path: Path, given: dict[str, Any]) -> tuple[Rule, ...]:
     """Every rule with its defaults, but those switched off and what the file sets."""
     if unknown := sorted(set(given) - set(RULES)):
-        raise HealthAssetsError(f"{path}: rules: unknown rule {unknown[0]!r}; there are {', '.join(RULES)}")
+        raise HealthAssetsError(f"{path}: rules: unknown rule {shown(unknown[0])}; there are {', '.join(RULES)}")
     chosen = []
     for name, kind in RULES.items():
         values = given.get(name)
         if values is False:
             continue
-        own = {} if values is None or values is True else mapping(path, f"rule {name}", values)
-        chosen.append(validated(path, f"rule {name}", kind, own))
+        own = {} if values is None or values is True else mapping(path, f"rule {name}", values, is_secret=True)
+        chosen.append(_rule(path, name, kind, own))
     return tuple(chosen)
 
 
+def _rule(path: Path, name: str, kind: type[Rule], own: dict[str, Any]) -> Rule:
+    """A rule; an error shows a value that is a number, and no text, which may be a secret in the wrong place."""
+    has_text = any(not isinstance(value, int | float) for value in own.values())
+    return validated(path, f"rule {name}", kind, own, is_secret=has_text)
+
+
 def _channel(path: Path, name: str, values: dict[str, Any]) -> Channel:
-    kind = CHANNELS.get(str(values.get("type")))
+    owner = f"channel {printable(name, VALUE_SHOWN)}"
+    given = values.get("type")
+    kind = CHANNELS.get(given) if isinstance(given, str) else None
     if kind is None:
-        types = ", ".join(CHANNELS)
-        raise HealthAssetsError(f"{path}: channel {name}: type: must be one of {types}, got {values.get('type')!r}")
-    return validated(path, f"channel {name}", kind, values, is_secret=True)
+        found = ", and is not given" if given is None else ""
+        raise HealthAssetsError(f"{path}: {owner}: type: must be one of {', '.join(CHANNELS)}{found}")
+    return validated(path, owner, kind, values, is_secret=True)

@@ -6,16 +6,18 @@ of its own and a limit of time, so that one that hangs holds up neither the othe
 
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, send
+from health_assets.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, TooLarge, send
 from health_assets.alerts.config import Alerts, Channel
 from health_assets.alerts.incidents import personal_by_now
 from health_assets.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
-from health_assets.alerts.messages import Message, digest_of, message_of, trial_message
+from health_assets.alerts.messages import digest_of, message_of, trial_message
 from health_assets.targets import Targets
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Warehouse
 from health_assets.wording import counted
 
@@ -143,54 +145,76 @@ class _Post(threading.Thread):
     def run(self) -> None:
         """Send until all is sent, the channel does not work, or the time is over.
 
-        Of a digest that is refused the oldest notices are sent one by one, so that one that the channel will not take
-        is set aside and holds up the others no longer; those come with the next tick.
+        A digest that is too large for the channel is halved until it fits, and one message that is too large is cut. Of
+        a digest that is refused for another reason the oldest notices are sent one by one, so that one that the channel
+        will not take is set aside and holds up the others no longer; those come with the next tick.
         """
-        many = len(self._notices) > self._digest_above
-        if many and not self._is_refused(digest_of(self._notices), self._notices, is_kept=False):
-            return
-        refused: set[str] = set()
-        for notice in self._notices[: self._digest_above]:
-            if time.monotonic() >= self._until:
+        lost: set[str] = set()
+        """Incidents of which the channel has not heard, and so does not hear their end."""
+        writable = [notice for notice in self._notices if self._is_writable(notice, lost)]
+        is_digest = len(writable) > self._digest_above
+        parts = deque([writable] if is_digest else _singly(writable))
+        while parts and time.monotonic() < self._until:
+            part = [notice for notice in parts.popleft() if notice.incident.incident_id not in lost]
+            if not part:
+                continue
+            error = self._error_of(part)
+            if isinstance(error, TooLarge) and len(part) > 1:
+                parts.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
+            elif isinstance(error, Refused | TakenInPart) and len(part) == 1:
+                lost.add(part[0].incident.incident_id)
+            elif isinstance(error, Refused):
+                parts = deque(_singly(part[: self._digest_above]))
+            elif error:
                 return
-            if notice.incident.incident_id in refused:
-                continue  # the end of what the channel has not heard of
-            answer = self._is_refused(message_of(notice), [notice])
-            if answer is None:
-                return
-            if answer:
-                refused.add(notice.incident.incident_id)
 
-    def _is_refused(self, message: Message, notices: Sequence[Notice], *, is_kept: bool = True) -> bool | None:
-        """Send a message; whether the channel refused it, or None where it does not work.
+    def _is_writable(self, notice: Notice, lost: set[str]) -> bool:
+        """Whether a message can be made of it; one of which none can is its own failure and no other's."""
+        try:
+            message_of(notice)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            with self._lock:
+                self._failed.append((notice, printable(f"it cannot be written: {type(error).__name__}: {error}")))
+            lost.add(notice.incident.incident_id)
+            return False
+        return True
 
-        Args:
-            message: the message.
-            notices: what it is about.
-            is_kept: whether a refusal is an outcome of its own.
-        """
+    def _error_of(self, notices: Sequence[Notice]) -> NotDelivered | None:
+        """Send one message about these; why it was not taken, or None. A digest that is refused is no outcome yet."""
         with self._lock:
             self._current = notices
         error: NotDelivered | None = None
         try:
-            send(self._channel, message, pause_s=self._pause_s)
+            self._send(notices)
         except NotDelivered as caught:
             error, self.rest_s = caught, caught.rest_s
-        # what it took in part is for others no reason to wait, but a digest is not sent in pieces besides
-        is_refused = isinstance(error, Refused) or (is_kept and isinstance(error, TakenInPart))
         with self._lock:
             self._current = ()
             if error is None:
                 self._delivered += notices
-            elif is_kept or not is_refused:
+            elif len(notices) == 1 or not isinstance(error, Refused):
                 self._failed += [(notice, str(error)) for notice in notices]
-        return None if error and not is_refused else is_refused
+        return error
+
+    def _send(self, notices: Sequence[Notice]) -> None:
+        if len(notices) > 1:
+            send(self._channel, digest_of(notices), pause_s=self._pause_s)
+            return
+        message = message_of(notices[0])
+        try:
+            send(self._channel, message, pause_s=self._pause_s)
+        except TooLarge:
+            send(self._channel, message.cut(), pause_s=self._pause_s)
 
     def outcome(self) -> tuple[list[Notice], list[tuple[Notice, str]]]:
         """What was delivered and what was not by now; what is still under way counts as not."""
         with self._lock:
             hanging = [(notice, "it did not answer in time") for notice in self._current]
             return list(self._delivered), [*self._failed, *hanging]
+
+
+def _singly(notices: Iterable[Notice]) -> list[list[Notice]]:
+    return [[notice] for notice in notices]
 
 
 def try_channels(alerts: Alerts, now: datetime) -> dict[str, str | None]:

@@ -9,7 +9,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from email.header import Header
 from email.message import EmailMessage
+from email.policy import Policy
 from typing import Any
 
 from health_assets.alerts.keeping import CLOSED, OPENED, Notice
@@ -19,6 +21,9 @@ from health_assets.wording import counted
 KEY_HEADER = "Idempotency-Key"
 LINES_OF_DIGEST = 30
 IDS_SHOWN = 5
+CUT_TEXT = 200
+"""Most characters of any text in a message that is cut."""
+CUT_NOTE = "this message is cut, since the channel refused the whole as too large; all of it is in the table alerts"
 SLACK_TEXT = 2900
 """A block of Slack's takes 3,000 characters."""
 SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴"}
@@ -43,6 +48,20 @@ class Message:
     title: str
     lines: tuple[str, ...]
     body: dict[str, Any]
+
+    def cut(self) -> "Message":
+        """The same in at most about 2 KiB, with a note that says so."""
+        body = {name: _short(value) for name, value in self.body.items()}
+        if body.get("evidence") is not None:
+            body["evidence"] = None
+        lines = (*(_short(line) for line in self.lines[-1:]), CUT_NOTE)
+        return Message(self.key, self.event, _short(self.title), lines, {**body, "note": CUT_NOTE})
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(one) for name, one in value.items()}
+    return f"{value[:CUT_TEXT]}…" if isinstance(value, str) and len(value) > CUT_TEXT else value
 
 
 def message_of(notice: Notice) -> Message:
@@ -73,7 +92,7 @@ def digest_of(notices: Sequence[Notice]) -> Message:
 def trial_message(channel: str, at: datetime) -> Message:
     """A message that only says that messages arrive."""
     key = hashlib.sha256(f"{channel} {at.isoformat()}".encode()).hexdigest()[:20] + "-test"
-    title = f"Health Assets can reach the channel {channel}"
+    title = f"Health Assets can reach the channel {printable(channel)}"
     return Message(
         key,
         "test",
@@ -116,7 +135,8 @@ def _explained(evidence: dict[str, Any]) -> list[str]:
     lines = []
     for loss in evidence.get("explanation", ()):
         ids = ", ".join(printable(name, 80) for name in loss["evidence"][:IDS_SHOWN])
-        lines.append(f"-{loss['lost']:.1f} {loss['component']}: {loss['sentence']}" + (f" ({ids})" if ids else ""))
+        told = printable(f"-{loss['lost']:.1f} {loss['component']}: {loss['sentence']}", 500)
+        lines.append(told + (f" ({ids})" if ids else ""))
     if failures := evidence.get("latest_failures"):
         lines.append(f"latest failures: {', '.join(printable(name, 80) for name in failures[:IDS_SHOWN])}")
     return lines
@@ -124,7 +144,7 @@ def _explained(evidence: dict[str, Any]) -> list[str]:
 
 def _body(notice: Notice) -> dict[str, Any]:
     incident = notice.incident
-    common = {
+    common: dict[str, Any] = {
         "idempotency_key": notice.key,
         "event": notice.event,
         "incident_id": incident.incident_id,
@@ -134,16 +154,27 @@ def _body(notice: Notice) -> dict[str, Any]:
         "closed_at": incident.closed_at.isoformat() if incident.closed_at and notice.event == CLOSED else None,
     }
     if incident.is_personal:
-        return {**common, "is_personal": True}
-    return {
-        **common,
-        "is_personal": False,
-        "rule": incident.rule,
-        "severity": incident.severity,
-        "reason": incident.reason,
-        "recovery": incident.recovery if notice.event == CLOSED else None,
-        "evidence": json.loads(incident.evidence),
-    }
+        return _as_text({**common, "is_personal": True})
+    return _as_text(
+        {
+            **common,
+            "is_personal": False,
+            "rule": incident.rule,
+            "severity": incident.severity,
+            "reason": incident.reason,
+            "recovery": incident.recovery if notice.event == CLOSED else None,
+            "evidence": json.loads(incident.evidence),
+        }
+    )
+
+
+def _as_text(value: Any) -> Any:
+    """A body whose strings are text: half a pair of surrogates, which no encoding takes, is written as its escape."""
+    if isinstance(value, dict):
+        return {_as_text(name): _as_text(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_as_text(one) for one in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
@@ -169,10 +200,27 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+class _LiteralSubject(str):
+    """A subject that says its text and nothing else.
+
+    A string that is given to `EmailMessage` is read as a header of a mail that came in: what looks like an encoded word
+    (RFC 2047) is decoded, and what was in it, line ends too, is then written as it stands. A header with a `name` is
+    left as it is, and writes itself.
+    """
+
+    name = "Subject"
+
+    def fold(self, *, policy: Policy) -> str:
+        """The header's lines; what is more than plain words is one or more encoded words, so that it is read once."""
+        is_plain = self.isascii() and self.isprintable() and "=?" not in self
+        header = Header(str(self), "us-ascii" if is_plain else "utf-8", header_name=self.name)
+        return f"{self.name}: {header.encode(linesep=policy.linesep)}{policy.linesep}"
+
+
 def mail_of(message: Message, sender: str, to: Sequence[str]) -> EmailMessage:
     """A plain e-mail, whose Message-ID follows from the key."""
     mail = EmailMessage()
-    mail["Subject"] = printable(message.title, 200)
+    mail["Subject"] = _LiteralSubject(printable(message.title, 200))
     mail["From"] = sender
     mail["To"] = ", ".join(to)
     mail["Message-ID"] = f"<{message.key}@{sender.partition('@')[2]}>"

@@ -25,6 +25,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 LEAST_WINDOW_S = 300
 PROBLEMS_NAMED = 20
 VALUE_SHOWN = 60
+MOST_DEPTH = 64
+"""Objects and lists in each other; the draft's own fields need three."""
 
 # the recommended pattern of semver.org, without named groups
 _SEMVER = re.compile(
@@ -181,9 +183,12 @@ def parse_document(body: bytes) -> HealthDocument:
         body: JSON in UTF-8.
 
     Raises:
-        InvalidDocumentError: it is not JSON, or a field breaks a rule; every such field is named, up to 20.
+        InvalidDocumentError: it is not JSON or nested too deeply, or a field breaks a rule; every such field is named,
+            up to 20.
     """
     content = _parse_json(body)
+    if _is_deeper(content, MOST_DEPTH):
+        raise InvalidDocumentError([f"the document: is nested too deeply, more than {MOST_DEPTH} levels"])
     if not isinstance(content, dict):
         raise InvalidDocumentError([f"the document: must be an object, not {_shown(content)}"])
     try:
@@ -210,6 +215,17 @@ def _parse_json(body: bytes) -> Any:
     except ValueError as error:  # also a number of more digits than Python reads
         reason = getattr(error, "msg", "a number has too many digits")
         raise InvalidDocumentError([f"the document: is not valid JSON ({reason[0].lower()}{reason[1:]})"]) from error
+
+
+def _is_deeper(content: Any, levels: int) -> bool:
+    """Whether anything is nested deeper than so many levels: what reads it later may not survive it."""
+    level = [content]
+    for _ in range(levels + 1):
+        level = [
+            part for whole in level if isinstance(whole, dict | list)
+            for part in (whole.values() if isinstance(whole, dict) else whole)
+        ]  # fmt: skip
+    return bool(level)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ the document says (`document`) and what to make of it (`advice`).
 
 The server may be slow, gone, broken or hostile. So the whole exchange has one time limit, from the name's look-up to
 the last byte; the body is read raw and unpacked no further than the size limit; redirects stay with the same host and
-never leave TLS; no cookie or other credential is sent. Whatever happens becomes an `Answer`, not an exception.
+never leave TLS; addresses that are not public are not asked unless that is allowed, and a name is looked up once
+(`addresses`); no cookie or other credential is sent. Whatever happens becomes an `Answer`, not an exception.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from typing import Any, Literal, TypeVar, get_args
 import httpx
 
 from health_assets import __version__
+from health_assets.consumer.addresses import PINS, PinningTransport, PrivateAddressError
 from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document
 from health_assets.errors import HealthAssetsError
 from health_assets.terminal import printable
@@ -41,9 +43,12 @@ HEADERS = {
     "User-Agent": f"health-assets/{__version__} (agent-health consumer)",
 }
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+NOT_ALLOWED = (
+    "which is no public address and not asked; --allow-private or HEALTH_ALLOW_PRIVATE_ADDRESSES=true allows it"
+)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-Outcome = Literal["valid", "invalid", "http_error", "timeout", "unreachable", "refused"]
+Outcome = Literal["valid", "invalid", "http_error", "timeout", "unreachable", "refused", "private"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 T = TypeVar("T")
 
@@ -58,7 +63,7 @@ class Answer:
         outcome: one of `OUTCOMES`. `valid`: a valid document. `invalid`: HTTP 200, but no valid document. `http_error`:
             another HTTP status. `timeout`: no whole answer within the time limit. `unreachable`: no connection, or it
             broke before the answer was whole. `refused`: we declined to follow a redirect to another host, out of TLS
-            or in circles.
+            or in circles. `private`: its host has no public address, and others may not be asked.
         document: the document, when valid.
         http_status: HTTP status, None where none arrived.
         latency_ms: time to the whole answer, or to as much of it as was read; None where none arrived.
@@ -96,11 +101,13 @@ def health_url(url: str) -> str:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         detail = printable(f"{str(error)[:1].lower()}{str(error)[1:]}")
-        raise HealthAssetsError(f"{printable(url)!r} is not a URL: {detail}") from error
+        raise HealthAssetsError(f"{_told(url)} is not a URL: {detail}") from error
     if not _is_web_address(parsed):
-        raise HealthAssetsError(f"{printable(url)!r} is not a web address; write it like https://agent.example")
+        raise HealthAssetsError(f"{_told(url)} is not a web address; write it like https://agent.example")
     if parsed.userinfo:
-        raise HealthAssetsError(f"{printable(url)!r} names a user; a health document is read without credentials")
+        raise HealthAssetsError(
+            f"the address at {printable(parsed.host)!r} names a user; a health document is read without credentials"
+        )
     # as it is encoded: an agent's id may be a URI, whose %2F is no slash of the path
     path = parsed.raw_path.partition(b"?")[0]
     base = path.partition(b"/.well-known/")[0].rstrip(b"/")
@@ -108,7 +115,14 @@ def health_url(url: str) -> str:
     return str(parsed.copy_with(raw_path=base + PATH.encode() + query, fragment=None))
 
 
-def fetch_health(url: str, *, timeout_s: float = TIMEOUT_S, max_bytes: int = MOST_BYTES) -> Answer:
+def _told(url: str) -> str:
+    """A URL as an error may show it: without a password."""
+    return repr(printable(re.sub(r"//[^/@]*@", "//…@", url)))
+
+
+def fetch_health(
+    url: str, *, timeout_s: float = TIMEOUT_S, max_bytes: int = MOST_BYTES, allow_private: bool = False
+) -> Answer:
     """Ask an agent for its health document (source 3, appendix A, step 1).
 
     Works in a thread with a running event loop too, such as a notebook's, where it blocks that loop.
@@ -117,13 +131,14 @@ def fetch_health(url: str, *, timeout_s: float = TIMEOUT_S, max_bytes: int = MOS
         url: the agent's base address, or the address of the document itself.
         timeout_s: most time that everything together may take, in seconds.
         max_bytes: largest document taken, in bytes, packed and unpacked.
+        allow_private: whether addresses that are not public, such as those of this machine, may be asked.
 
     Raises:
         HealthAssetsError: the URL or a limit is impossible. No answer of a server raises.
     """
 
     async def fetch() -> Answer:
-        async with new_client() as client:
+        async with new_client(allow_private=allow_private) as client:
             return await fetch_health_async(client, url, timeout_s=timeout_s, max_bytes=max_bytes)
 
     return run_async(fetch())
@@ -145,18 +160,26 @@ async def fetch_health_async(
         stage = "answer" if progress.http_status is None else "finish its answer"
         late = f"it did not {stage} within {timeout_s:g} s"
         return replace(asked, outcome="timeout", http_status=progress.http_status, error=late)
+    except PrivateAddressError as error:
+        return replace(asked, outcome="private", error=f"its host leads to {error}, {NOT_ALLOWED}")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:  # Unicode: a name beyond all rules
         return replace(asked, http_status=progress.http_status, error=_transport_fault(error, progress))
     return replace(answer, latency_ms=(time.perf_counter() - start) * 1000)
 
 
-def new_client(most_connections: int = 1) -> httpx.AsyncClient:
-    """A client that keeps nothing between requests: no cookies, no connections."""
+def new_client(most_connections: int = 1, *, allow_private: bool = False) -> httpx.AsyncClient:
+    """A client that keeps nothing between requests: no cookies, no connections.
+
+    Args:
+        most_connections: most requests under way at a time.
+        allow_private: whether addresses that are not public may be asked.
+    """
+    limits = httpx.Limits(max_connections=most_connections, max_keepalive_connections=0)
     return httpx.AsyncClient(
+        transport=PinningTransport(limits, allow_private=allow_private),
         headers=HEADERS,
         follow_redirects=False,
         timeout=None,  # one limit over everything instead: see `fetch_health_async`
-        limits=httpx.Limits(max_connections=most_connections, max_keepalive_connections=0),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
     )
 
@@ -219,8 +242,9 @@ class _Progress:
 async def _exchange(client: httpx.AsyncClient, asked: Answer, max_bytes: int, progress: _Progress) -> Answer:
     """Ask, follow redirects that may be followed, and judge the answer."""
     url = httpx.URL(asked.url)
+    extensions: dict[str, Any] = {PINS: {}}
     for _ in range(MOST_REDIRECTS + 1):
-        async with client.stream("GET", url) as response:
+        async with client.stream("GET", url, extensions=extensions) as response:
             progress.http_status = response.status_code
             found = replace(asked, http_status=response.status_code)
             if response.status_code not in REDIRECTS or "location" not in response.headers:

@@ -94,7 +94,11 @@ def _print_score(console: Console, session: Session, hour: datetime, agent_id: s
     for loss in losses:
         ids = ", ".join(printable(event_id, 80) for event_id in loss.evidence[:IDS_SHOWN])
         table.add_row(
-            f"{loss.lost:.1f}", f"{loss.component.points:g}", loss.component.name, loss.sentence, Text(ids, style="dim")
+            f"{loss.lost:.1f}",
+            f"{loss.component.points:g}",
+            loss.component.name,
+            Text(printable(loss.sentence)),
+            Text(ids, style="dim"),
         )
     console.print(table)
 

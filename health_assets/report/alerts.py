@@ -45,7 +45,7 @@ def print_alerts(console: Console, session: Session, since: datetime, targets: T
     for channel, (count, error) in count_waiting(session).items():
         why = f": {printable(error)}" if error else ""
         waiting = counted(count, "message waits", "messages wait")
-        console.print(Text(f"{waiting} for the channel {channel}{why}", style="yellow"))
+        console.print(Text(f"{waiting} for the channel {printable(channel)}{why}", style="yellow"))
 
 
 def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:
@@ -54,9 +54,9 @@ def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:
         console.print("there is no channel; incidents are kept in the table alerts, and nobody is told")
     for channel, error in outcome.items():
         if error is None:
-            console.print(Text(f"✓ {channel} took the test message", style="green"))
+            console.print(Text(f"✓ {printable(channel)} took the test message", style="green"))
         else:
-            console.print(Text(f"✗ {channel} did not: {printable(error)}", style="red"))
+            console.print(Text(f"✗ {printable(channel)} did not: {printable(error)}", style="red"))
 
 
 def _urgency(incident: Incident) -> tuple:
@@ -78,7 +78,7 @@ def _table(incidents: list[Incident], heading: str) -> Table:
         of_what = (
             (Text("·", style="dim"), "·")
             if incident.is_personal
-            else (Text(incident.severity, style=COLOURS[incident.severity]), incident.rule)
+            else (Text(incident.severity, style=COLOURS[incident.severity]), Text(printable(incident.rule)))
         )
         table.add_row(*of_what, when, _told(incident))
     if len(incidents) > INCIDENTS_SHOWN:

@@ -52,7 +52,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         if check == EVERY_LOG_WAS_READ:  # which is told at the end, log by log
             continue
         colour = "red" if severity == "ERROR" else "yellow"
-        console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
+        console.print(Text(printable(f"  check {asset}.{check} failed: {unexpected:,} rows"), style=colour))
 
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:

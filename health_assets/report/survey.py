@@ -12,6 +12,7 @@ from health_assets.hours import HourRange
 from health_assets.report.layout import latest_hour, plain_table
 from health_assets.scoring.survey_summary import ALL_PLATFORMS
 from health_assets.survey.probing import Probe
+from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
@@ -22,6 +23,7 @@ WORDS = {
     "timeout": "too slow",
     "unreachable": "unreachable",
     "refused": "redirected elsewhere",
+    "private": "at a private address",
 }
 
 
@@ -61,8 +63,8 @@ def print_survey(console: Console, session: Session, hours: HourRange) -> None:
     others = _others(session, latest)
     for platform, *counts, share in platforms[:PLATFORMS_SHOWN]:
         table.add_row(
-            Text(platform), *(f"{count:,}" for count in counts), Text(f"{share:.1%}", style=_colour_of(share)),
-            Text(", ".join(others.get(platform, ()))),
+            Text(printable(platform)), *(f"{count:,}" for count in counts),
+            Text(f"{share:.1%}", style=_colour_of(share)), Text(", ".join(others.get(platform, ()))),
         )  # fmt: skip
     console.print(table)
     captions = ["responsive: answered with a valid health document; survival: responsive of all agents"]

@@ -6,7 +6,7 @@ Uvicorn itself waits for ever for the rest of a head, takes one of any length, a
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from health_assets.serving.answers import Headers, problem
 
@@ -33,6 +33,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._has_begun = False
         self._is_head_open = True
         self._refusal = NOT_HTTP
+        self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection, or say that there are too many."""
@@ -46,7 +47,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """Forget the connection."""
         self._stop_timer()
         self._stop_send_timer()
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # tells the newest request, which of several is not the one that is answered
+        self.pipeline.clear()
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def pause_writing(self) -> None:
         """More is to be sent than the client takes."""
@@ -104,6 +109,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_head_open = False
         self._stop_timer()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # what the parser says is not for the world
         """Refuse what the parser did not take."""

@@ -97,8 +97,9 @@ def survey(
 
 def _manners(settings: Settings) -> Manners:
     return Manners(
-        settings.survey_concurrency, settings.survey_per_host, settings.survey_pause_s, settings.survey_timeout_s
-    )
+        settings.survey_concurrency, settings.survey_per_host, settings.survey_pause_s, settings.survey_timeout_s,
+        settings.allow_private_addresses,
+    )  # fmt: skip
 
 
 def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:

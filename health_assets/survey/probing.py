@@ -36,12 +36,14 @@ class Manners:
         per_host: most of them to one host.
         pause_s: mean rest between two requests to one host, in seconds; the rest itself is random, 0.5 to 1.5 of it.
         timeout_s: most time for one agent, from the look-up of its name to its last byte.
+        allow_private: whether addresses that are not public may be asked.
     """
 
     concurrency: int = 32
     per_host: int = 2
     pause_s: float = 0.5
     timeout_s: float = 10.0
+    allow_private: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ async def _client(manners: Manners) -> AsyncIterator[httpx.AsyncClient]:
     """
     threads = ThreadPoolExecutor(manners.concurrency * LOOK_UPS_PER_PLACE, thread_name_prefix="survey")
     asyncio.get_running_loop().set_default_executor(threads)
-    async with new_client(manners.concurrency) as client:
+    async with new_client(manners.concurrency, allow_private=manners.allow_private) as client:
         yield client
 
 

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
 from health_assets.consumer.fetching import health_url
 from health_assets.errors import HealthAssetsError
 from health_assets.scoring.survey_summary import ALL_PLATFORMS
-from health_assets.yaml_files import read_yaml
+from health_assets.terminal import printable
+from health_assets.yaml_files import VALUE_SHOWN, read_yaml, shown
 
-Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2048)]
+MOST_CHARACTERS = 2048
+Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]
 
 
 class RegisteredAgent(BaseModel):
@@ -53,24 +56,31 @@ def load_registry(path: Path) -> list[RegisteredAgent]:
 
 def _validated(path: Path, place: int, entry: Any) -> RegisteredAgent:
     if not isinstance(entry, dict):
-        raise HealthAssetsError(f"{path}: entry {place}: must have name, platform and url, not be {entry!r}")
-    owner = f"{path}: entry {place}" + (f" ({entry['name']!r})" if entry.get("name") else "")
+        raise HealthAssetsError(f"{path}: entry {place}: must have name, platform and url, not be {shown(entry)}")
+    owner = f"{path}: entry {place}" + (f" ({shown(entry['name'])})" if entry.get("name") else "")
     try:
         agent = RegisteredAgent.model_validate(entry)
         _ = agent.health_url  # that there is one
     except ValidationError as error:
         first = error.errors()[0]
-        key = first["loc"][0]
+        key = printable(str(first["loc"][0]), VALUE_SHOWN)
         if first["type"] == "missing":
             raise HealthAssetsError(f"{owner}: {key}: is missing") from error
         if first["type"] == "extra_forbidden":
             raise HealthAssetsError(f"{owner}: {key}: unknown key; use name, platform and url") from error
-        raise HealthAssetsError(f"{owner}: {key}: must be text, got {first['input']!r}") from error
+        raise HealthAssetsError(f"{owner}: {key}: {_expected(first)}, got {shown(first['input'])}") from None
     except HealthAssetsError as error:
         raise HealthAssetsError(f"{owner}: url: {error}") from error
     if agent.platform == ALL_PLATFORMS:
         raise HealthAssetsError(f"{owner}: platform: {ALL_PLATFORMS!r} stands for the whole registry; name another")
     return agent
+
+
+def _expected(fault: ErrorDetails) -> str:
+    """What a value must be, in words."""
+    if fault["type"] == "string_too_long":
+        return f"must have at most {MOST_CHARACTERS:,} characters"
+    return "must be text of Unicode characters" if fault["type"] == "string_unicode" else "must be text"
 
 
 def _require_different(path: Path, agents: Sequence[RegisteredAgent]) -> None:
@@ -79,6 +89,6 @@ def _require_different(path: Path, agents: Sequence[RegisteredAgent]) -> None:
         first = seen.setdefault(agent.health_url, place)
         if first != place:
             raise HealthAssetsError(
-                f"{path}: entry {place} ({agent.name!r}): url: {agent.url} is asked already, by entry {first} "
-                f"({agents[first - 1].name!r})"
+                f"{path}: entry {place} ({shown(agent.name)}): url: {printable(agent.url)} is asked already, "
+                f"by entry {first} ({shown(agents[first - 1].name)})"
             )

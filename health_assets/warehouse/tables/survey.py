@@ -16,7 +16,7 @@ class AgentProbe(Hourly, table=True):
     probed_at: datetime = at("When it was asked; decides the hour.")
     outcome: str = text(
         "`valid` document, `invalid` one, `http_error` (a status other than 200), `timeout`, `unreachable` (no "
-        "connection, or it broke), or `refused` (a redirect that we do not follow)."
+        "connection, or it broke), `refused` (a redirect that we do not follow), or `private` (no public address)."
     )
     status: str | None = text("health.status of a valid document.")
     http_status: int | None = count("HTTP status; null where none arrived.")
