@@ -191,9 +191,13 @@ class _Comparison:
     def _find_moved(self, found: Recognized, copies: Mapping[str, str]) -> None:
         """Find the logs that are not, or not only, under their old names."""
         homeless = {name: own.identity for name, own in self._homeless(copies) if own.identity}
-        targets = [name for name in self._files if name not in copies and name not in self._unchanged]
-        targets += [name for name in self._unchanged if name in set(copies.values()) or self._was_copy(name)]
-        alike = self._looks.beginning_alike(homeless, set(targets), {n: i.heads for n, i in homeless.items()})
+        keepers = set(copies.values())
+        targets = [
+            name
+            for name in self._files
+            if name not in copies and (name not in self._unchanged or name in keepers or self._was_copy(name))
+        ]
+        alike = self._looks.beginning_alike(homeless, targets, {name: own.heads for name, own in homeless.items()})
         homes = {}
         for name, others in alike.items():
             holding = [other for other in others if self._looks.contains(self._files[other], homeless[name])]
@@ -239,7 +243,9 @@ class _Comparison:
         own = self._known.get(home)
         if own is None or own.copy_of is not None or home in homes:
             return False
-        return home in self._unchanged or (own.identity is not None and self._looks.begins_as(home, own.identity))
+        if home in self._unchanged or own.identity is None or own.identity.is_empty:
+            return home in self._unchanged
+        return self._looks.begins_as(home, own.identity)
 
     def _is_all_of(self, name: str, home: str) -> bool:
         """Whether a file holds exactly a known log, of which nothing depends on name, time or damage of the file."""
