@@ -28,13 +28,16 @@ from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.ingestion_scope import Asked, Due
 from health_assets.late_logs import names_of, parts_of, rejected_hours
-from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.files import Identities, Notes, RawFile
+from health_assets.logs.identity import Identity
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
+from health_assets.recognition import Recognized, recognize
 from health_assets.resolving import resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
+from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
@@ -117,15 +120,17 @@ def ingest(
             loaded of them before stays; what was not waits until they can be read.
 
     Raises:
-        HealthAssetsError: a file is gone although an hour asked for needs it.
+        HealthAssetsError: a file is gone although an hour that retention dropped needs it to come back.
         UnreadableFilesError: more files cannot be read; nothing was changed that the transaction does not undo.
     """
     reach_hours = lookback_hours if trace_hours is None else trace_hours
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
-    asked = Asked(session, hours, tables, names_of(files), lookback_hours, reach_hours)
-    loading = _Loading(session, files, asked, targets, unreadable)
-    Ledger(session).write_unreadable(unreadable)
     report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
+    recognized = _settled(session, files, unreadable)
+    present = names_of(recognized.files) | Ledger(session).emptied()
+    asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
+    loading = _Loading(session, recognized, asked, targets, unreadable)
+    Ledger(session).write_unreadable(unreadable)
 
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
@@ -148,12 +153,21 @@ def ingest(
     return report
 
 
+def _settled(session: Session, files: Sequence[RawFile], unreadable: Mapping[str, str]) -> Recognized:
+    """What became of the files that were read, once ledger and tables have followed."""
+    ledger = FileLedger(session)
+    known = ledger.known()
+    recognized = recognize(known, files, unreadable)
+    ledger.settle(known, recognized)
+    return recognized
+
+
 class _Loading:
     """The steps of a run that read files and change rows, each with its part of the ledger.
 
     Args:
         session: a write session.
-        files: all raw logs that there are now.
+        recognized: the raw logs that there are now, and what became of those that were read.
         asked: what is to be brought up to date.
         targets: targets that resolve SLA breaches.
         unreadable: what cannot be read.
@@ -162,18 +176,19 @@ class _Loading:
     def __init__(
         self,
         session: Session,
-        files: Sequence[RawFile],
+        recognized: Recognized,
         asked: Asked,
         targets: Targets,
         unreadable: Mapping[str, str],
     ) -> None:
         self._session = session
-        self._files = files
+        self._recognized = recognized
         self._asked = asked
         self._targets = targets
         self._unreadable = unreadable
         self._ledger = Ledger(session)
         self.main_rejection: Rejection | None = None
+        self._identities: dict[str, Identity] = {}
         self._filled_hours: set[datetime] = set()
         """Hours whose tables got rows from files, whether or not these are others than before."""
 
@@ -181,22 +196,22 @@ class _Loading:
         """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
 
         Raises:
-            HealthAssetsError: a file is gone that a part has to be loaded from.
+            HealthAssetsError: a file is gone that a dropped part has to come back from.
         """
         asked, ledger = self._asked, self._ledger
-        new, changed = ledger.unread(self._files)
-        before = {entry.part: entry for entry in ledger.entries(changed)}
+        new, changed = self._recognized.new, self._recognized.changed
+        before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
         ledger.unload_damaged(asked.hours, asked.tables)
         seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
         ledger.unload_damaged(seen_by_traces, ["spans"])
+        lost = {part for part in FileLedger(self._session).write_off() if asked.includes(part)}
         not_loaded = set(ledger.not_loaded())
         ledger.unload(part for part in before if asked.includes(part))
         known = self._waiting()
         waiting = {part: lines for part, lines in known.items() if asked.includes(part)}
-        _require(
-            {part: lines for part, lines in known.items() if part in waiting or asked.restores(part)}, asked.present
-        )
-        return Due(new, changed, before, waiting, not_loaded, traces_of(self._session, _spans(waiting)))
+        _require({part: lines for part, lines in known.items() if asked.restores(part)}, asked.present)
+        waiting = {part: lines for part, lines in waiting.items() if part.source_file in asked.present}
+        return Due(new, changed, before, waiting, not_loaded, lost, traces_of(self._session, _spans(waiting)))
 
     def _waiting(self) -> dict[Part, int]:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
@@ -222,7 +237,7 @@ class _Loading:
         found = self._read(fresh | _names_with_lines(due.waiting), is_wanted)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
-        self._ledger.write(due.fresh, _entries(due.before, due.fresh_parts(found), self._asked))
+        self._ledger.write(due.fresh, _entries(due.before, due.fresh_parts(found), self._asked), self._identities)
         return found
 
     def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
@@ -255,13 +270,14 @@ class _Loading:
 
     def _read(self, names: AbstractSet[str], is_wanted: Callable[[Part], bool]) -> dict[Part, Lines]:
         """Read the files of these names once, and send every line that is wanted to its table."""
-        files = [file for file in self._files if file.source_file in names]
+        files = [file for file in self._recognized.files if file.source_file in names]
         if not files:
             return {}
         notes: Notes = {}
+        identities: Identities = {}
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-            parser = stack.enter_context(reading(files, notes))
+            parser = stack.enter_context(reading(files, notes, identities))
             stream = parser.records(self._targets)
             router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder)
             self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
@@ -272,6 +288,7 @@ class _Loading:
                 self._session.insert_arrow(table, rows)
             self.main_rejection = router.main_rejection
             self._ledger.write_notes(files, notes)
+            self._identities |= {files[place].source_file: identity for place, identity in identities.items()}
             found = parts_of(files, router.contents())
         self._filled_hours |= {
             part.hour for part in found if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
@@ -312,12 +329,13 @@ def _names_with_lines(parts: Mapping[Part, int]) -> set[str]:
     return {part.source_file for part, lines in parts.items() if lines}
 
 
-def _require(waiting: Mapping[Part, int], present: set[str]) -> None:
-    for part, lines in waiting.items():
+def _require(restored: Mapping[Part, int], present: AbstractSet[str]) -> None:
+    """Refuse to make hours that retention dropped from fewer lines than their scores were made from."""
+    for part, lines in restored.items():
         if lines and part.source_file not in present:
             raise HealthAssetsError(
                 f"the raw log {part.source_file} is gone, and the hour {part.hour:%Y-%m-%dT%H} cannot be built "
-                f"without its {lines} lines; put it back, or leave the hour as it is"
+                f"without its {lines} lines, that retention dropped; put it back, or leave the hour as it is"
             )
 
 

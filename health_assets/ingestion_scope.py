@@ -27,7 +27,7 @@ class Asked:
         session: a session, before anything is changed.
         hours: the hours asked for.
         tables: the record tables asked for.
-        present: names of the files that there are now.
+        present: names of the logs that there are now, or whose rows are to be deleted.
         lookback_hours: length of the look-back.
         trace_hours: how many hours apart spans of a trace may be and still see each other.
     """
@@ -83,6 +83,7 @@ class Due:
         before: what the ledger says of the changed ones.
         waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
         not_loaded: known parts that the tables do not have as they are, asked for or not.
+        lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
         traces: (trace_id, hour) of the spans whose rows are to be replaced.
     """
 
@@ -91,6 +92,7 @@ class Due:
     before: Mapping[Part, Entry]
     waiting: Mapping[Part, int]
     not_loaded: AbstractSet[Part]
+    lost: AbstractSet[Part]
     traces: pa.Table
 
     @property
@@ -109,7 +111,7 @@ class Due:
         differing = {
             part for part in self.before.keys() | after.keys() if self._lines_before(part) != after.get(part, NO_LINES)
         }
-        return differing | (self.not_loaded & self.waiting.keys())
+        return differing | self.lost | (self.not_loaded & self.waiting.keys())
 
     def _lines_before(self, part: Part) -> Lines:
         return self.before[part].lines if part in self.before else NO_LINES

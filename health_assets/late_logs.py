@@ -4,16 +4,18 @@ What belongs here: comparing files with what the ledger says of them. What does 
 missing (`ingestion`) and requesting runs that do (`defs.sensors`).
 """
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from health_assets.errors import UnreadableFilesError
 from health_assets.hours import floor_hour
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content, contents
-from health_assets.logs.stores import Faults
-from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
+from health_assets.logs.stores import Faults, is_among
+from health_assets.recognition import Recognized, recognize
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.store import Session
 
 
@@ -22,23 +24,45 @@ class Unread:
     """What is needed to tell which hours' tables no longer agree with the logs, without holding the warehouse.
 
     Args:
+        found: what became of known files.
         files: new and changed files.
-        entries: what the ledger says of the changed ones.
-        not_loaded: parts that are known, but not in their hours' tables.
+        entries: what the ledger says of the changed ones, under their names of now.
+        not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now.
     """
 
+    found: Recognized
     files: Sequence[RawFile]
     entries: Sequence[Entry]
     not_loaded: Sequence[Part]
 
 
-def unread(session: Session, files: Sequence[RawFile]) -> Unread:
-    """Look up what there is to compare; parts whose file is gone are left out, since nothing can be done for them."""
+def unread(session: Session, files: Sequence[RawFile], unreadable: Collection[str] = ()) -> Unread:
+    """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
+
+    Args:
+        session: a session on the warehouse.
+        files: all raw logs that there are now.
+        unreadable: what is there and cannot be read.
+    """
     ledger = Ledger(session)
-    new, changed = ledger.unread(files)
-    present = names_of(files)
-    waiting = [part for part in ledger.not_loaded() if part.source_file in present or part.source_file == TRACES]
-    return Unread(new + changed, ledger.entries(changed), waiting)
+    found = recognize(FileLedger(session).known(), files, unreadable)
+    known = ledger.entries(found.names_before.values())
+    waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
+    return Unread(
+        found,
+        [*found.new, *found.changed],
+        [replace(entry, part=_part_now(found, entry.part)) for entry in known],
+        [_part_now(found, part) for part in waiting],
+    )
+
+
+def _all_unread(files: Sequence[RawFile]) -> Unread:
+    found = recognize({}, files)
+    return Unread(found, found.files, [], [])
+
+
+def _part_now(found: Recognized, part: Part) -> Part:
+    return replace(part, source_file=found.name_now(part.source_file))
 
 
 def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults | None = None) -> dict[Part, Lines]:
@@ -101,14 +125,14 @@ def held_hours(session: Session | None, files: Sequence[RawFile], unreadable: Fa
         files: all raw logs that there are now.
         unreadable: is filled with files that cannot be read.
     """
-    found = unread(session, files) if session else Unread(files, [], [])
+    found = unread(session, files, unreadable) if session else _all_unread(files)
     late = late_parts(found, unreadable=unreadable)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}
     if session is None:
         return HeldHours(events, rejected, set())
-    there = names_of(files) - names_of(found.files)
-    known = Ledger(session).known_hours()
+    there = names_of(found.found.files) - names_of(found.files)
+    known = [(found.found.name_now(name), *rest) for name, *rest in Ledger(session).known_hours()]
     events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
     rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
     loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}

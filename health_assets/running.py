@@ -21,7 +21,7 @@ from health_assets.dagster_home import EVENT_STORAGE
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress import listening
-from health_assets.defs.summaries import UNREADABLE
+from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.errors import HealthAssetsError
 from health_assets.first_hour import EARLIEST
 from health_assets.hours import HourGroups, HourRange
@@ -53,6 +53,8 @@ class Outcome:
         files_unreadable: raw logs that could not be read, while all others were.
         unreadable: why, in a sentence for each of the first.
         all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
+        lost: of which logs lines are lost because they were gone before, in a sentence for each of the first.
+        odd: what is odd about names, times and places of logs, where no earlier run told it.
     """
 
     hours: HourRange | HourGroups
@@ -67,6 +69,8 @@ class Outcome:
     files_unreadable: int = 0
     unreadable: Sequence[str] = ()
     all_rejected: str = ""
+    lost: Sequence[str] = ()
+    odd: Sequence[str] = ()
 
     @property
     def faults(self) -> list[str]:
@@ -201,7 +205,7 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, e
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     names = ("files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected")
-    texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected"}
+    texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected", "lost": LOST, "odd": ODD}
     for event in result.get_asset_materialization_events():
         metadata = event.step_materialization_data.materialization.metadata
         if "lines_read" in metadata:

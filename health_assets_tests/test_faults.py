@@ -126,11 +126,6 @@ def with_a_folder_as_warehouse(project: Project) -> None:
     project.warehouse_path.mkdir()
 
 
-def without_a_needed_log(project: Project) -> None:
-    project.materialise(HOURS)  # so that the warehouse knows this raw root
-    (project.raw / "deep" / "a.jsonl").unlink()
-
-
 def between(start: str, end: str) -> Callable[[Project], Sequence[str]]:
     def arguments(project: Project) -> Sequence[str]:
         made = materialise_arguments(project, HOURS)
@@ -172,7 +167,6 @@ CASES = [
     Case("a folder in place of the warehouse", "health.duckdb", with_a_folder_as_warehouse, keeps_warehouse=False),
     Case("a warehouse below a file", "targets.yaml", arguments=with_warehouse("{folder}/targets.yaml/w.duckdb")),
     Case("a warehouse of an unsupported kind", "mysql", arguments=with_warehouse("mysql://host/db")),
-    Case("a log that is gone although its lines are needed", r"deep/a\.jsonl is gone", without_a_needed_log),
     Case("a setting that is no number", "(?i)window_hours", environment={"HEALTH_WINDOW_HOURS": "a day"}),
     Case("a setting that is impossible", "(?i)lookback_hours", environment={"HEALTH_LOOKBACK_HOURS": "0"}),
     Case("a first hour that is none", "HEALTH_FIRST_HOUR.*2026-06-07T13", environment={"HEALTH_FIRST_HOUR": "soon"}),
@@ -230,7 +224,7 @@ def test_after_a_fault_the_tables_are_as_they_were(case: Case, outcomes: dict[st
 
 
 def test_after_a_fault_is_mended_the_run_succeeds(outcomes: dict[str, Outcome], filled: Project) -> None:
-    for name in ("a dangling link", "a log that is gone although its lines are needed", "an unknown target"):
+    for name in ("a dangling link", "an unknown target"):
         project = outcomes[name].project
         (project.raw / "deep" / "dangling.jsonl").unlink(missing_ok=True)
         shutil.copytree(filled.raw, project.raw, dirs_exist_ok=True)

@@ -9,18 +9,20 @@ import pandas as pd
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import POOL
-from health_assets.defs.summaries import unreadable_summary
+from health_assets.defs.summaries import lost_summary, unreadable_summary
 from health_assets.hours import HOUR, KEY_FORMAT, HourGroups
 from health_assets.planning import newest_finished_hour
 from health_assets.quality.batches.common import Source
 from health_assets.quality.evaluation import CheckResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
 from health_assets.quality.suites import SUITES
+from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 
 SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverity.WARN}
 HOURS_SHOWN = 24
 EVERY_LOG_WAS_READ = "every_log_was_read"
+EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
 
 
 def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
@@ -138,6 +140,26 @@ def every_log_was_read_check() -> dg.AssetChecksDefinition:
         )
 
     return every_log_was_read
+
+
+def every_line_is_still_there_check() -> dg.AssetChecksDefinition:
+    """A check that the results of a run rest on every line, also of logs that are gone by now."""
+
+    @dg.asset_check(asset="raw_logs", name=EVERY_LINE_IS_STILL_THERE, pool=POOL)
+    def every_line_is_still_there(
+        context: dg.AssetCheckExecutionContext, pipeline: PipelineResource
+    ) -> dg.AssetCheckResult:
+        """No log of these hours, and of those that they look back on, was gone before all of its lines were loaded."""
+        since = run_groups(context).start - pipeline.settings.reach_hours * HOUR
+        with pipeline.write() as session:
+            lost = FileLedger(session).lost(since)
+        return dg.AssetCheckResult(
+            passed=not lost,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"unexpected_count": dg.MetadataValue.int(sum(log.lines for log in lost)), **lost_summary(lost)},
+        )
+
+    return every_line_is_still_there
 
 
 def all_suite_checks() -> list[dg.AssetChecksDefinition]:

@@ -1,18 +1,25 @@
 """`raw_logs` and the record tables: one step, because each raw file is read only once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, POOL, RECORD_TABLES, asset_spec
-from health_assets.defs.summaries import notes_summary, record_summary, unreadable_summary
+from health_assets.defs.summaries import (
+    lost_summary,
+    notes_summary,
+    odd_summary,
+    record_summary,
+    unreadable_summary,
+)
 from health_assets.errors import UnreadableFilesError
-from health_assets.hours import HourGroups
+from health_assets.hours import HOUR, HourGroups
 from health_assets.ingestion import IngestReport, ingest
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, is_among
+from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS
@@ -32,28 +39,38 @@ def _up_to_date(
 ) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]]]:
     """Bring the record tables up to date with every raw log that can be read; with a summary of each asset."""
     unreadable: Faults = {}
-    files, targets, settings = list_files(pipeline.raw_root, unreadable), pipeline.load_targets(), pipeline.settings
+    oddities: dict[str, str] = {}
+    files, targets = list_files(pipeline.raw_root, unreadable, oddities), pipeline.load_targets()
+    settings = pipeline.settings
     while True:
         files = [file for file in files if not is_among(unreadable, file.source_file)]
         try:
             with pipeline.open().write() as session:
                 Ledger(session).require_root(pipeline.raw_root, files)
+                odd = FileLedger(session).write_oddities(oddities)
                 report = ingest(
                     session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
                     unreadable=unreadable,
                 )  # fmt: skip
-                return report, _summaries(session, names, asked, unreadable)
+                lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
+                return report, _summaries(session, names, asked, unreadable, lost, odd)
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
             unreadable |= error.faults
 
 
 def _summaries(
-    session: Session, names: Sequence[str], asked: HourGroups, unreadable: Faults
+    session: Session,
+    names: Sequence[str],
+    asked: HourGroups,
+    unreadable: Faults,
+    lost: Sequence[LostLines],
+    odd: Mapping[str, str],
 ) -> dict[str, dict[str, dg.MetadataValue]]:
     summaries = {name: record_summary(session, name, asked.span) for name in names}
     if "raw_logs" in summaries:
-        summaries["raw_logs"] |= notes_summary(Ledger(session).notes()) | unreadable_summary(unreadable)
+        noted = notes_summary(Ledger(session).notes())
+        summaries["raw_logs"] |= noted | unreadable_summary(unreadable) | lost_summary(lost) | odd_summary(odd)
     return summaries
 
 

@@ -1,6 +1,7 @@
 """The late-log sensor: what came after its hour was materialised changes exactly the hours that depend on it."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -19,12 +20,14 @@ from health_assets.logs.stores import Faults, is_among
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.run_owners import free_what_the_dead_hold
 from health_assets.settings import Settings
+from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
 from health_assets.wording import counted
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0
 BYTES_PER_TICK = 256 << 20
+LOSSES_TOLD = 3
 UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.QUEUED,
@@ -74,11 +77,12 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
                 )
                 if last is None:
                     return dg.SkipReason(NOTHING_YET)
-                found = unread(session, files)
+                found = unread(session, files, unreadable)
                 stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, session.dropped_until() or first_hour)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
+                lost = FileLedger(session).lost(newest - settings.reach_hours * HOUR)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
         except NoRawRootError as error:
             return dg.SkipReason(str(error))
@@ -92,6 +96,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         if not touched | only_rejected | stale_scores:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
             besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
+            besides += _what_is_lost(lost)
             read = sum(not is_among(unreadable, file.source_file) for file in files)
             return dg.SkipReason(f"the tables agree with all {read} raw logs{besides}{_hint(not_offered)}")
         until = min(max({last, *touched}), newest) + HOUR
@@ -108,6 +113,12 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         )
 
     return _late_logs
+
+
+def _what_is_lost(lost: Sequence[LostLines]) -> str:
+    """Which logs were gone too early, and how many lines of them nobody has."""
+    more = f"; and of {counted(len(lost) - LOSSES_TOLD, 'more log')}" if len(lost) > LOSSES_TOLD else ""
+    return "".join(f"; {log}" for log in lost[:LOSSES_TOLD]) + more
 
 
 def _hint(not_offered: int) -> str:

@@ -1,6 +1,6 @@
 """What is worth reading after a materialisation: row counts and one small table per asset, as Dagster metadata."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import dagster as dg
 import ibis
@@ -8,11 +8,16 @@ from ibis import ir
 
 from health_assets.hours import HourRange
 from health_assets.trace_reading import read_traces
+from health_assets.warehouse.file_ledger import LostLines
 from health_assets.warehouse.store import Session
 
 SUMMARY_ROWS = 10
 UNREADABLE = "could not be read"
 """Under this key stands why raw logs could not be read."""
+LOST = "lines that are lost"
+"""Under this key stands of which logs lines are lost, and how many."""
+ODD = "odd files"
+"""Under this key stands what is odd about files that were not odd before."""
 REASONS_KEPT = 20
 
 
@@ -71,6 +76,16 @@ def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
 def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
     """Raw logs that could not be read; nothing where there are none."""
     return {UNREADABLE: dg.MetadataValue.json([*unreadable.values()][:REASONS_KEPT])} if unreadable else {}
+
+
+def lost_summary(lost: Sequence[LostLines]) -> dict[str, dg.MetadataValue]:
+    """What is lost of logs that are gone; nothing where nothing is."""
+    return {LOST: dg.MetadataValue.json([str(log) for log in lost][:REASONS_KEPT])} if lost else {}
+
+
+def odd_summary(odd: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
+    """What is odd about files and was not told before; nothing where nothing is."""
+    return {ODD: dg.MetadataValue.json([f"{name}: {what}" for name, what in odd.items()][:REASONS_KEPT])} if odd else {}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

@@ -32,13 +32,25 @@ from health_assets.logs.formats.records import (
     Source,
     not_utf_8,
 )
+from health_assets.logs.identity import HEAD_BYTES, Hasher, Identity
 from health_assets.logs.progress import Meter
 from health_assets.logs.stores import RawFile, list_files
 
-__all__ = ["LINES_SCHEMA", "RAW_TEXT_BYTES", "Notes", "RawFile", "line_batches", "list_files"]
+__all__ = [
+    "LINES_SCHEMA",
+    "RAW_TEXT_BYTES",
+    "Identities",
+    "Notes",
+    "RawFile",
+    "line_batches",
+    "list_files",
+    "plain_blocks",
+    "plain_head",
+]
 
 BLOCK_BYTES = 8 << 20
 COMPRESSED_BLOCK_BYTES = 256 << 10
+COMPRESSED_HEAD_BYTES = 16 << 10
 BATCH_BYTES = 8 << 20
 LINES_PER_BATCH = 1000
 BYTE_ORDER_MARK = codecs.BOM_UTF8
@@ -52,9 +64,15 @@ LINES_SCHEMA = pa.schema(
 Notes = dict[int, Counter[str]]
 """By file id: what the readers of foreign formats counted besides the lines that they made."""
 
+Identities = dict[int, Identity]
+"""By file id, what the file turned out to hold when it was read to its end."""
+
 
 def line_batches(
-    files: Iterable[tuple[int, RawFile]], notes: Notes | None = None, meter: Meter | None = None
+    files: Iterable[tuple[int, RawFile]],
+    notes: Notes | None = None,
+    meter: Meter | None = None,
+    identities: Identities | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
 
@@ -62,16 +80,19 @@ def line_batches(
         files: the files.
         notes: is filled as batches are taken.
         meter: counts what is read.
+        identities: is filled as batches are taken.
 
     Raises:
         UnreadableFilesError: files cannot be read; the lines of all others were given before.
     """
     faults: dict[str, str] = {}
     notes, meter = {} if notes is None else notes, meter or Meter()
+    identities = {} if identities is None else identities
     waiting: list[pa.RecordBatch] = []
     waiting_bytes = 0
     for file_id, file in files:
-        for batch in _told(_file_batches(file_id, file, notes, meter), file, faults):
+        hasher = Hasher(file)
+        for batch in _told(_file_batches(file_id, file, notes, meter, hasher), file, faults):
             meter.add_lines(batch.num_rows)
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch
@@ -81,6 +102,8 @@ def line_batches(
             if waiting_bytes >= BATCH_BYTES:
                 yield pa.concat_batches(waiting)
                 waiting, waiting_bytes = [], 0
+        if file.source_file not in faults:
+            identities[file_id] = hasher.identity
         meter.end_file(file)
     if waiting:
         yield pa.concat_batches(waiting)
@@ -96,8 +119,14 @@ def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, st
         faults[file.source_file] = str(error)
 
 
-def _file_batches(file_id: int, file: RawFile, notes: Notes, meter: Meter) -> Iterator[pa.RecordBatch]:
-    blocks = _blocks(file, meter)
+def _file_batches(file_id: int, file: RawFile, notes: Notes, meter: Meter, hasher: Hasher) -> Iterator[pa.RecordBatch]:
+    plain = map(hasher.passed, plain_blocks(file, meter))  # which no generator that is dropped early closes
+    yield from _batches(file_id, file, notes, _as_utf_8(plain))
+    for _ in plain:  # what no reader wanted belongs to the file all the same
+        pass
+
+
+def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks) -> Iterator[pa.RecordBatch]:
     head, blocks = _head(blocks)
     reader = reader_of(file, head)
     if reader is not None:
@@ -175,12 +204,36 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
         yield _decoded(rest, np.array([len(rest)]))
 
 
-def _blocks(file: RawFile, meter: Meter) -> Blocks:
-    is_gzip = file.source_file.lower().endswith(".gz")
+def plain_blocks(file: RawFile, meter: Meter | None = None) -> Blocks:
+    """The bytes of a file, unpacked where its name says that it is packed.
+
+    Args:
+        file: the file.
+        meter: counts what is read.
+
+    Raises:
+        HealthAssetsError: it cannot be opened, or read to its end.
+    """
+    is_gzip = _is_gzip(file)
     with file.opened() as raw:
-        read = _read(raw, COMPRESSED_BLOCK_BYTES if is_gzip else BLOCK_BYTES, file.size_bytes, meter)
-        plain = _gunzipped(read) if is_gzip else read
-        yield from _as_utf_8(plain)
+        read = _read(raw, COMPRESSED_BLOCK_BYTES if is_gzip else BLOCK_BYTES, file.size_bytes, meter or Meter())
+        yield from _gunzipped(read) if is_gzip else read
+
+
+def plain_head(file: RawFile) -> bytes:
+    """The first bytes of a file, unpacked, as many as tell whether it is worth comparing with another.
+
+    Raises:
+        HealthAssetsError: it cannot be opened or read.
+    """
+    if not _is_gzip(file):
+        return file.beginning(HEAD_BYTES)
+    plain = _gunzipped(iter([file.beginning(COMPRESSED_HEAD_BYTES)]))
+    return b"".join(block for block in plain if isinstance(block, bytes))[:HEAD_BYTES]
+
+
+def _is_gzip(file: RawFile) -> bool:
+    return file.source_file.lower().endswith(".gz")
 
 
 def _as_utf_8(blocks: Blocks) -> Blocks:

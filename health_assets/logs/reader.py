@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from health_assets.agent_names import mapped, reported
 from health_assets.errors import HealthAssetsError
-from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
+from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
@@ -109,14 +109,16 @@ def contents(files: Sequence[RawFile]) -> list[Content]:
 
 
 @contextmanager
-def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Reading]:
-    """Read the lines of these files, once; `notes` are complete when `records` was read to its end."""
+def reading(
+    files: Sequence[RawFile], notes: Notes | None = None, identities: Identities | None = None
+) -> Iterator[Reading]:
+    """Read the lines of these files, once; `notes` and `identities` are complete when `records` was read to its end."""
     with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, in_process() as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
         told: list[HealthAssetsError] = []
-        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files)), told))
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files), identities), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         try:
             yield Reading(connection, otlp)

@@ -11,7 +11,7 @@ import atexit
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
+from health_assets.logs.folders import Walk, as_text, within_calendar
 
 LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNORECASE)
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
@@ -72,7 +73,7 @@ class RawFile:
                 with Path(self.path).open("rb", buffering=0) as raw:
                     yield cast(BinaryIO, raw)
             except OSError as error:
-                raise HealthAssetsError(f"cannot read the raw log {self.path}: {error.strerror or error}") from error
+                raise self._unreadable(error) from error
         else:
             name = f"the raw log {self.store.unstrip_protocol(self.path)}"
             with (
@@ -82,6 +83,28 @@ class RawFile:
                 ) as raw,
             ):
                 yield raw
+
+    def _unreadable(self, error: OSError) -> HealthAssetsError:
+        return HealthAssetsError(f"cannot read the raw log {as_text(Path(self.path))}: {error.strerror or error}")
+
+    def beginning(self, count: int) -> bytes:
+        """The file's first bytes, at most so many.
+
+        Raises:
+            HealthAssetsError: it cannot be opened or read.
+        """
+        count = min(count, self.size_bytes)
+        if self.store is not None:
+            with _told("read", f"the raw log {self.store.unstrip_protocol(self.path)}"):
+                return cast(bytes, self.store.cat_file(self.path, start=0, end=count)) if count else b""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY)
+            try:
+                return os.read(descriptor, count)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self._unreadable(error) from error
 
 
 def raw_root(value: RawRoot) -> RawRoot:
@@ -93,7 +116,7 @@ def raw_root(value: RawRoot) -> RawRoot:
 
 def shown(root: RawRoot) -> str:
     """The root as people may see it: a URL without the password that may stand in it."""
-    return str(root) if isinstance(root, Path) else _without_password(root, root)
+    return as_text(root) if isinstance(root, Path) else _without_password(root, root)
 
 
 def _without_password(text: str, url: str) -> str:
@@ -121,19 +144,22 @@ def local_root(root: RawRoot, what: str) -> Path:
 
 def root_name(root: RawRoot) -> str:
     """How the root is remembered."""
-    return str(root.resolve()) if isinstance(root, Path) else shown(root)
+    return as_text(root.resolve()) if isinstance(root, Path) else shown(root)
 
 
 Faults = dict[str, str]
 """By the name of a raw log, or of a folder with a slash behind, why it cannot be read, as a sentence."""
 
 
-def list_files(root: RawRoot, unreadable: Faults | None = None) -> list[RawFile]:
-    """Every raw log below `root`, at any depth and through links, sorted by name.
+def list_files(
+    root: RawRoot, unreadable: Faults | None = None, oddities: dict[str, str] | None = None
+) -> list[RawFile]:
+    """Every raw log below `root`, at any depth and through links that do not lead out of it, sorted by name.
 
     Args:
         root: where to look.
         unreadable: is filled with what lies there and cannot be read; without it, that is an error.
+        oddities: is filled with what is odd about names, times and links, by the file's name.
 
     Raises:
         NoRawRootError: there is no such folder, or nothing at the URL.
@@ -142,7 +168,8 @@ def list_files(root: RawRoot, unreadable: Faults | None = None) -> list[RawFile]
         UnreadableFilesError: a log or folder cannot be read, and `unreadable` was not given.
     """
     faults: Faults = {}
-    found = _in_folder(root, faults) if isinstance(root, Path) else _in_store(root)
+    oddities = {} if oddities is None else oddities
+    found = _in_folder(root, faults, oddities) if isinstance(root, Path) else _in_store(root)
     files = sorted(found, key=lambda file: file.source_file)
     faults = dict(sorted(faults.items()))
     if faults and unreadable is None:
@@ -180,66 +207,17 @@ def _no_root(root: RawRoot) -> NoRawRootError:
     return NoRawRootError(f"{what}; set HEALTH_RAW or --raw to where the logs are")
 
 
-def _in_folder(root: Path, faults: Faults) -> Iterator[RawFile]:
+def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[RawFile]:
     if not root.exists():
         raise _no_root(root)
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
 
-    def cannot_list(error: OSError) -> None:
-        folder = Path(error.filename)
-        sentence = f"cannot list the raw logs in {folder}: {error.strerror}"
-        if folder == root:
-            raise HealthAssetsError(sentence) from error
-        faults[f"{folder.relative_to(root).as_posix()}/"] = sentence
-
-    for folder, names in _folders(root, cannot_list):
-        paths = [Path(folder, name) for name in names if LOG_NAME.search(name)]
-        for path in filter(_is_file, paths):
-            file = _looked_at(root, path, faults)
-            if file is not None:
-                yield file
-
-
-def _folders(root: Path, cannot_list: Callable[[OSError], None]) -> Iterator[tuple[str, list[str]]]:
-    """Every folder with the names in it, once: one that links lead to, too, under its own name where it has one here.
-
-    Files are known by their names, so these must not follow from the order in which a file system lists a folder.
-    """
-    visited: set[str] = set()
-    waiting = [root]
-    while waiting:
-        links: list[Path] = []
-        for start in waiting:
-            for folder, subfolders, names in os.walk(start, onerror=cannot_list):
-                real = os.path.realpath(folder)
-                if real in visited:
-                    subfolders.clear()
-                    continue
-                visited.add(real)
-                links += [path for name in subfolders if (path := Path(folder, name)).is_symlink()]
-                yield folder, names
-        waiting = sorted(links)
-
-
-def _is_file(path: Path) -> bool:
-    """Whether it is a file, or a link that leads nowhere (which must be told); a pipe or a device is no log."""
-    return path.is_file() or not path.exists()
-
-
-def _looked_at(root: Path, path: Path, faults: Faults) -> RawFile | None:
-    """The file, if it can be opened."""
-    name = path.relative_to(root).as_posix()
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            status = os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        faults[name] = f"cannot read the raw log {path}: {error.strerror}"
-        return None
-    return RawFile(name, path, status.st_size, status.st_mtime_ns)
+    walk = Walk(root, LOG_NAME.search)
+    files = [RawFile(file.name, file.path, file.size_bytes, file.modified_ns) for file in walk.files()]
+    faults |= walk.faults
+    oddities |= walk.oddities
+    return files
 
 
 def _in_store(url: str) -> list[RawFile]:
@@ -311,7 +289,7 @@ def _modified_ns(path: str, details: dict[str, Any]) -> int:
         microseconds = int(value * 1e6)
     tag = next((details[name] for name in TAG_FIELDS if details.get(name)), None)
     below = int.from_bytes(hashlib.sha256(str(tag).encode()).digest()[:8]) % 1_000_000 if tag else 0
-    return microseconds // 1000 * 1_000_000 + (below if tag else microseconds % 1000 * 1000)
+    return within_calendar(microseconds // 1000 * 1_000_000 + (below if tag else microseconds % 1000 * 1000))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from health_assets.agent_names import UUID_LIKE, alike_but_for_uuids
-from health_assets.defs.checks import EVERY_LOG_WAS_READ
+from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
@@ -48,8 +48,10 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     elif not executions:
         _print_where_events_are(console, session)
     _print_rejections(console, session, span)
+    for sentence in [*outcome.lost[:REASONS_SHOWN], *outcome.odd[:REASONS_SHOWN]]:
+        console.print(Text(printable(f"  {sentence}", 400), style="yellow"), soft_wrap=True)
     for asset, check, severity, unexpected in outcome.failed_checks:
-        if check == EVERY_LOG_WAS_READ:  # which is told at the end, log by log
+        if check in (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE):  # which are told log by log
             continue
         colour = "red" if severity == "ERROR" else "yellow"
         console.print(Text(printable(f"  check {asset}.{check} failed: {unexpected:,} rows"), style=colour))

@@ -20,6 +20,7 @@ import pyarrow as pa
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.identity import Identity
 from health_assets.logs.stores import RawRoot, is_among, root_name
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
@@ -29,6 +30,8 @@ TRACES = "(traces)"
 """Stands in place of a file for what was put together from spans."""
 UNREADABLE = "not read: "
 """How the note of a file begins that could not be read."""
+ODD = "odd: "
+"""How the note begins of what is odd about a file's name, time or place."""
 
 
 def part_source(table: str) -> str:
@@ -77,14 +80,6 @@ class Ledger:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def unread(self, files: Sequence[RawFile]) -> tuple[list[RawFile], list[RawFile]]:
-        """The files that were never read, and those that have changed since."""
-        stamps = self._session.query("SELECT source_file, size_bytes, modified_ns FROM raw_files")
-        known = {name: (size, modified) for name, size, modified in stamps}
-        new = [file for file in files if file.source_file not in known]
-        changed = [file for file in files if file.source_file in known and known[file.source_file] != file.stamp]
-        return new, changed
-
     def known_among(self, unreadable: Collection[str]) -> set[str]:
         """The files that were read before, among those that cannot be read now."""
         if not unreadable:
@@ -92,11 +87,11 @@ class Ledger:
         known = self._session.query("SELECT source_file FROM raw_files")
         return {name for (name,) in known if is_among(unreadable, name)}
 
-    def entries(self, files: Sequence[RawFile]) -> list[Entry]:
-        """What the ledger says of these files."""
+    def entries(self, names: Iterable[str]) -> list[Entry]:
+        """What the ledger says of the files of these names."""
         rows = self._session.query(
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
-            [[file.source_file for file in files]],
+            [[*names]],
         )
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
 
@@ -128,6 +123,11 @@ class Ledger:
             "WHERE NOT is_loaded AND NOT coalesce(is_dropped, false)"
         )
         return [Part(*row) for row in rows]
+
+    def emptied(self) -> set[str]:
+        """Names of logs with parts that no file has any more, whose rows are still to be deleted."""
+        rows = self._session.query("SELECT DISTINCT source_file FROM raw_logs WHERE lines = 0 AND NOT is_loaded")
+        return {name for (name,) in rows} - {TRACES}
 
     def drop(self, tables: Sequence[str], hours: HourRange) -> None:
         """Note that the rows of what is loaded were dropped on purpose."""
@@ -176,7 +176,7 @@ class Ledger:
         if here in known:
             return
         sizes = {file.source_file: file.size_bytes for file in files}
-        read = self._session.query("SELECT source_file, size_bytes FROM raw_files")
+        read = self._session.query("SELECT source_file, size_bytes FROM raw_files WHERE gone_at IS NULL")
         if known and not all(sizes.get(name, -1) >= size for name, size in read):
             raise HealthAssetsError(
                 f"the warehouse was filled from the raw logs in {known[-1]}, and {here} does not hold them all; "
@@ -190,8 +190,10 @@ class Ledger:
         for table in ("raw_logs", "raw_files"):
             self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [names])
 
-    def write(self, files: Sequence[RawFile], entries: Sequence[Entry]) -> None:
-        """Add files that the ledger does not have, with their parts."""
+    def write(
+        self, files: Sequence[RawFile], entries: Sequence[Entry], identities: Mapping[str, Identity] = {}
+    ) -> None:
+        """Add files that the ledger does not have, with their parts, and what tells them under another name."""
         self._write_entries(entries)
         lines = dict.fromkeys((file.source_file for file in files), 0)
         rejected = dict(lines)
@@ -207,12 +209,19 @@ class Ledger:
             "rejected": [rejected[file.source_file] for file in files],
         }
         if files:
-            self._session.insert_arrow("raw_files", pa.table(columns))
+            rows = [
+                {**dict(zip(columns, row, strict=True)), **columns_of_identity(identities.get(row[0]))}
+                for row in zip(*columns.values(), strict=True)
+            ]
+            self._session.insert_arrow("raw_files", pa.Table.from_pylist(rows, FILES_SCHEMA))
 
     def write_notes(self, files: Sequence[RawFile], notes: Notes) -> None:
         """Replace what was noted of files by what was noted when they were read just now; positions name them."""
         names = [file.source_file for file in files]
-        self._session.query("DELETE FROM raw_file_notes WHERE source_file IN (SELECT unnest(?))", [names])
+        self._session.query(
+            "DELETE FROM raw_file_notes WHERE source_file IN (SELECT unnest(?)) AND NOT starts_with(note, ?)",
+            [names, ODD],
+        )
         rows = [(names[place], note, count) for place, own in notes.items() for note, count in own.items()]
         if rows:
             columns = zip(("source_file", "note", "records"), zip(*rows, strict=True), strict=True)
@@ -237,8 +246,8 @@ class Ledger:
         """What was noted of all files together, most frequent first."""
         rows = self._session.query(
             "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes "
-            "WHERE NOT starts_with(note, ?) GROUP BY note ORDER BY 2 DESC, 1",
-            [UNREADABLE],
+            "WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?) GROUP BY note ORDER BY 2 DESC, 1",
+            [UNREADABLE, ODD],
         )
         return dict(rows)
 
@@ -252,6 +261,7 @@ class Ledger:
             "is_loaded": [entry.is_loaded for entry in entries],
             "superseded": [entry.superseded for entry in entries],
             "is_dropped": [entry.is_dropped for entry in entries],
+            "lost": [0] * len(entries),
         }
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))
@@ -284,8 +294,8 @@ class Ledger:
                         SELECT hour, {part_source(table)} AS source_file, count(*) AS rows FROM {table}
                         WHERE hour >= $start AND hour < $end GROUP BY 1, 2
                     ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
-                    WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end
-                        AND parts.is_loaded AND parts.lines - parts.superseded <> coalesce(loaded.rows, 0)
+                    WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end AND parts.is_loaded
+                        AND parts.lines - parts.superseded - coalesce(parts.lost, 0) <> coalesce(loaded.rows, 0)
                 ) AS damaged
                 WHERE raw_logs.record_type = $record
                     AND raw_logs.source_file = damaged.source_file AND raw_logs.hour = damaged.hour
@@ -296,7 +306,7 @@ class Ledger:
     def waiting(
         self, hours: HourRange, tables: Sequence[str], present: set[str], *, with_dropped: bool = True
     ) -> dict[Part, int]:
-        """Parts of these hours that must be loaded, with their lines.
+        """Parts of these hours that must be loaded, with their lines that are not lost.
 
         Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too, as
         far as their files are still `present`.
@@ -308,7 +318,8 @@ class Ledger:
                 SELECT * FROM raw_logs
                 WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records)) {of_interest}
             ), touched AS (SELECT DISTINCT hour, record_type FROM asked WHERE NOT is_loaded)
-            SELECT asked.source_file, asked.record_type, asked.hour, asked.lines, asked.is_loaded
+            SELECT asked.source_file, asked.record_type, asked.hour, asked.lines - coalesce(asked.lost, 0),
+                asked.is_loaded
             FROM asked JOIN touched ON touched.hour = asked.hour AND touched.record_type = asked.record_type
             WHERE NOT asked.is_loaded OR asked.superseded > 0
             """,
@@ -320,7 +331,7 @@ class Ledger:
         """Note that the tables have these parts; a part without lines need not be remembered any more."""
         for values in _by_record(parts):
             self._session.query(
-                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, superseded = 0 "
+                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, superseded = 0, lost = 0 "
                 f"FROM {_CHOSEN} WHERE {_MATCHES}",
                 values,
             )
@@ -353,6 +364,33 @@ class Ledger:
 _ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false)"
 _CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
 _MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
+
+
+FILES_SCHEMA = pa.schema(
+    [
+        ("source_file", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("modified_ns", pa.int64()),
+        ("lines", pa.int64()),
+        ("rejected", pa.int64()),
+        ("plain_bytes", pa.int64()),
+        ("content_digest", pa.string()),
+        ("head_digests", pa.string()),
+        ("copy_of", pa.string()),
+        ("gone_at", HOUR_TYPE),
+    ]
+)
+
+
+def columns_of_identity(identity: Identity | None) -> dict[str, int | str | None]:
+    """What `raw_files` says of what a file holds."""
+    if identity is None:
+        return {"plain_bytes": None, "content_digest": None, "head_digests": None}
+    return {
+        "plain_bytes": identity.plain_bytes,
+        "content_digest": identity.digest,
+        "head_digests": identity.heads,
+    }
 
 
 def _by_record(parts: Iterable[Part]) -> list[dict]:

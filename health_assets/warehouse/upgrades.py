@@ -7,7 +7,8 @@ tables and columns, which each engine adds its own way (`duckdb_store`, `migrati
 from collections.abc import Iterator
 
 _READ_AGAIN = "UPDATE raw_files SET modified_ns = -1"
-"""Lets every file count as changed: this version makes more of traces, foreign files and lines that were rejected."""
+"""Lets every file count as changed: version 3 makes more of traces, foreign files and lines that were rejected, and
+version 4 knows files by what they hold."""
 
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0",
@@ -21,7 +22,7 @@ _PROVISIONAL = (
 )
 """What older rows say of how much they rest on."""
 
-STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL)}
+STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN,)}
 
 
 def statements_since(version: int) -> Iterator[str]:

@@ -40,7 +40,9 @@ def hours_of_records(source: Source) -> pd.DataFrame:
     """`hours`, with the lines that `raw_logs` counts for the asset and the rows that it has."""
     is_own = "record_type = ?"
     lines = source.by_hour(
-        "SELECT hour, sum(lines - superseded)::BIGINT FROM raw_logs", is_own, [RECORD_OF_TABLE[source.asset]]
+        "SELECT hour, sum(lines - superseded - coalesce(lost, 0))::BIGINT FROM raw_logs",
+        is_own,
+        [RECORD_OF_TABLE[source.asset]],
     )
     frame = with_facts(hours(source), ["lines_kept"], lines)
     return with_facts(frame, ["rows_kept"], {hour: (count,) for hour, count in source.row_counts.items()})

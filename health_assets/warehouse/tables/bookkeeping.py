@@ -17,6 +17,11 @@ class RawFile(SQLModel, table=True):
     modified_ns: int = count("Modification time when it was read, nanoseconds since 1970.")
     lines: int = count("Records in it: lines that were not blank, and where a line holds spans, these.")
     rejected: int = count("Records among them that were rejected.")
+    plain_bytes: int | None = count("Bytes that it holds, unpacked.")
+    content_digest: str | None = text("Digest of these bytes, by which the log is known under another name.")
+    head_digests: str | None = text("Digests of its first 1, 2, 4, ... 4096 bytes, as far as it has so many.")
+    copy_of: str | None = text("Raw log that begins with all that this one holds, and counts in its place.")
+    gone_at: datetime | None = at("When a run first found it gone, without its lines elsewhere.", nullable=True)
 
 
 class RawFileNote(SQLModel, table=True):

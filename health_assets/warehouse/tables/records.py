@@ -33,6 +33,7 @@ class RawLog(Hourly, table=True):
     is_dropped: bool | None = flag(
         "Whether the hour's table had exactly these records when retention dropped its rows."
     )
+    lost: int | None = count("Records that the hour's table lacks for good, because the log was gone before.")
 
 
 class Execution(FromLine, table=True):

@@ -1,0 +1,279 @@
+"""The ledger's account of files: which there are, what they hold, what became of those that are no longer there.
+
+What belongs here: keeping the ledger and the rows of tables in step with files that were renamed, packed, copied or
+deleted. What does not: finding that out (`recognition`) and the account of what is loaded (`ledger`).
+
+A log that goes on under another name takes its rows and parts with it. One that is gone keeps them: they are all that
+is left of it. Its lines that no table had yet are lost, which is noted in `raw_logs`.
+"""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+
+import pyarrow as pa
+
+from health_assets.hours import EVER, HOUR, HourRange
+from health_assets.logs.identity import Identity
+from health_assets.logs.stores import RawFile
+from health_assets.recognition import KnownFile, Recognized
+from health_assets.warehouse.ledger import FILES_SCHEMA, ODD, TRACES, Part, columns_of_identity, part_source
+from health_assets.warehouse.store import Session
+from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.wording import counted
+
+GONE = "gone"
+ELSEWHERE = "elsewhere"
+"""Marks behind the name of a log whose name is another's now."""
+_RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
+
+
+@dataclass(frozen=True)
+class LostLines:
+    """What is lost of a log that is gone.
+
+    Args:
+        source_file: the log.
+        lines: how many of its records no table has.
+        gone_at: when a run first found it gone.
+        hours: from the first to the last hour that lacks any.
+    """
+
+    source_file: str
+    lines: int
+    gone_at: datetime
+    hours: HourRange
+
+    def __str__(self) -> str:
+        return (
+            f"{self.source_file} was gone before {counted(self.lines, 'line')} of {self.hours} could be loaded "
+            f"(noticed {self.gone_at:%Y-%m-%d %H:%M})"
+        )
+
+
+class FileLedger:
+    """The ledger's account of files, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def known(self) -> dict[str, KnownFile]:
+        """Every file that was read, and has not been forgotten."""
+        rows = self._session.query(
+            """
+            SELECT source_file, size_bytes, modified_ns, rejected, plain_bytes, content_digest, head_digests, copy_of,
+                gone_at, source_file NOT IN (
+                    SELECT source_file FROM raw_logs
+                    WHERE lines > 0 AND (coalesce(lost, 0) > 0 OR (NOT is_loaded AND NOT coalesce(is_dropped, false)))
+                )
+            FROM raw_files
+            """
+        )
+        return {
+            name: KnownFile(
+                (size, modified), None if digest is None else Identity(plain_bytes, digest, heads), rejected, *rest
+            )
+            for name, size, modified, rejected, plain_bytes, digest, heads, *rest in rows
+        }
+
+    def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> None:
+        """Bring ledger and tables in step with what became of known files.
+
+        Args:
+            known: what `known` gave.
+            found: what was recognized with it.
+        """
+        copies = {name: (file, own, found.name_now(keeper)) for name, (file, own, keeper) in found.copies.items()}
+        noted = {name: (own.stamp, own.copy_of) for name, own in known.items() if own.copy_of is not None}
+        is_same = noted == {name: (file.stamp, keeper) for name, (file, _, keeper) in copies.items()}
+        if not is_same:
+            self._session.query("DELETE FROM raw_files WHERE copy_of IS NOT NULL")
+        renamed = self._names_beside(found.contained, ELSEWHERE) | self._names_beside(found.pushed_out, GONE)
+        renamed |= found.moved
+        self._rename(renamed)
+        self._empty([renamed[name] for name in found.contained])
+        if not is_same:
+            self._write_copies(copies)
+        for name, file in found.same.items():
+            self._session.query(
+                "UPDATE raw_files SET size_bytes = ?, modified_ns = ? WHERE source_file = ?",
+                [file.size_bytes, file.modified_ns, name],
+            )
+        self._unload_ties([*found.moved.values()])
+        self._note_gone(found.gone | {renamed[name] for name in found.pushed_out})
+
+    def _write_copies(self, copies: Mapping[str, tuple[RawFile, Identity, str]]) -> None:
+        """Remember which files are copies of which, so that they are compared once."""
+        rows = [
+            {
+                "source_file": name,
+                "size_bytes": file.size_bytes,
+                "modified_ns": file.modified_ns,
+                "lines": 0,
+                "rejected": 0,
+                **columns_of_identity(identity),
+                "copy_of": keeper,
+                "gone_at": None,
+            }
+            for name, (file, identity, keeper) in copies.items()
+        ]
+        if rows:
+            self._session.insert_arrow("raw_files", pa.Table.from_pylist(rows, FILES_SCHEMA))
+
+    def _names_beside(self, names: Iterable[str], mark: str) -> dict[str, str]:
+        """Names that no file has, for logs whose own are others' now."""
+        taken = {name for (name,) in self._session.query("SELECT DISTINCT source_file FROM raw_logs")}
+        chosen: dict[str, str] = {}
+        for name in sorted(names):
+            numbers = (f" {number}" if number > 1 else "" for number in count(1))
+            chosen[name] = next(free for number in numbers if (free := f"{name} ({mark}{number})") not in taken)
+        return chosen
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Give logs other names, all at once, since one may get another's."""
+        if not names:
+            return
+        values = {"old": [*names], "now": [*names.values()]}
+        renamed = "(SELECT unnest($old) AS old, unnest($now) AS now) AS renamed"
+        hours = self._session.query(
+            "SELECT record_type, min(hour), max(hour) FROM raw_logs "
+            "WHERE source_file IN (SELECT unnest($old)) GROUP BY record_type",
+            {"old": values["old"]},
+        )
+        for table, span in _tables_of(hours).items():
+            self._session.query(
+                f"UPDATE {table} SET source_file = renamed.now FROM {renamed} "
+                f"WHERE {table}.source_file = renamed.old AND {table}.hour >= $start AND {table}.hour < $end",
+                {**values, "start": span.start, "end": span.end},
+            )
+        for table in ("raw_logs", "raw_files", "raw_file_notes"):
+            self._session.query(
+                f"UPDATE {table} SET source_file = renamed.now FROM {renamed} WHERE {table}.source_file = renamed.old",
+                values,
+            )
+
+    def _empty(self, names: list[str]) -> None:
+        """Note of logs that they have no lines any more; their rows go when their hours are brought up to date."""
+        if not names:
+            return
+        for table in ("raw_files", "raw_file_notes"):
+            self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [names])
+        self._session.query("DELETE FROM raw_logs WHERE is_dropped AND source_file IN (SELECT unnest(?))", [names])
+        self._session.query(
+            "UPDATE raw_logs SET lines = 0, digest = '', is_loaded = false, superseded = 0, lost = 0 "
+            "WHERE source_file IN (SELECT unnest(?))",
+            [names],
+        )
+
+    def _unload_ties(self, names: list[str]) -> None:
+        """Let records of one id compete anew where the name of a file may have decided."""
+        if names:
+            self._session.query(
+                """
+                UPDATE raw_logs SET is_loaded = false
+                FROM (
+                    SELECT DISTINCT parts.hour, parts.record_type FROM raw_logs AS parts
+                    WHERE parts.superseded > 0 AND parts.record_type IN (SELECT unnest($records)) AND parts.hour IN (
+                        SELECT hour FROM raw_logs WHERE source_file IN (SELECT unnest($names))
+                    )
+                ) AS ties
+                WHERE raw_logs.hour = ties.hour AND raw_logs.record_type = ties.record_type AND raw_logs.is_loaded
+                    AND (raw_logs.source_file = $traces OR raw_logs.source_file IN (SELECT unnest($names)))
+                """,
+                {"records": _RECORDS_WITH_IDS, "names": names, "traces": TRACES},
+            )
+
+    # -- what is odd --
+
+    def write_oddities(self, oddities: Mapping[str, str]) -> dict[str, str]:
+        """Replace what is noted as odd about files; gives what was not noted before, to be told once."""
+        rows = self._session.query("SELECT source_file, note FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
+        notes = {name: f"{ODD}{what}" for name, what in oddities.items()}
+        if notes != dict(rows):
+            self._session.query("DELETE FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
+            if notes:
+                columns = {"source_file": [*notes], "note": [*notes.values()], "records": [1] * len(notes)}
+                self._session.insert_arrow("raw_file_notes", pa.table(columns))
+        return {name: what for name, what in oddities.items() if (name, notes[name]) not in rows}
+
+    # -- what is gone --
+
+    def _note_gone(self, gone: AbstractSet[str]) -> None:
+        """Note since when files are gone; what was lost of one that is back waits to be loaded."""
+        names = [*gone]
+        self._session.query(
+            "UPDATE raw_files SET gone_at = ? WHERE gone_at IS NULL AND source_file IN (SELECT unnest(?))",
+            [self._session.now(), names],
+        )
+        back = "gone_at IS NOT NULL AND source_file NOT IN (SELECT unnest(?))"
+        self._session.query(
+            "UPDATE raw_logs SET is_loaded = false, lost = 0 "
+            f"WHERE lost > 0 AND source_file IN (SELECT source_file FROM raw_files WHERE {back})",
+            [names],
+        )
+        self._session.query(f"UPDATE raw_files SET gone_at = NULL WHERE {back}", [names])
+
+    def write_off(self) -> set[Part]:
+        """Note of lines of gone files that no table has that they are lost; gives their parts.
+
+        The rows that a table has of such a part stay, since nothing else is left of it.
+        """
+        parts = self._session.query(
+            f"SELECT record_type, min(hour), max(hour) FROM raw_logs WHERE {_TO_BE_WRITTEN_OFF} GROUP BY 1"
+        )
+        lost: set[Part] = set()
+        for record_type, first, last in parts:
+            table = TABLE_OF_RECORD[record_type]
+            lost |= {
+                Part(*row)
+                for row in self._session.query(
+                    f"""
+                    UPDATE raw_logs SET is_loaded = true, lost = greatest(kept.lines - kept.superseded - kept.rows, 0)
+                    FROM (
+                        SELECT parts.source_file, parts.hour, parts.lines, parts.superseded,
+                            coalesce(own.rows, 0) AS rows
+                        FROM raw_logs AS parts LEFT JOIN (
+                            SELECT {part_source(table)} AS source_file, hour, count(*) AS rows FROM {table}
+                            WHERE hour >= $start AND hour < $end GROUP BY 1, 2
+                        ) AS own ON own.source_file = parts.source_file AND own.hour = parts.hour
+                        WHERE parts.record_type = $record
+                    ) AS kept
+                    WHERE raw_logs.record_type = $record AND {_TO_BE_WRITTEN_OFF}
+                        AND raw_logs.source_file = kept.source_file AND raw_logs.hour = kept.hour
+                    RETURNING raw_logs.source_file, raw_logs.record_type, raw_logs.hour
+                    """,
+                    {"record": record_type, "start": first, "end": last + HOUR},
+                )
+            }
+        return lost
+
+    def lost(self, since: datetime | None = None) -> list[LostLines]:
+        """What is lost of logs that are gone, in hours from `since` on."""
+        rows = self._session.query(
+            """
+            SELECT source_file, CAST(sum(lost) AS BIGINT), min(gone_at), min(hour), max(hour)
+            FROM raw_logs JOIN raw_files USING (source_file)
+            WHERE lost > 0 AND hour >= ? GROUP BY source_file ORDER BY source_file
+            """,
+            [since or EVER.start],
+        )
+        return [LostLines(*row, HourRange(first, last + HOUR)) for *row, first, last in rows]
+
+
+_TO_BE_WRITTEN_OFF = (
+    "NOT raw_logs.is_loaded AND NOT coalesce(raw_logs.is_dropped, false) AND raw_logs.lines > 0 "
+    "AND raw_logs.source_file IN (SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL)"
+)
+
+
+def _tables_of(hours: Iterable[tuple[str, datetime, datetime]]) -> dict[str, HourRange]:
+    """The tables that have rows of parts of these kinds, with the hours in which they have any."""
+    spans: dict[str, HourRange] = {}
+    for record_type, first, last in hours:
+        table = TABLE_OF_RECORD[record_type]
+        for name in (table, *FROM_SPANS) if table == "spans" else (table,):
+            before = spans.get(name, HourRange(first, last + HOUR))
+            spans[name] = HourRange(min(first, before.start), max(last + HOUR, before.end))
+    return spans

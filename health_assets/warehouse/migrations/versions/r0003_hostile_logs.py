@@ -1,0 +1,19 @@
+"""Files are known by what they hold; what is lost of those that are gone is noted."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Files are known by what they hold; what is lost of those that are gone is noted."""
+    op.add_column("raw_files", sa.Column("plain_bytes", sa.BigInteger(), nullable=True))
+    op.add_column("raw_files", sa.Column("content_digest", sa.String(collation="C"), nullable=True))
+    op.add_column("raw_files", sa.Column("head_digests", sa.String(collation="C"), nullable=True))
+    op.add_column("raw_files", sa.Column("copy_of", sa.String(collation="C"), nullable=True))
+    op.add_column("raw_files", sa.Column("gone_at", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("raw_logs", sa.Column("lost", sa.BigInteger(), nullable=True))
