@@ -36,6 +36,7 @@ ARROW = {
     "BOOLEAN": (pa.bool_(), False),
     "VARCHAR": (pa.string(), "text"),
     "VARCHAR[]": (pa.list_(pa.string()), []),
+    "JSON": (pa.string(), "[]"),
 }
 
 Row = dict[str, Any]

@@ -101,4 +101,4 @@ class AccessLog:
 
 
 def _shown(target: bytes) -> str:
-    return _TOKEN.sub(f"{PREFIX}…", target[:MOST_PATH].decode("latin-1"))
+    return _TOKEN.sub(f"{PREFIX}…", target.decode("latin-1"))[:MOST_PATH]

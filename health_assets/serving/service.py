@@ -178,8 +178,8 @@ class Service:
         """A session's scores; waits for a reader. One that the caller may not see looks like one that is not there."""
         if (refusal := asked.caller.refusal("read")) is not None:
             return refusal
-        client = asked.caller.name or client_of(asked.address)
-        is_work = not self._sessions.has(session_id)
+        client = f"token {asked.caller.name}" if asked.caller.name else client_of(asked.address)
+        is_work = not self._sessions.costs_nothing(session_id, asked.caller.view)
         if is_work and (wait_s := self._work.take(client, time.monotonic())):
             return problem(429, TOO_MANY_SESSIONS, [(b"retry-after", b"%d" % wait_s)])
         try:

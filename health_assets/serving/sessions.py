@@ -58,9 +58,10 @@ class Sessions:
         self._waiting = 0
         self._turn = asyncio.Lock()  # whoever waits gets it in turn, which a lock of threads does not promise
 
-    def has(self, session_id: str) -> bool:
-        """Whether an answer is kept, so that looking it up costs nothing."""
-        return time.monotonic() < self._kept.get(session_id, (0.0, None))[0]
+    def costs_nothing(self, session_id: str, view: View) -> bool:
+        """Whether an answer is kept that the caller may see; of others the caller must not even learn that they are."""
+        kept = self._kept[session_id][1] if self._has(session_id) else None
+        return kept is not None and kept.is_visible(view)
 
     async def find(self, session_id: str) -> SessionAnswer | None:
         """The newest scores of a session; None where it had nothing in the look-back.
@@ -68,7 +69,7 @@ class Sessions:
         Raises:
             ReaderError: the warehouse cannot be asked now.
         """
-        if self.has(session_id):
+        if self._has(session_id):
             return self._kept[session_id][1]
         if self._waiting >= MOST_WAITING:
             raise ReaderError("crowded", SENTENCES["crowded"])
@@ -80,7 +81,7 @@ class Sessions:
         finally:
             self._waiting -= 1
         try:
-            if self.has(session_id):  # another asked for the same meanwhile
+            if self._has(session_id):  # another asked for the same meanwhile
                 return self._kept[session_id][1]
             found = await asyncio.to_thread(self._reader.ask, {"session": session_id}, TIMEOUT_S)
         finally:
@@ -95,6 +96,9 @@ class Sessions:
         """End the reader."""
         self._reader.interrupt()
         self._reader.close()
+
+    def _has(self, session_id: str) -> bool:
+        return time.monotonic() < self._kept.get(session_id, (0.0, None))[0]
 
     def _keep(self, session_id: str, fresh: Any) -> None:
         self._kept.pop(session_id, None)
