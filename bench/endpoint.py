@@ -242,7 +242,7 @@ async def load(port: int, agents: int, rate: int, seconds: float) -> Latencies:
         due = start + number / rate
         while (early_s := due - time.time()) > 0:
             await asyncio.sleep(max(early_s, TICK_S))
-        request = b"GET %b HTTP/1.1\r\nHost: bench\r\n\r\n" % path_of(random.randrange(agents))
+        request = b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path_of(random.randrange(agents))
         state.ask(due, request)
     while len(state.latencies) < int(rate * seconds):
         await asyncio.sleep(TICK_S)

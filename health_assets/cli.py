@@ -13,6 +13,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from health_assets import __version__
+from health_assets.audit import audited, warehouse_name
 from health_assets.errors import HealthAssetsError, is_want_of_memory
 from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
 from health_assets.logs.stores import RawRoot, raw_root
@@ -40,6 +41,8 @@ class _Commands(TyperGroup):
 
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoint.")
+app.add_typer(tokens_app, name="token")
 console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
 MOST_TOLD = 4000
@@ -80,7 +83,9 @@ def materialize(
     """Materialise all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
-        _materialize(settings, _hours(settings, start, end), system or ())
+        asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
+        with audited(settings, "materialize", **asked):
+            _materialize(settings, _hours(settings, start, end), system or ())
 
 
 @app.command()
@@ -118,7 +123,8 @@ def prune(
             from health_assets.defs.pipeline import Pipeline
             from health_assets.defs.pruning import prune_now
             from health_assets.report.pruning import print_pruned
-        with console.status("dropping"):
+        asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
+        with console.status("dropping"), audited(settings, "prune", **asked):
             pruned = prune_now(Pipeline(settings), older_than_days)
         print_pruned(console, pruned)
 
@@ -165,15 +171,16 @@ def migrate(warehouse: WarehouseOption = None) -> None:
 
     with _readable_errors():
         settings = _settings(None, None, warehouse)
-        if is_postgres(settings.warehouse):
-            from health_assets.warehouse.migrations import migrate as migrate_schema
+        with audited(settings, "migrate", warehouse=warehouse_name(settings)):
+            if is_postgres(settings.warehouse):
+                from health_assets.warehouse.migrations import migrate as migrate_schema
 
-            migrate_schema(settings.warehouse, settings.lock_timeout_s)
-        else:
-            from health_assets.warehouse.store import Warehouse
+                migrate_schema(settings.warehouse, settings.lock_timeout_s)
+            else:
+                from health_assets.warehouse.store import Warehouse
 
-            with Warehouse.of(settings).write():  # which does it by itself
-                pass
+                with Warehouse.of(settings).write():  # which does it by itself
+                    pass
         from health_assets.warehouse.tables import SCHEMA_VERSION
 
         console.print(f"the warehouse has version {SCHEMA_VERSION}, that of this program")
@@ -229,7 +236,9 @@ def survey(
         path = registry or settings.registry
         if path is None:
             raise HealthAssetsError("no registry is named; use --registry or HEALTH_REGISTRY")
-        _survey(settings, load_registry(path))
+        agents = load_registry(path)
+        with audited(settings, "survey", registry=str(path), warehouse=warehouse_name(settings)):
+            _survey(settings, agents)
 
 
 @app.command()
@@ -256,7 +265,8 @@ def alerts(
             _test_channels(path)
             return
         if now:
-            _tell_now(settings, path)
+            with audited(settings, "alerts --now", rules=str(path), warehouse=warehouse_name(settings)):
+                _tell_now(settings, path)
         _show_alerts(settings, days)
 
 
@@ -285,6 +295,28 @@ def serve(
         if host_agent is not None:
             settings = settings.model_copy(update={"host_agent": host_agent})
         serve_until_stopped(settings, host, port, say, tls_cert, tls_key)
+
+
+@tokens_app.command("new")
+def new_token(
+    role: Annotated[str, typer.Option(help="What it may do: documents, read or operate.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name by which logs call its holder; by default the role and a number.")
+    ] = None,
+    team: Annotated[
+        list[str] | None, typer.Option(help="Team whose agents it sees, again for more; all agents by default.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(help="Days until it expires; never by default.", min=1, max=3660)] = None,
+) -> None:
+    """Make a token of the endpoint: print it, this once, and the lines to keep, from which it does not follow."""
+    from health_assets import tokens
+
+    with _readable_errors():
+        expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days) if days else None
+        secret, kept = tokens.new_token(name or tokens.some_name(role), role, team or (), expires)
+        with audited(load_settings(), "token new", **kept.model_dump(mode="json")):
+            typer.echo(f"the token, which is shown this once: {secret}")
+            typer.echo(f"to keep in the file of HEALTH_TOKENS_FILE:\n\ntokens:\n{kept.lines()}")
 
 
 def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:

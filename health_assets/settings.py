@@ -6,7 +6,7 @@ expected to do is not a setting but a target (`targets`).
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -113,10 +113,23 @@ class Settings(BaseSettings):
 
     # the health endpoint
     host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")
-    token: SecretStr | None = Field(None, description="Bearer token for the full view; without one nobody has it.")
+    token: SecretStr | None = Field(None, description="A bearer token that may operate, as it is; empty is none.")
+    tokens: SecretStr | None = Field(None, description="Kept tokens as JSON, as in the file of HEALTH_TOKENS_FILE.")
+    tokens_file: Path | None = Field(None, description="YAML file of the kept tokens: name, role, teams, fingerprint.")
+    anonymous_role: Literal["none", "documents", "read"] | None = Field(
+        None, description="What those without a token may do; by default read at home and otherwise documents."
+    )
+    allowed_hosts: str = Field("", description="Host names answered besides the own ones, with commas; * is any.")
+    access_log: str | None = Field(None, description="File of the access log, or - for standard error; without, none.")
+    audit_log: Path | None = Field(None, description="File of the audit log of changes; without one, none is kept.")
+    min_agents_per_aggregate: int = Field(
+        5, ge=1, description="Fewest other agents among which a personal agent is part of an aggregate."
+    )
     serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
     serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
     serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")
+    serve_connections_per_address: int = Field(100, ge=1, description="Of them, those of one client address.")
+    serve_sessions_per_s: float = Field(5.0, gt=0, description="Sessions a second that one client may have looked up.")
 
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":

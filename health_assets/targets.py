@@ -38,6 +38,7 @@ class AgentTargets(BaseModel):
     healthy_at: Annotated[float, Field(ge=0, le=100)] = 85.0
     degraded_at: Annotated[float, Field(ge=0, le=100)] = 65.0
     platform: str | None = None
+    team: str | None = Field(None, min_length=1)
     personal: bool = False
     retired: bool = False
 

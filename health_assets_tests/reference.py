@@ -47,6 +47,7 @@ DEFAULT_TARGETS: dict[str, Any] = {  # contract section 3
     "healthy_at": 85,
     "degraded_at": 65,
     "platform": None,
+    "team": None,
     "personal": False,
     "retired": False,
 }

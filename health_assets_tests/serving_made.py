@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 import uvicorn
 import yaml
 from logs_made import START
 
 from health_assets.hours import HourRange
+from health_assets.serving import reader, refresher, sessions
+from health_assets.serving.client import ReaderError
 from health_assets.serving.server import configured, listening
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Warehouse
@@ -88,6 +91,40 @@ def write_targets(path: Path, targets: dict[str, Any]) -> Path:
 # -- the server --
 
 
+class ReaderInThisProcess:
+    """A reader without a process of its own, whose start costs a second; what it reads and answers is the same."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def ask(self, request: dict[str, Any], _: float) -> Any:
+        reply = json.loads(json.dumps(reader._reply(self._settings, request)))
+        if "fault" in reply:
+            raise ReaderError(reply["fault"], reply["sentence"])
+        return reply["ok"]
+
+    def interrupt(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> "ReaderInThisProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def readers_in_this_process() -> Iterator[None]:
+    """For tests of what is answered rather than of processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refresher, "Reader", ReaderInThisProcess)
+        patch.setattr(sessions, "Reader", ReaderInThisProcess)
+        yield
+
+
 @dataclass
 class Reply:
     """An HTTP answer."""
@@ -109,11 +146,13 @@ class Served:
     faults: list[str]
     tls: ssl.SSLContext | None = None
 
-    def ask(self, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Reply:
+    def ask(
+        self, path: str, method: str = "GET", headers: dict[str, str] | None = None, source: str = "127.0.0.1"
+    ) -> Reply:
         connection = (
             http.client.HTTPSConnection("localhost", self.port, timeout=PATIENCE_S, context=self.tls)
             if self.tls
-            else http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+            else http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S, source_address=(source, 0))
         )
         try:
             connection.request(method, path, headers=headers or {})
@@ -165,7 +204,9 @@ def served(
     )
     faults: list[str] = []
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(configured(chosen, tls_cert, tls_key, on_fault=faults.append))
+    server = uvicorn.Server(
+        configured(chosen, tls_cert, tls_key, on_fault=faults.append, host="127.0.0.1", is_local=True)
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -35,7 +35,7 @@ from health_assets.warehouse.store import Warehouse
 
 PATH = "/agents/fine/.well-known/agent-health"
 SOON = {"serve_refresh_s": 0.2}
-GET = f"GET {PATH} HTTP/1.1\r\nHost: x\r\n".encode()
+GET = f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\n".encode()
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +269,7 @@ def test_a_head_that_is_odd_is_answered_or_refused(server: Served, head: bytes, 
 )  # fmt: skip
 def test_tricks_with_the_path_get_a_clear_4xx(server: Served, line: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-        connection.sendall(line + b"\r\nHost: x\r\n\r\n")
+        connection.sendall(line + b"\r\nHost: localhost\r\n\r\n")
         received = connection.recv(65536)
     assert re.match(rb"HTTP/1\.1 4\d\d ", received), received[:200]
     assert b"application/problem+json" in received

@@ -16,6 +16,7 @@ from health_assets.model_tracker import ModelHealthTracker
 from health_assets.scoring import agent_health
 from health_assets.serving import documents, reader
 from health_assets.serving.snapshot import Snapshot
+from health_assets.serving.view import EVERYBODYS
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Warehouse
 
@@ -160,7 +161,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     fill(warehouse, tool_health=TOOLS, agent_usage=USAGE)
     fill(warehouse, HOUR - timedelta(hours=1), tool_health=[tool_row("agent 1", "of yesterday")])
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
-    with served(warehouse, targets=targets, token=SecretStr("secret")) as running:
+    with served(warehouse, targets=targets, token=SecretStr("secret"), anonymous_role="read") as running:
         yield running
 
 
@@ -276,11 +277,12 @@ def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> No
             "hour": HOUR.isoformat(),
             "model_hour": HOUR.isoformat(),
             "models": [],
+            "teams": [],
             "slices": {},
             "lists": {},
         },
     )
-    place = snapshot.find(b"a")
+    place = snapshot.find(b"a", EVERYBODYS)
     assert place is not None
     losses = snapshot.explain(place, is_full_view=False)["explanation"]
     assert [(one["lost"], one["evidence"]) for one in losses] == [(14.0, []), (10.0, [])]

@@ -49,7 +49,7 @@ def test_with_a_certificate_https_is_spoken_and_nothing_else(tmp_path: Path) -> 
     with served(tmp_path / "health.duckdb", tls_cert=cert, tls_key=key) as server:
         assert server.ask("/agents/fine").json["agent_id"] == "fine"
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain:
-            plain.sendall(b"GET /agents/fine HTTP/1.1\r\nHost: x\r\n\r\n")
+            plain.sendall(b"GET /agents/fine HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"fine" not in plain.recv(65536)
 
 

@@ -83,9 +83,9 @@ def test_yaml_anchors_and_merges_work(tmp_path: Path) -> None:
 
 IMPOSSIBLE: list[tuple[str, Any]] = [
     *((name, value) for name in TARGET_NAMES for value in (["x"], {"x": 1}) if name != "x"),
-    *((name, "12") for name in TARGET_NAMES if name != "platform"),
-    *((name, float("nan")) for name in TARGET_NAMES if name != "platform"),
-    *((name, float("inf")) for name in TARGET_NAMES if name != "platform"),
+    *((name, "12") for name in TARGET_NAMES if name not in ("platform", "team")),
+    *((name, float("nan")) for name in TARGET_NAMES if name not in ("platform", "team")),
+    *((name, float("inf")) for name in TARGET_NAMES if name not in ("platform", "team")),
     *((name, True) for name in TARGET_NAMES if name not in ("personal", "retired")),
     *((name, -1) for name in TARGET_NAMES),
     *((name, None) for name in TARGET_NAMES if reference.DEFAULT_TARGETS[name] is not None),
@@ -97,7 +97,7 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
         )
     ),
     ("expected_success_rate", 1.01), ("expected_success_rate", 95), ("n_full", 20.5), ("n_full", 10**30),
-    ("healthy_at", 101), ("degraded_at", 86), ("degraded_at", 100.5), ("personal", "yes"), ("retired", 1), ("platform", 5),
+    ("healthy_at", 101), ("degraded_at", 86), ("degraded_at", 100.5), ("personal", "yes"), ("retired", 1), ("platform", 5), ("team", 5), ("team", ""),
 ]  # fmt: skip
 
 

@@ -9,10 +9,15 @@ over as one Arrow file. So neither a lock, nor a long query, nor a crash of the 
 | `documents` | what the JSON of an agent says, declared once and compiled to SQL |
 | `reader` | the process that reads the warehouse |
 | `snapshot` | the newest hour in memory: look up, filter, sort |
+| `listing`, `list_files`, `team_lists` | lists of tools and usage: in memory, as they are written, cut to teams |
+| `ownership`, `aggregates` | whose the agents are, and which aggregates would tell about a personal one |
 | `refresher` | the thread that replaces the snapshot, and how old it is |
 | `sessions` | answers about one session, asked of a reader and kept for a minute |
 | `answers` | HTTP answers: ETag, 304, problems |
-| `gate` | what happens before routing: method, body, rate limit, and the health documents themselves |
+| `doors`, `hosts`, `view` | who asks and what that caller may see; which names of this host are answered |
+| `gate` | what happens before routing: host, caller, rate limit, method, body, and the health documents themselves |
+| `quotas`, `rate_limit` | how much one client may hold and ask for |
+| `access_log` | who asked for what |
 | `protocol` | limits on slow and large requests |
 | `schemas`, `routes`, `app`, `docs_page` | the FastAPI application and its OpenAPI document |
 | `server` | listening, TLS, starting and stopping |

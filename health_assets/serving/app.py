@@ -12,9 +12,11 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
+from health_assets.serving.access_log import AccessLog
 from health_assets.serving.answers import problem
 from health_assets.serving.docs_page import docs_page
 from health_assets.serving.documents import SCHEMA_VERSION
+from health_assets.serving.doors import Doors
 from health_assets.serving.gate import Gate
 from health_assets.serving.refresher import Refresher
 from health_assets.serving.routes import response_of, routes
@@ -31,26 +33,34 @@ DESCRIPTION = (
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def create_app(settings: Settings, on_fault: Callable[[str], None] | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, doors: Doors, log: AccessLog | None, on_fault: Callable[[str], None] | None = None
+) -> FastAPI:
     """The application; its data is loaded and kept new while it runs.
 
     Args:
         settings: which warehouse and targets, and how to serve.
+        doors: recognizes callers.
+        log: the access log, which runs as long as the application; None for none.
         on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
 
     Raises:
         HealthAssetsError: the warehouse's URL names no file.
     """
-    refresher = Refresher(settings, on_fault)
+    refresher = Refresher(settings, on_fault, doors.refresh)
     sessions = Sessions(settings)
-    service = Service(settings, refresher, sessions)
+    service = Service(settings, doors, refresher, sessions)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if log is not None:
+            log.start()
         refresher.start()
         yield
         refresher.stop()
         sessions.close()
+        if log is not None:
+            log.stop()
 
     app = FastAPI(
         title="Health Assets",
@@ -62,7 +72,7 @@ def create_app(settings: Settings, on_fault: Callable[[str], None] | None = None
         redirect_slashes=False,
     )
     app.include_router(routes(service))
-    app.add_middleware(Gate, service=service, requests_per_s=settings.serve_rate_limit)
+    app.add_middleware(Gate, service=service, doors=doors, requests_per_s=settings.serve_rate_limit, log=log)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _internal)

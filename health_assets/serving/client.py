@@ -15,6 +15,8 @@ from health_assets.errors import HealthAssetsError
 from health_assets.settings import Settings
 
 UNREADABLE = "unreadable"
+NEEDED = {"warehouse", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate"}
+"""Settings that a reader needs; the tokens it does not."""
 
 
 class ReaderError(HealthAssetsError):
@@ -49,8 +51,7 @@ class Reader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        # what a reader needs; the token it does not
-        self._settings = settings.model_dump_json(include={"warehouse", "targets", "window_hours", "lookback_hours"})
+        self._settings = settings.model_dump_json(include=NEEDED)
         self._process: subprocess.Popen[bytes] | None = None
         self._asking = threading.Lock()
 

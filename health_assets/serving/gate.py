@@ -1,4 +1,4 @@
-"""What every request passes before it is routed: rate limit, method, body; and the health documents themselves.
+"""What every request passes before it is routed: host, caller, rate limit, method, body; and the documents themselves.
 
 The documents are what the endpoint is for, so their plain spelling is answered here, in tens of microseconds. Another
 spelling of the same URL, and everything else, goes on to FastAPI; `routes` answers it with the same function.
@@ -9,13 +9,17 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from health_assets.serving.access_log import AccessLog
 from health_assets.serving.answers import Answer, Headers, problem
+from health_assets.serving.doors import Doors
 from health_assets.serving.rate_limit import RateLimit
-from health_assets.serving.service import Service
+from health_assets.serving.service import Asked, Service
 
 WELL_KNOWN = b"/.well-known/agent-health"
 AGENTS = b"/agents/"
 METHODS = ("GET", "HEAD")
+ASKED = "health_assets.asked"
+"""Where the routes find who asks, in the scope."""
 
 
 class Gate:
@@ -24,12 +28,18 @@ class Gate:
     Args:
         app: what is behind.
         service: makes the health documents.
+        doors: recognizes hosts and callers.
         requests_per_s: what one client address may ask; None for any number.
+        log: where requests are noted; None for nowhere.
     """
 
-    def __init__(self, app: ASGIApp, service: Service, requests_per_s: float | None) -> None:
+    def __init__(
+        self, app: ASGIApp, service: Service, doors: Doors, requests_per_s: float | None, log: AccessLog | None
+    ) -> None:
         self._app = app
         self._service = service
+        self._doors = doors
+        self._log = log
         self._limit = RateLimit(requests_per_s) if requests_per_s else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,36 +47,61 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        client = scope.get("client")
+        asked = Asked(scope["headers"], self._doors.caller(scope["headers"]), client[0] if client else "")
+        if self._log is None:
+            await self._handle(scope, asked, receive, send)
+            return
+        start, counted = time.perf_counter(), _Counted(send)
+        try:
+            await self._handle(scope, asked, receive, counted)
+        finally:
+            query: bytes = scope["query_string"]
+            self._log.note(
+                asked.caller.name or asked.address,
+                scope["method"],
+                scope["raw_path"] + (b"?" + query if query else b""),
+                counted.status,
+                1000 * (time.perf_counter() - start),
+                counted.size,
+            )
+
+    async def _handle(self, scope: Scope, asked: Asked, receive: Receive, send: Send) -> None:
         is_head = scope["method"] == "HEAD"
-        if (answer := self._refusal(scope) or self._document(scope)) is not None:
+        if (answer := self._refusal(scope, asked) or self._document(scope, asked)) is not None:
             await _send(answer, send, is_head=is_head)
-        elif is_head:
+            return
+        scope = {**scope, ASKED: asked}
+        if is_head:
             await self._app({**scope, "method": "GET"}, receive, _without_body(send))
         else:
             await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> Answer | None:
-        if self._limit is not None and (client := scope.get("client")):
-            wait_s = self._limit.wait_s(client[0], time.monotonic())
+    def _refusal(self, scope: Scope, asked: Asked) -> Answer | None:
+        own_address = (scope.get("server") or ("",))[0]
+        if (refusal := self._doors.hosts.refusal(asked.headers, own_address, scope["http_version"])) is not None:
+            return refusal
+        if self._limit is not None and asked.address:
+            wait_s = self._limit.wait_s(asked.address, time.monotonic())
             if wait_s:
                 return problem(429, "too many requests from this address", [(b"retry-after", b"%d" % wait_s)])
         if scope["method"] not in METHODS:
             # the connection ends, so that a body is not waited for
             headers = [(b"allow", ", ".join(METHODS).encode()), (b"connection", b"close")]
             return problem(405, "only GET and HEAD are answered", headers)
-        if _has_body(scope["headers"]):
+        if _has_body(asked.headers):
             return problem(413, "a request body is not accepted", [(b"connection", b"close")])
         return None
 
-    def _document(self, scope: Scope) -> Answer | None:
+    def _document(self, scope: Scope, asked: Asked) -> Answer | None:
         path: bytes = scope["raw_path"]
         if not path.endswith(WELL_KNOWN):
             return None
         if path == WELL_KNOWN:
-            return self._service.host_document(scope["headers"])
+            return self._service.host_document(asked)
         if path.startswith(AGENTS) and len(path) > len(AGENTS) + len(WELL_KNOWN):
             agent_id = unquote_to_bytes(path[len(AGENTS) : -len(WELL_KNOWN)])
-            return self._service.document(agent_id, scope["headers"])
+            return self._service.document(agent_id, asked)
         return None
 
 
@@ -79,6 +114,22 @@ def _has_body(headers: Headers) -> bool:
 async def _send(answer: Answer, send: Send, *, is_head: bool) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
     await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+
+
+class _Counted:
+    """Sends on, and keeps what the access log tells of the answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.size = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        elif message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+        await self._send(message)
 
 
 def _without_body(send: Send) -> Send:

@@ -7,7 +7,7 @@ A list is a file of Arrow rows by agent, and a file of 32-bit positions of these
 rows and those of the rows that everybody may see.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,12 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from health_assets.serving.aggregates import tools_of_personal
 from health_assets.serving.documents import Declaration, json_sql, moment, number, or_null, text
 from health_assets.serving.listing import PLACES_FILE, ROWS_FILE, Slices, slice_name
+from health_assets.serving.ownership import Ownership
+from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
 ROWS_PER_BATCH = 4096
-COLUMNS = ("agent_id", "item", "hidden", "is_personal")
+COLUMNS = ("agent_id", "item", "hidden", "is_personal", "team")
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,16 @@ class Served:
         item: what an item says.
         hidden: what it says besides to those who see all; errors stand as the logs have them, and may name anything.
         orders: names of its orders, with the SQL of each; an agent's own items stand in the first of them.
+        is_hidden: SQL of which items are for those who see all, beside those of personal agents.
+        parameters: of that SQL.
     """
 
     table: str
     item: Declaration
     hidden: Declaration
     orders: Mapping[str, str]
+    is_hidden: str = "false"
+    parameters: Callable[[Session, Settings, datetime, Ownership], dict[str, Any]] = lambda *_: {}
 
 
 def _numbers(*columns: str) -> Declaration:
@@ -56,6 +63,8 @@ LISTS = {
         },
         {"last_error": or_null(text("last_error"))},
         {"worst": "failure_share_at_least DESC, calls DESC, agent_id, tool"},
+        "agent_id = '' AND tool IN (SELECT unnest($tools_of_personal))",
+        lambda *asked: {"tools_of_personal": tools_of_personal(*asked)},
     ),
     "usage": Served(
         "agent_usage",
@@ -75,7 +84,9 @@ LISTS = {
 }
 
 
-def write_list(session: Session, name: str, hour: datetime, folder: Path, personal: dict[str, Any]) -> dict[str, Any]:
+def write_list(
+    session: Session, name: str, hour: datetime, folder: Path, ownership: Ownership, settings: Settings
+) -> dict[str, Any]:
     """Write a list of one hour into a folder.
 
     Args:
@@ -83,14 +94,17 @@ def write_list(session: Session, name: str, hour: datetime, folder: Path, person
         name: key of `LISTS`.
         hour: the hour.
         folder: where to write.
-        personal: parameters of SQL that say whose agents are somebody's own: $personal_by_default, $exceptions.
+        ownership: whose agents are somebody's own, and their teams.
+        settings: length of the window.
 
     Returns:
         What the server must know besides: `hour`, `window_start`, `window_end` (null in an hour without rows) and
         where in the file of positions each order begins, and how long it is (`slices`).
     """
     served = LISTS[name]
-    batches = session.stream(_rows_sql(served), {"hour": hour, **personal}, ROWS_PER_BATCH)
+    parameters = {**ownership.parameters, **served.parameters(session, settings, hour, ownership)}
+    stream = session.stream(_rows_sql(served), {"hour": hour, **parameters}, ROWS_PER_BATCH)
+    batches = ownership.with_team(stream)
     schema = pa.schema([batches.schema.field(column) for column in COLUMNS])
     places = []
     with pa.OSFile(str(folder / ROWS_FILE.format(name=name)), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
@@ -115,7 +129,8 @@ def _rows_sql(served: Served) -> str:
     hidden = f"substr({json_sql(served.hidden)}, 2)" if served.hidden else "''"
     return f"""
         SELECT agent_id, {json_sql(served.item)} AS item, {hidden} AS hidden,
-            (agent_id IN (SELECT unnest($exceptions))) <> $personal_by_default AS is_personal, {places}
+            (agent_id IN (SELECT unnest($exceptions))) <> $personal_by_default OR ({served.is_hidden}) AS is_personal,
+            {places}
         FROM {served.table} WHERE hour = $hour ORDER BY agent_id, {next(iter(served.orders))}
     """
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from health_assets.serving.team_lists import TeamLists
 from health_assets.serving.texts import Texts
+from health_assets.serving.view import View
 
 ROWS_FILE = "{name}.arrow"
 PLACES_FILE = "{name}.positions"
@@ -34,11 +36,13 @@ class Listing:
         batches: rows as `list_files.write_list` writes them.
         positions: positions of rows, 32 bits each, as it writes them.
         facts: what it tells about the list.
+        teams: names of the teams, whose places the rows hold.
     """
 
-    def __init__(self, batches: Sequence[pa.RecordBatch], positions: memoryview, facts: dict[str, Any]) -> None:
-        self.head = {name: facts[name] for name in ("hour", "window_start", "window_end")}
-        """When the list is from; nulls where the warehouse has none."""
+    def __init__(
+        self, batches: Sequence[pa.RecordBatch], positions: memoryview, facts: dict[str, Any], teams: Sequence[str]
+    ) -> None:
+        self._times = {name: facts[name] for name in ("hour", "window_start", "window_end")}
         filled = [batch for batch in batches if batch.num_rows]
         self._agents, self._items, self._hidden = (
             _Rows([Texts(batch.column(name)) for batch in filled]) for name in ("agent_id", "item", "hidden")
@@ -46,21 +50,26 @@ class Listing:
         self._is_personal = [batch.column("is_personal") for batch in filled]
         self._positions = positions.cast("i")
         self._slices: Slices = facts["slices"]
+        self._of_teams = TeamLists([batch.column("team") for batch in filled], teams)
 
     @classmethod
-    def read(cls, folder: Path, name: str, facts: dict[str, Any] | None) -> "Listing":
+    def read(cls, folder: Path, name: str, facts: dict[str, Any] | None, teams: Sequence[str]) -> "Listing":
         """Map what a reader wrote into a folder, which may be deleted afterwards; without facts, an empty list."""
         if facts is None:
             nothing: dict[str, Any] = {"hour": None, "window_start": None, "window_end": None, "slices": {}}
-            return cls([], memoryview(b""), nothing)
+            return cls([], memoryview(b""), nothing, teams)
         rows = pa.memory_map(str(folder / ROWS_FILE.format(name=name)))
         with pa.ipc.open_stream(rows) as stream:
             batches = list(stream)
-        return cls(batches, memoryview((folder / PLACES_FILE.format(name=name)).read_bytes()), facts)
+        return cls(batches, memoryview((folder / PLACES_FILE.format(name=name)).read_bytes()), facts, teams)
 
-    def page(
-        self, order: str, offset: int, limit: int, agent_id: bytes | None, *, is_full_view: bool
-    ) -> tuple[int, bytes]:
+    def head(self, view: View) -> dict[str, Any]:
+        """When the list is from; nulls where the warehouse has none, or none that the caller sees."""
+        first_order = next(iter(self._slices), "").partition(" ")[2]
+        is_empty = not len(self._in_order(first_order, view))
+        return {name: None if is_empty and name != "hour" else time for name, time in self._times.items()}
+
+    def page(self, order: str, offset: int, limit: int, agent_id: bytes | None, view: View) -> tuple[int, bytes]:
         """How many items there are, and some of them as JSON with commas between.
 
         Args:
@@ -68,24 +77,28 @@ class Listing:
             offset: how many to leave out.
             limit: how many to take at most.
             agent_id: only this agent's; None for all.
-            is_full_view: with personal agents and what is hidden from everybody.
+            view: with personal agents and what is hidden from everybody, or without; of which teams.
         """
-        chosen: Sequence[int]
-        if agent_id is None:
-            start, count = self._slices.get(slice_name(order, is_full_view=is_full_view), (0, 0))
-            chosen = self._positions[start : start + count]
-        else:
-            chosen = self._rows_of(agent_id, is_full_view=is_full_view)
-        items = (self._item(row, is_full_view=is_full_view) for row in chosen[offset : offset + limit])
+        chosen = self._in_order(order, view) if agent_id is None else self._rows_of(agent_id, view)
+        items = (self._item(row, is_full_view=view.is_full) for row in chosen[offset : offset + limit])
         return len(chosen), b",".join(items)
 
-    def _rows_of(self, agent_id: bytes, *, is_full_view: bool) -> range:
+    def _in_order(self, order: str, view: View) -> Sequence[int]:
+        name = slice_name(order, is_full_view=view.is_full)
+        start, count = self._slices.get(name, (0, 0))
+        everyone = self._positions[start : start + count]
+        return everyone if view.teams is None else self._of_teams.among(name, everyone, view.teams)
+
+    def _rows_of(self, agent_id: bytes, view: View) -> Sequence[int]:
         first, last = bisect_left(self._agents, agent_id), bisect_right(self._agents, agent_id)
-        if first < last and not is_full_view:
-            batch, row = self._agents.place(first)
-            if self._is_personal[batch][row].as_py():
-                return range(0)
-        return range(first, last)
+        if first == last or (view.teams is not None and not self._of_teams.has(first, view.teams)):
+            return range(0)
+        rows = range(first, last)
+        return rows if view.is_full else [row for row in rows if not self._is_hidden(row)]
+
+    def _is_hidden(self, row: int) -> bool:
+        batch, place = self._agents.place(row)
+        return self._is_personal[batch][place].as_py()
 
     def _item(self, row: int, *, is_full_view: bool) -> bytes:
         item, hidden = self._items[row], self._hidden[row] if is_full_view else b""

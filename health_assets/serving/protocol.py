@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP protocol with limits on connections, on time and size of a request's head, and on time to send.
+"""Uvicorn's HTTP protocol with limits on connections, on a head's time and size, and on time to send.
 
 Uvicorn itself waits for ever for the rest of a head, takes one of any length, and waits for ever for who does not read.
 """
@@ -6,9 +6,12 @@ Uvicorn itself waits for ever for the rest of a head, takes one of any length, a
 import asyncio
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from health_assets.serving.access_log import AccessLog
 from health_assets.serving.answers import Headers, problem
+from health_assets.serving.quotas import ConnectionQuota
 
 HEAD_TIMEOUT_S = 10.0
 SEND_TIMEOUT_S = 30.0
@@ -18,13 +21,21 @@ NOT_HTTP = (400, "the request is not valid HTTP")
 LARGE_HEAD = (431, "the head of the request is too large")
 TOO_SLOW = (408, "the request took too long to arrive")
 TOO_MANY = (503, "too many connections are open")
+TOO_MANY_OF_ONE = (429, "too many connections are open from this address")
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection; refusals are problems in JSON, after which it is closed."""
+    """One connection; refusals are problems in JSON, after which it is closed.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    Args:
+        quota: counts the connections of each address.
+        log: where refusals are noted; None for nowhere.
+    """
+
+    def __init__(self, *args: Any, quota: ConnectionQuota, log: AccessLog | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._quota, self._log = quota, log
+        self._is_counted = False
         # a connection beyond the limit is refused when it is made, not when it has sent a request
         self._most_connections, self.limit_concurrency = self.limit_concurrency, None
         self._timer: asyncio.TimerHandle | None = None
@@ -38,7 +49,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection, or say that there are too many."""
         super().connection_made(transport)  # type: ignore[arg-type]
-        if self._most_connections is not None and len(self.connections) > self._most_connections:
+        self._is_counted = self._quota.take(self._address)
+        if not self._is_counted:
+            self._refuse(*TOO_MANY_OF_ONE, [(b"retry-after", b"1")])
+        elif self._most_connections is not None and len(self.connections) > self._most_connections:
             self._refuse(*TOO_MANY, [(b"retry-after", b"1")])
         else:
             self._expect_head()
@@ -47,6 +61,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Forget the connection."""
         self._stop_timer()
         self._stop_send_timer()
+        if self._is_counted:
+            self._quota.give_back(self._address)
+            self._is_counted = False
         super().connection_lost(exc)  # tells the newest request, which of several is not the one that is answered
         self.pipeline.clear()
         if self._answering is not None and not self._answering.response_complete:
@@ -108,6 +125,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """The head has come in time."""
         self._is_head_open = False
         self._stop_timer()
+        if not self.url.startswith(
+            b"/"
+        ):  # then the target names the host, and the header does not count (RFC 9112, 3.2.2)
+            self._take_host_of_target()
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -117,6 +138,15 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # what the parser says is not for the world
         """Refuse what the parser did not take."""
         self._refuse(*self._refusal)
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _take_host_of_target(self) -> None:
+        host = httptools.parse_url(self.url).host
+        if host:
+            self.headers[:] = [(b"host", host), *(pair for pair in self.headers if pair[0] != b"host")]
 
     def _expect_head(self) -> None:
         self._is_head_open = True
@@ -152,3 +182,5 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + answer.body)
         self.transport.close()
         self._limit_sending()
+        if self._log is not None:
+            self._log.note(self._address, None, None, status, 0.0, len(answer.body))

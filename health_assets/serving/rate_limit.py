@@ -9,23 +9,24 @@ IPV6_NETWORK_BITS = 64
 
 
 class RateLimit:
-    """A token bucket per client: it holds a second's worth of requests, at least one, and refills steadily.
+    """A token bucket per client: it holds a second's worth of requests, or what is in reserve, and refills steadily.
 
     A bucket is kept as the moment at which it will be full again. Of more than `MOST_CLIENTS`, the ones that were
     quiet for longest are forgotten; their buckets are the fullest.
 
     Args:
         requests_per_s: steady rate of one client.
+        in_reserve: requests that a bucket holds at least, 1 or more.
     """
 
-    def __init__(self, requests_per_s: float) -> None:
+    def __init__(self, requests_per_s: float, in_reserve: int = 1) -> None:
         self._interval_s = 1 / requests_per_s
-        self._capacity_s = max(1.0, requests_per_s) * self._interval_s
+        self._capacity_s = max(in_reserve, requests_per_s) * self._interval_s
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
     def wait_s(self, address: str, now_s: float) -> int:
         """Take one request out of the client's bucket; 0, or after how many whole seconds to try again."""
-        client = _network(address)
+        client = client_of(address)
         full_at = max(now_s, self._full_at.pop(client, now_s)) + self._interval_s
         over_s = full_at - now_s - self._capacity_s
         is_allowed = over_s <= 1e-9
@@ -35,7 +36,7 @@ class RateLimit:
         return 0 if is_allowed else math.ceil(over_s)
 
 
-def _network(address: str) -> str:
+def client_of(address: str) -> str:
     """The client behind an address: of IPv6, where one client has a whole network of addresses, that network."""
     if ":" not in address:
         return address

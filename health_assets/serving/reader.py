@@ -25,11 +25,13 @@ import duckdb
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.serving.aggregates import hidden_models
 from health_assets.serving.documents import STATES, agents_sql
 from health_assets.serving.list_files import LISTS, write_list
 from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
+from health_assets.serving.ownership import Ownership
 from health_assets.settings import Settings
-from health_assets.targets import Targets, load_targets
+from health_assets.targets import load_targets
 from health_assets.warehouse.store import Session, Warehouse
 from health_assets.warehouse.tables import columns_of
 
@@ -100,34 +102,36 @@ def write_snapshot(
     An hour that has not begun by `now`, as one that an older program made, hides no other.
 
     Returns:
-        What is true of the whole: version, hour, models, lists; None where the hour is the known version.
+        What is true of the whole: version, hour, models, teams, lists; None where the hour is the known version.
 
     Raises:
         HealthAssetsError: there is no warehouse or hour, it is held, or the targets cannot be used.
     """
-    targets = _targets(settings)
+    ownership = _ownership(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
         hours = _newest_hours(session, now or datetime.now(UTC))
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
-        personal = _personal(targets)
-        version = _version(hours, personal)
+        version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
         if version == known:
             return None
         hour = hours["agent_health_state"][0]
         sql = agents_sql(has_evidence="score_evidence" in hours)
-        batches = session.stream(sql, {"hour": hour, **personal}, ROWS_PER_BATCH)
-        slices = _write(batches, folder)
+        batches = session.stream(sql, {"hour": hour, **ownership.parameters}, ROWS_PER_BATCH)
+        slices = _write(ownership.with_team(batches), folder)
         model_hour = hours.get("model_health", (hour,))[0]
+        models = _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour})
+        hidden = hidden_models(session, settings, model_hour, ownership)
         return {
             "version": version,
             "hour": hour.isoformat(),
             "slices": slices,
             "model_hour": model_hour.isoformat(),
-            "models": _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour}),
+            "models": [{**model, "is_public": model["model"] not in hidden} for model in models],
+            "teams": ownership.teams,
             "lists": {
-                name: write_list(session, name, hours[served.table][0], folder, personal)
+                name: write_list(session, name, hours[served.table][0], folder, ownership, settings)
                 for name, served in LISTS.items()
                 if served.table in hours
             },
@@ -150,12 +154,12 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
     """The newest scores of a session that had a trace or signal in the look-back; None where there is none.
 
     Returns:
-        is_personal, and the answer as source 5 words its metadata.
+        is_personal, teams (of all agents, null where one is of none), and the answer as source 5 words its metadata.
 
     Raises:
         HealthAssetsError: as `write_snapshot`.
     """
-    targets = _targets(settings)
+    ownership = _ownership(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
         latest = _newest_hours(session, now or datetime.now(UTC)).get("session_scores")
@@ -184,14 +188,10 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         of_traces = session.query(f"SELECT DISTINCT agent_id FROM trace_risks WHERE {mine} AND hour >= $first", span)
     agents = {scores[0]["agent_id"], *(agent_id for (agent_id,) in of_traces)}
     return {
-        "is_personal": any(_is_personal(targets, agent_id) for agent_id in agents),
+        "is_personal": any(map(ownership.is_personal, agents)),
+        "teams": list({ownership.team(agent_id) for agent_id in agents}),
         "answer": session_answer(scores[0], traces),
     }
-
-
-def _is_personal(targets: Targets, agent_id: str | None) -> bool:
-    """Whether an agent is somebody's own; of one that nobody named, what is so by default."""
-    return (targets.defaults if agent_id is None else targets.of(agent_id)).personal
 
 
 RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
@@ -281,25 +281,17 @@ def _warehouse(settings: Settings, lock_timeout_s: float) -> Warehouse:
     return Warehouse(settings.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=MEMORY_LIMIT)
 
 
-def _targets(settings: Settings) -> Targets:
+def _ownership(settings: Settings) -> Ownership:
     try:
-        return load_targets(settings.targets)
+        return Ownership(load_targets(settings.targets))
     except HealthAssetsError as error:
         raise TargetsError(str(error)) from error
 
 
-def _personal(targets: Targets) -> dict[str, Any]:
-    default = targets.defaults.personal
-    return {
-        "personal_by_default": default,
-        "exceptions": sorted(agent_id for agent_id, own in targets.agents.items() if own.personal != default),
-    }
-
-
-def _version(hours: dict[str, tuple[datetime, datetime]], personal: dict[str, Any]) -> str:
-    """A fingerprint of all that a snapshot depends on: what was written when, and who is personal."""
+def _version(hours: dict[str, tuple[datetime, datetime]], rules: list[Any]) -> str:
+    """A fingerprint of all that a snapshot depends on: what was written when, whose the agents are, what is hidden."""
     written = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
-    return hashlib.sha256(json.dumps([written, personal]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([written, rules]).encode()).hexdigest()
 
 
 def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:

@@ -35,19 +35,26 @@ class Refresher:
     Args:
         settings: which warehouse and targets, and how often to look.
         on_fault: called with a sentence for the operator when refreshing fails in a new way.
+        on_look: called before each look, for what else is to be read anew as often.
 
     Raises:
         HealthAssetsError: the warehouse's URL names no file.
     """
 
-    def __init__(self, settings: Settings, on_fault: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        on_fault: Callable[[str], None] | None = None,
+        on_look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._settings = settings
         # a database is asked each time whether it has anything new: it has no file that would tell
         self._warehouse = None if is_postgres(settings.warehouse) else path_of(settings.warehouse)
         self._files = [settings.targets] if settings.targets else []
         if self._warehouse is not None:
             self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
-        self._on_fault = on_fault or _tell_operator
+        self._on_fault = on_fault or tell_operator
+        self._on_look = on_look
         self._seen: Fingerprint | None = None
         self._reader: Reader | None = None
         self._stopping = threading.Event()
@@ -82,8 +89,6 @@ class Refresher:
             "checked_at": self.checked_at and self.checked_at.isoformat(timespec="seconds"),
             "refresh_s": self._settings.serve_refresh_s,
             "last_error": self.fault and SENTENCES[self.fault],
-            "agents": snapshot.agents if snapshot else 0,
-            "models": len(snapshot.models) if snapshot else 0,
         }
 
     def refresh(self) -> None:
@@ -109,6 +114,7 @@ class Refresher:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
+                self._on_look()
                 self.refresh()
             except Exception:  # a bug must neither go unseen nor end the refreshing
                 self._note(ReaderError(UNREADABLE, traceback.format_exc()))
@@ -135,7 +141,8 @@ class Refresher:
         return tuple(_stat(path) for path in self._files)
 
 
-def _tell_operator(sentence: str) -> None:
+def tell_operator(sentence: str) -> None:
+    """Say something on standard error."""
     print(f"health-assets: {sentence}", file=sys.stderr, flush=True)
 
 

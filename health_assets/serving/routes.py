@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse, Response
 
 from health_assets.serving import schemas
 from health_assets.serving.answers import Answer
+from health_assets.serving.gate import ASKED
 from health_assets.serving.ordering import Order
 from health_assets.serving.service import ListPage, Page, Service
 from health_assets.verdict import ORDER
@@ -60,12 +61,17 @@ ALWAYS = problems(
     REQUEST_HEADER_FIELDS_TOO_LARGE="The head of the request is too large.",
     BAD_REQUEST="The request is not valid HTTP.",
     METHOD_NOT_ALLOWED="Only GET and HEAD are answered.",
+    MISDIRECTED_REQUEST="The request is for a host name that is not answered here.",
 )
 FROM_DATA: dict[int | str, dict[str, Any]] = {
     **ALWAYS,
     200: {"headers": VALIDATORS},
     304: {"description": "The client has this answer already.", "headers": VALIDATORS},
-    **problems(SERVICE_UNAVAILABLE="There is no data yet, or too much is asked at once; Retry-After says when."),
+    **problems(
+        SERVICE_UNAVAILABLE="There is no data yet, or too much is asked at once; Retry-After says when.",
+        UNAUTHORIZED="This needs a token; health documents do so only where the operator has closed them.",
+        FORBIDDEN="The token may not do this.",
+    ),
 }
 INVALID = problems(UNPROCESSABLE_ENTITY="A parameter is not what it must be; the detail names it.")
 NOT_FOUND = problems(NOT_FOUND="There is none of this name.")
@@ -85,7 +91,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def host_health_document(request: Request) -> Response:
         """The agent that is configured as this host's own (source 3, section 4)."""
-        return response_of(service.host_document(request.headers.raw))
+        return response_of(service.host_document(request.scope[ASKED]))
 
     @router.get(
         "/agents/{agent_id:path}/.well-known/agent-health",
@@ -100,7 +106,7 @@ def routes(service: Service) -> APIRouter:
 
         Of a personal agent only the token's holder sees more than a coarse status (section 8).
         """
-        return response_of(service.document(agent_id.encode(), request.headers.raw))
+        return response_of(service.document(agent_id.encode(), request.scope[ASKED]))
 
     @router.get(
         "/agents",
@@ -130,7 +136,7 @@ def routes(service: Service) -> APIRouter:
         A score that rests on fewer than n_full executions is provisional.
         """
         page = Page(state, offset, limit, sort)
-        return response_of(service.agents(page, request.headers.raw))
+        return response_of(service.agents(page, request.scope[ASKED]))
 
     @router.get(
         "/agents/{agent_id:path}",
@@ -142,7 +148,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def agent(agent_id: AgentId, request: Request) -> Response:
         """The Agent Health Model's dimensions, the points that each cost, and the inputs and targets behind them."""
-        return response_of(service.agent(agent_id.encode(), request.headers.raw))
+        return response_of(service.agent(agent_id.encode(), request.scope[ASKED]))
 
     @router.get(
         "/models",
@@ -154,7 +160,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def models(request: Request) -> Response:
         """Source 4: the last calls of every model, by name."""
-        return response_of(service.models(request.headers.raw))
+        return response_of(service.models(request.scope[ASKED]))
 
     @router.get(
         "/models/best",
@@ -162,10 +168,11 @@ def routes(service: Service) -> APIRouter:
         tags=["models"],
         response_model=schemas.BestModel,
         responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
     )
     async def best_model(request: Request, candidates: Candidates) -> Response:
         """Source 4: the highest score; a model that was not seen counts as 1, and of equal ones the first is taken."""
-        return response_of(service.best_model(candidates.split(","), request.headers.raw))
+        return response_of(service.best_model(candidates.split(","), request.scope[ASKED]))
 
     @router.get(
         "/tools",
@@ -181,7 +188,7 @@ def routes(service: Service) -> APIRouter:
         The worst is the one whose failure share is at least the greatest, with 95 % certainty, so that one failure of
         one call does not lead. Calls of no known agent have an empty `agent_id`.
         """
-        return response_of(service.listed(ListPage("tools", "worst", offset, limit, agent_id), request.headers.raw))
+        return response_of(service.listed(ListPage("tools", "worst", offset, limit, agent_id), request.scope[ASKED]))
 
     @router.get(
         "/usage",
@@ -202,7 +209,7 @@ def routes(service: Service) -> APIRouter:
         offset: Offset = 0,
     ) -> Response:
         """Every agent with an execution in the window; at least that much, where not all executions tell theirs."""
-        return response_of(service.listed(ListPage("usage", sort, offset, limit, agent_id), request.headers.raw))
+        return response_of(service.listed(ListPage("usage", sort, offset, limit, agent_id), request.scope[ASKED]))
 
     @router.get(
         "/sessions/{session_id:path}",
@@ -212,14 +219,16 @@ def routes(service: Service) -> APIRouter:
         responses={**FROM_DATA, **NOT_FOUND, **INVALID},
         openapi_extra=OPTIONAL_TOKEN,
     )
-    def session(session_id: SessionId, request: Request) -> Response:
+    async def session(session_id: SessionId, request: Request) -> Response:
         """Source 5: both metrics with the signals of each trace, the flagged traces and how they were aggregated."""
-        return response_of(service.session(session_id, request.headers.raw))
+        return response_of(await service.session(session_id, request.scope[ASKED]))
 
-    @router.get("/status", summary="How old the data is", tags=["server"], responses=ALWAYS)
-    async def status() -> schemas.ServerStatus:
+    @router.get(
+        "/status", summary="How old the data is", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN
+    )
+    async def status(request: Request) -> schemas.ServerStatus:
         """What is served, from when it is, and why it is not newer."""
-        return JSONResponse(service.status(), headers={"Cache-Control": "no-store"})  # type: ignore[return-value]
+        return JSONResponse(service.status(request.scope[ASKED]), headers={"Cache-Control": "no-store"})  # type: ignore[return-value]
 
     return router
 

@@ -318,8 +318,8 @@ class ServerStatus(TypedDict):
     checked_at: Annotated[AwareDatetime | None, Field(description="When the data was last known to be the newest.")]
     refresh_s: float
     last_error: str | None
-    agents: int
-    models: int
+    agents: Annotated[int | None, Field(description="Those that the caller may see; null for who may read no list.")]
+    models: Annotated[int | None, Field(description="Likewise; null for a token that is limited to teams, too.")]
 
 
 class Problem(TypedDict):

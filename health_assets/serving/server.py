@@ -5,14 +5,20 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from health_assets.errors import HealthAssetsError
+from health_assets.serving.access_log import AccessLog
 from health_assets.serving.app import create_app
+from health_assets.serving.doors import Doors
+from health_assets.serving.hosts import is_loopback
 from health_assets.serving.protocol import LimitedProtocol
+from health_assets.serving.quotas import ConnectionQuota
+from health_assets.serving.refresher import tell_operator
 from health_assets.settings import Settings
 
 KEEP_ALIVE_S = 15
@@ -42,8 +48,9 @@ def serve(
     Raises:
         HealthAssetsError: the address cannot be listened on, the certificate not used, or the warehouse names no file.
     """
-    config = configured(settings, tls_cert, tls_key)
     with listening(host, port) as listener:
+        address = listener.getsockname()[0]
+        config = configured(settings, tls_cert, tls_key, host=host, is_local=is_loopback(address))
         scheme = "https" if tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
         on_listening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
@@ -57,18 +64,34 @@ def configured(
     settings: Settings,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
-    on_fault: Callable[[str], None] | None = None,
+    on_fault: Callable[[str], None] = tell_operator,
+    *,
+    host: str = "localhost",
+    is_local: bool = False,
 ) -> uvicorn.Config:
     """The application and its limits, as uvicorn takes them.
 
+    Args:
+        settings: which warehouse and targets, and how to serve.
+        tls_cert: certificate chain in PEM.
+        tls_key: its private key, unless that is in the same file.
+        on_fault: told in a sentence what the operator must know.
+        host: the name or address that is listened on.
+        is_local: whether this machine alone can reach it.
+
     Raises:
-        HealthAssetsError: the certificate cannot be used, or the warehouse names no file.
+        HealthAssetsError: the certificate or the tokens cannot be used, or the warehouse names no file.
     """
+    doors = Doors(settings, host, on_fault, is_local=is_local)
+    for sentence in _warnings(doors, is_local=is_local):
+        on_fault(sentence)
+    log = AccessLog(settings.access_log, on_fault) if settings.access_log else None
+    quota = ConnectionQuota(settings.serve_connections_per_address)
     _allow_open_files(settings.serve_max_connections + SPARE_FILES)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client does wrong is no event
     config = uvicorn.Config(
-        create_app(settings, on_fault),
-        http=LimitedProtocol,
+        create_app(settings, doors, log, on_fault),
+        http=partial(LimitedProtocol, quota=quota, log=log),  # type: ignore[arg-type]
         ws="none",
         loop="uvloop",
         log_config=None,
@@ -87,6 +110,19 @@ def configured(
         reason = getattr(error, "reason", None) or error.strerror or "it is not in PEM"
         raise HealthAssetsError(f"cannot use the TLS certificate {tls_cert}: {reason}") from error
     return config
+
+
+def _warnings(doors: Doors, *, is_local: bool) -> Iterator[str]:
+    """What the operator of an endpoint that others can reach should know."""
+    if not is_local and not doors.has_tokens and doors.anonymous != "read":
+        yield (
+            "others can reach this address and there is no token, so health documents alone are answered, if those; "
+            "`health-assets token new --role read` makes a token, HEALTH_TOKENS_FILE names the file of those that count"
+        )
+    if doors.is_open_to_the_world:
+        yield (
+            "HEALTH_ANONYMOUS_ROLE is read: everybody who reaches this address reads all scores, inputs and sessions"
+        )
 
 
 def listening(host: str, port: int) -> socket.socket:

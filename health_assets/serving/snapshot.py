@@ -20,7 +20,9 @@ from health_assets.explanation import explain, unmeasured
 from health_assets.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.serving.listing import Listing
 from health_assets.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
+from health_assets.serving.team_lists import TeamLists
 from health_assets.serving.texts import Texts
+from health_assets.serving.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Snapshot:
         self.version: str = facts["version"]
         self.hour = datetime.fromisoformat(facts["hour"])
         self.model_hour = datetime.fromisoformat(facts["model_hour"])
-        self.models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
+        self._models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
+        self._public_models = {name: row for name, row in self._models.items() if row["is_public"]}
         self.loaded_at = loaded_at
         self.lists = lists
         self._batches: list[Batch] = []
@@ -74,6 +77,7 @@ class Snapshot:
                 texts = [Texts(rows.column(name)) for name in ("agent_id", "document", "item")]
                 self._batches.append(Batch(self.agents, rows, *texts))
                 self.agents += rows.num_rows
+        self._of_teams = TeamLists([batch.rows.column("team") for batch in self._batches], facts["teams"])
         self._first_keys = [batch.keys[0] for batch in self._batches]
         self._starts = [batch.start for batch in self._batches]
         self._positions = memoryview(positions).cast("i")
@@ -84,11 +88,18 @@ class Snapshot:
         """Read what a reader wrote into a folder, into memory."""
         with pa.OSFile(str(folder / AGENTS_FILE)) as file, pa.ipc.open_stream(file) as stream:
             batches = list(stream)
-        lists = {name: Listing.read(folder, name, facts["lists"].get(name)) for name in ("tools", "usage")}
+        teams = facts["teams"]
+        lists = {name: Listing.read(folder, name, facts["lists"].get(name), teams) for name in ("tools", "usage")}
         return cls(batches, (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC), lists)
 
-    def find(self, agent_id: bytes) -> Place | None:
-        """The agent with this id, as UTF-8; None where there is none."""
+    def models(self, view: View) -> dict[str, dict[str, Any]]:
+        """The models that callers see, by name; those whose view is limited to teams see none, as they are of all."""
+        if view.teams is not None:
+            return {}
+        return self._models if view.is_full else self._public_models
+
+    def find(self, agent_id: bytes, view: View) -> Place | None:
+        """The agent with this id, as UTF-8; None where there is none that the caller may see."""
         number = bisect_right(self._first_keys, agent_id) - 1
         if number < 0:
             return None
@@ -100,32 +111,34 @@ class Snapshot:
                 low = middle + 1
             else:
                 high = middle
-        return Place(batch, low) if low < len(batch.keys) and batch.keys[low] == agent_id else None
+        if low == len(batch.keys) or batch.keys[low] != agent_id:
+            return None
+        if view.teams is not None and not self._of_teams.has(batch.start + low, view.teams):
+            return None
+        return Place(batch, low)
 
     def document(self, place: Place, *, is_full_view: bool) -> bytes:
         """The agent's health document; of a personal agent the coarse one, unless the view is the full one."""
         full = _full(place, "full_document") if is_full_view else None
         return full or place.batch.documents[place.row]
 
-    def count(self, state: str | None, *, is_full_view: bool) -> int:
-        """How many agents are in a state, or are known at all."""
-        return self._slices[slice_name(state, is_full_view=is_full_view)][1]
+    def count(self, state: str | None, view: View) -> int:
+        """How many agents that the caller may see are in a state, or are known at all."""
+        return len(self._in_order(state, "verdict", view))
 
-    def page(self, state: str | None, offset: int, limit: int, *, order: Order, is_full_view: bool) -> bytes:
+    def page(self, state: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
         """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
             state: one of `documents.STATES`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
+            view: personal agents with their state and score, rather than coarse and without one; of which teams.
             order: by verdict or by score.
-            is_full_view: personal agents with their state and score, rather than coarse and without one.
         """
-        start, count = self._slices[slice_name(state, order=order, is_full_view=is_full_view)]
-        first = start + min(offset, count)
-        places = [self._place(position) for position in self._positions[first : min(first + limit, start + count)]]
+        places = [self._place(position) for position in self._in_order(state, order, view)[offset : offset + limit]]
         return b",".join(
-            (_full(place, "full_item") if is_full_view else None) or place.batch.items[place.row] for place in places
+            (_full(place, "full_item") if view.is_full else None) or place.batch.items[place.row] for place in places
         )
 
     def is_personal(self, place: Place) -> bool:
@@ -169,6 +182,12 @@ class Snapshot:
     def batches(self) -> list[Batch]:
         """The batches, for an owner who wants to let go of them one by one."""
         return list(self._batches)
+
+    def _in_order(self, state: str | None, order: Order, view: View) -> memoryview:
+        name = slice_name(state, order=order, is_full_view=view.is_full)
+        start, count = self._slices[name]
+        everyone = self._positions[start : start + count]
+        return everyone if view.teams is None else self._of_teams.among(name, everyone, view.teams)
 
     def _place(self, position: int) -> Place:
         batch = self._batches[bisect_right(self._starts, position) - 1]

@@ -1,0 +1,20 @@
+"""What part of the data a caller may see; who that is, is for `doors` to say."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of the data.
+
+    Args:
+        is_full: whether personal agents are shown in full, and error texts as the logs have them.
+        teams: the teams whose agents are seen; None for all agents, also those of no team.
+    """
+
+    is_full: bool = False
+    teams: frozenset[str] | None = None
+
+
+EVERYBODYS = View()
+"""What is not kept from anybody: all agents, personal ones coarse."""
