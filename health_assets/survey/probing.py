@@ -32,7 +32,7 @@ ERROR_SHOWN = 500
 LOOK_UPS_PER_PLACE = 4
 TRIES = 8
 """Requests in a row without a connection after which the rest of a host's agents is not asked."""
-MOST_REST_S = 60.0
+MOST_REST_S = 10.0
 PATIENT_TIMES = 4
 LEAST_PATIENCE = 0.1
 """Share of the time limit that an agent has at least, where many before it on its host timed out."""
@@ -121,14 +121,20 @@ async def probe_agents(
             answer = await fetch_health_async(client, agent.url, timeout_s=timeout_s)
         failures = origins.note(answer)
         on_probe(Probe(agent, answer))
-        await turns.rest(host, failures)
+        turns.rest(host, failures)
 
     async with _client(manners) as client, asyncio.TaskGroup() as group:
         while turns.waiting:
-            await places.enter()
-            host, agent = await turns.next()
-            if until is not None and datetime.now(UTC) >= until:
-                return turns.waiting + 1
+            left_s = None if until is None else (until - datetime.now(UTC)).total_seconds()
+            if left_s is not None and left_s <= 0:
+                return turns.waiting
+            try:
+                async with asyncio.timeout(left_s):
+                    await places.enter()
+                    host = await turns.next()
+            except TimeoutError:
+                return turns.waiting
+            agent = turns.taken(host)
             if answer := origins.answer_of_lost(agent):
                 places.leave()
                 on_probe(Probe(agent, answer, was_asked=False))
@@ -260,20 +266,23 @@ class _Turns:
                 if turn < len(own):
                     self._free.put_nowait(host)
 
-    async def next(self) -> tuple[str, RegisteredAgent]:
-        """The next host with a free turn, and its next agent; only while there are agents waiting."""
+    async def next(self) -> str:
+        """The next host with a free turn and an agent that waits; only while there are such agents."""
         while True:
             host = await self._free.get()
             if self._agents[host]:
-                self.waiting -= 1
-                return host, self._agents[host].popleft()
+                return host
 
-    async def rest(self, host: str, failures: int) -> None:
+    def taken(self, host: str) -> RegisteredAgent:
+        """The host's next agent, which waits no longer."""
+        self.waiting -= 1
+        return self._agents[host].popleft()
+
+    def rest(self, host: str, failures: int) -> None:
         """Give the host's turn back after a while, which doubles with each request that got no connection."""
         if self._agents[host]:
-            rest_s = max(self._pause_s, min(self._pause_s * 2**failures, MOST_REST_S))
-            await asyncio.sleep(rest_s * random.uniform(0.5, 1.5))
-            self.give_back(host)
+            rest_s = max(self._pause_s, min(self._pause_s * 2**failures, MOST_REST_S)) * random.uniform(0.5, 1.5)
+            asyncio.get_running_loop().call_later(rest_s, self.give_back, host)
 
     def give_back(self, host: str) -> None:
         """Give the host's turn back at once."""

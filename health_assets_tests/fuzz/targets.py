@@ -244,21 +244,17 @@ def dumped(*contents: Any) -> list[bytes]:
 
 # -- YAML --------------------------------------------------------------------------------------------------------------
 
-ALERTS = {
-    "channels": {
-        "ops": {"type": "webhook", "url": "http://127.0.0.1:9/"},
-        "people": {"type": "slack", "url_env": "SLACK_URL"},
-    },
-    "rules": [
-        {"rule": "state_worsened", "tell": ["ops"]},
-        {"rule": "score_below", "floor": 50, "tell": ["people"]},
-    ],
-}
+ALERTS_PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
 REGISTRY = [{"name": f"a{n}", "platform": "p", "url": f"https://agents.example/{n}"} for n in range(5)]
 
 
 def as_yaml(*contents: Any) -> list[bytes]:
     return [yaml.safe_dump(one, default_flow_style=way).encode() for one in contents for way in (True, False)]
+
+
+def alerts_samples() -> list[bytes]:
+    """The examples of the docs."""
+    return [one.encode() for one in re.findall(r"```yaml\n(.*?)```", ALERTS_PAGE.read_text(encoding="utf-8"), re.DOTALL)]
 
 
 def as_yaml_files(load: Callable[[Path], Any]) -> Callable[[Sequence[bytes], Path], None]:
@@ -325,7 +321,7 @@ TARGETS: dict[str, Target] = {
         as_yaml_files(load_targets), 500,
     ),
     "registry_yaml": Target(lambda: as_yaml(REGISTRY), as_yaml_files(load_registry), 500),
-    "alerts_yaml": Target(lambda: as_yaml(ALERTS), as_yaml_files(load_alerts), 500),
+    "alerts_yaml": Target(alerts_samples, as_yaml_files(load_alerts), 500),
     "health_document": Target(
         lambda: dumped(document(), document("degraded", calibration=...), document(health__last_healthy_at=...)),
         check_documents_of_agents, 2_000,
