@@ -55,11 +55,24 @@ def write_pins(extras: Sequence[str]) -> None:
         options = [option for extra in extras for option in ("--extra", extra)]
         _run(
             [
-                BIN / "uv", "pip", "compile", ROOT / "pyproject.toml", *options, "--constraint", ROOT / "constraints.txt",
-                "--generate-hashes", "--universal", "--python", sys.executable, "--no-annotate", "--no-header", "--quiet",
-                "--output-file", made,
+                BIN / "uv",
+                "pip",
+                "compile",
+                ROOT / "pyproject.toml",
+                *options,
+                "--constraint",
+                ROOT / "constraints.txt",
+                "--generate-hashes",
+                "--universal",
+                "--python",
+                sys.executable,
+                "--no-annotate",
+                "--no-header",
+                "--quiet",
+                "--output-file",
+                made,
             ]
-        )  # fmt: skip
+        )
         text = made.read_text(encoding="utf-8")
     if unpinned := unhashed(text):
         raise SystemExit(f"supply chain: the registry gave no hash for {', '.join(unpinned)}; nothing was written")
@@ -84,13 +97,35 @@ def write_sbom() -> None:
         environment, made = Path(folder, "environment"), Path(folder, "sbom.json")
         _run([sys.executable, "-m", "venv", "--without-pip", environment])
         python = environment / "bin" / "python"
-        _run([sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--require-hashes", "--no-deps", "-r", PINS])
         _run(
             [
-                BIN / "cyclonedx-py", "environment", python, "--pyproject", ROOT / "pyproject.toml", "--output-reproducible",
-                "--of", "JSON", "-o", made,
+                sys.executable,
+                "-m",
+                "pip",
+                "--python",
+                python,
+                "install",
+                "--quiet",
+                "--require-hashes",
+                "--no-deps",
+                "-r",
+                PINS,
             ]
-        )  # fmt: skip
+        )
+        _run(
+            [
+                BIN / "cyclonedx-py",
+                "environment",
+                python,
+                "--pyproject",
+                ROOT / "pyproject.toml",
+                "--output-reproducible",
+                "--of",
+                "JSON",
+                "-o",
+                made,
+            ]
+        )
         text = made.read_text(encoding="utf-8").replace(folder, "")
     _write(SBOM, text)
     print(f"{len(json.loads(text)['components']):,} components in {SBOM.name}")
@@ -108,11 +143,25 @@ def audit(service: str, service_url: str | None) -> int:
         where = [] if service_url is None else ["--osv-url", service_url]
         done = subprocess.run(
             [
-                BIN / "pip-audit", "--requirement", PINS, "--require-hashes", "--disable-pip", "--progress-spinner", "off",
-                "--vulnerability-service", service, *where, "--format", "json", "--output", made,
+                BIN / "pip-audit",
+                "--requirement",
+                PINS,
+                "--require-hashes",
+                "--disable-pip",
+                "--progress-spinner",
+                "off",
+                "--vulnerability-service",
+                service,
+                *where,
+                "--format",
+                "json",
+                "--output",
+                made,
             ],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         found = json.loads(made.read_text(encoding="utf-8")) if made.exists() else None
     sentence, code = verdict(found, done.stderr)
     print(sentence)
@@ -156,7 +205,9 @@ def addresses_in(text: str) -> list[str]:
 
 def _write(path: Path, text: str) -> None:
     if found := addresses_in(text):
-        raise SystemExit(f"supply chain: {path.name} would name where packages came from: {found[0]}; nothing was written")
+        raise SystemExit(
+            f"supply chain: {path.name} would name where packages came from: {found[0]}; nothing was written"
+        )
     path.write_text(text, encoding="utf-8")
     print(f"wrote {path.name}")
 

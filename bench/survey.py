@@ -3,10 +3,11 @@
     python -m bench.survey --share 20          # a twentieth of the agents in a twentieth of the hour
     python -m bench.survey --share 1           # all of them
 
-Time limits, rests and places are those of the real survey, so that the rate is the real one and the time to expect is the
-time measured times `--share`. The hosts are addresses of this machine's loopback network. Names that nobody serves fail
-after a while, as a name service answers for them; everything else is a real connection that is refused, dropped or taken
-by a server that answers, is wrong or says nothing. The draft does not tell how its agents failed; the shares are ours.
+Time limits, rests and places are those of the real survey, so that the rate is the real one and the time to expect is
+the time measured times `--share`. The hosts are addresses of this machine's loopback network. Names that nobody serves
+fail after a while, as a name service answers for them; everything else is a real connection that is refused, dropped or
+taken by a server that answers, is wrong or says nothing. The draft does not tell how its agents failed; the shares are
+ours.
 """
 
 import argparse
@@ -47,13 +48,17 @@ def main() -> None:
     """Make hosts and registry, survey them and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=int, default=20, help="one in so many of the draft's agents")
-    parser.add_argument("--all-silent", action="store_true", help="the worst case: whoever does not answer says nothing")
+    parser.add_argument(
+        "--all-silent", action="store_true", help="the worst case: whoever does not answer says nothing"
+    )
     chosen = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="survey-")))
         ports = stack.enter_context(_Hosts())
         ways = {"silent": 1} if chosen.all_silent else WAYS_TO_FAIL
-        (folder / "registry.yaml").write_text(yaml.safe_dump(list(registry(chosen.share, ports, ways))), encoding="utf-8")
+        (folder / "registry.yaml").write_text(
+            yaml.safe_dump(list(registry(chosen.share, ports, ways))), encoding="utf-8"
+        )
         print(json.dumps(measured(folder, chosen.share), indent=2))
 
 
@@ -125,7 +130,7 @@ def _names_fail_slowly() -> None:
 
 
 class _Hosts:
-    """Servers for all addresses of the loopback network, in a process of their own: gives the port of each way to fare."""
+    """Servers for all loopback addresses, in a process of their own; gives the port of each way to fare."""
 
     def __enter__(self) -> dict[str, int]:
         self._full = socket.create_server(("0.0.0.0", 0), backlog=0)
@@ -143,7 +148,13 @@ class _Hosts:
         self._process = multiprocessing.get_context("spawn").Process(target=_serve, args=(tell,), daemon=True)
         self._process.start()
         port = told.recv()
-        return {"dropped": dropped, "refused": self._closed.getsockname()[1], "alive": port, "wrong": port, "silent": port}
+        return {
+            "dropped": dropped,
+            "refused": self._closed.getsockname()[1],
+            "alive": port,
+            "wrong": port,
+            "silent": port,
+        }
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()

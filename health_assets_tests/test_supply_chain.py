@@ -11,8 +11,8 @@ from projects import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY))
 
-import supply_chain  # noqa: E402
-from supply_chain import NOBODY_TOLD, NONE_KNOWN, SOME_KNOWN, addresses_in, unhashed, verdict  # noqa: E402
+import supply_chain
+from supply_chain import NOBODY_TOLD, NONE_KNOWN, SOME_KNOWN, addresses_in, unhashed, verdict
 
 CONSTRAINTS = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8")
 KNOWN = {"name": "a", "version": "1", "vulns": []}
@@ -57,9 +57,7 @@ def test_a_pin_without_a_hash_or_a_version_is_found() -> None:
     ["--index-url https://mirror.example/simple", "--find-links wheels", "a @ file:///srv/a.whl", "https://mirror.example/simple/a/",
      "--trusted-host mirror.example", str(REPOSITORY / "x")],
 )  # fmt: skip
-def test_what_tells_where_packages_came_from_is_found_and_not_written(
-    line: str, tmp_path: Path
-) -> None:
+def test_what_tells_where_packages_came_from_is_found_and_not_written(line: str, tmp_path: Path) -> None:
     assert addresses_in(f"a==1\n{line}\n") == [line]
     with pytest.raises(SystemExit, match="nothing was written"):
         supply_chain._write(tmp_path / "pins.txt", f"a==1\n{line}\n")

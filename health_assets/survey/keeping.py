@@ -54,7 +54,9 @@ class Survey:
     def __str__(self) -> str:
         told = f"{self.probed - self.host_lost:,} of {self.agents:,} agents were asked"
         if self.host_lost:
-            told += f"; {self.host_lost:,} were not, since their hosts gave no connection to others, and are unreachable"
+            told += (
+                f"; {self.host_lost:,} were not, since their hosts gave no connection to others, and are unreachable"
+            )
         if self.too_soon:
             told += f"; {self.too_soon:,} had been asked too short a time before, and their answers stand"
         if self.too_late:

@@ -7,9 +7,9 @@ Politeness is by host as well as by agent, because platforms serve thousands of 
 by more than a few at a time, and between two requests each of them rests. Hosts take turns, so that a slow or crowded
 one does not hold up the others.
 
-Most agents of a large registry do not answer at all. Two things keep these from using up the hour: a request that nobody
-answers gives its place to another one while it waits; a host that lets requests time out again and again gets less time;
-and one that gives no connection again and again is given up.
+Most agents of a large registry do not answer at all. Three things keep these from using up the hour: a request that
+nobody answers gives its place to another one while it waits; a host that lets requests time out again and again gets
+less time; and one that gives no connection again and again is given up.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class Manners:
 
     @property
     def most_open(self) -> int:
-        """Most requests at a time, waiting or not: without a file to open, a live agent would be taken for a dead one."""
+        """Most requests at a time, waiting or not; without a file to open, a live agent would look like a dead one."""
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = self.concurrency + self.waiting
         return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - FILES_OF_OTHERS))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests' own modules find each other
 
-from health_assets_tests.fuzz.mutations import SELDOM  # noqa: E402
-from health_assets_tests.fuzz.running import run  # noqa: E402
-from health_assets_tests.fuzz.targets import TARGETS  # noqa: E402
+from health_assets_tests.fuzz.mutations import SELDOM
+from health_assets_tests.fuzz.running import run
+from health_assets_tests.fuzz.targets import TARGETS
 
 
 def main() -> None:

@@ -27,7 +27,11 @@ ODD_BYTES = (
 def flipped(random: Random, sample: bytes) -> bytes:
     """A bit is another."""
     place = random.randrange(len(sample) or 1)
-    return sample[:place] + bytes(byte ^ 1 << random.randrange(8) for byte in sample[place : place + 1]) + sample[place + 1 :]
+    return (
+        sample[:place]
+        + bytes(byte ^ 1 << random.randrange(8) for byte in sample[place : place + 1])
+        + sample[place + 1 :]
+    )
 
 
 def cut_off(random: Random, sample: bytes) -> bytes:
@@ -116,7 +120,8 @@ def as_a_bomb(random: Random, sample: bytes) -> bytes:
         b"[" * count + b"]" * count,
         b'{"type":"execution","execution_id":"' + b"x" * count + b'"}',
         b"9" * count,
-        b"a: &a [x, x]\n" + b"".join(b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 97 + min(25, count // 36))),
+        b"a: &a [x, x]\n"
+        + b"".join(b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 97 + min(25, count // 36))),
         sample.rstrip(b"}\n") + b',"extensions":' + b'{"a.b":' * count + b"1" + b"}" * (count + 1),
     ]
     return random.choice(bombs)

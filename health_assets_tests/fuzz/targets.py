@@ -118,7 +118,9 @@ def is_lenient(one: bytes) -> bool:
 
 
 def is_otlp(one: bytes) -> bool:
-    return re.match(rb'\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:', one) is not None
+    return (
+        re.match(rb'\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:', one) is not None
+    )
 
 
 @cache
@@ -179,7 +181,9 @@ def rows_by_line(project: Project, notes: Notes | None = None) -> dict[tuple[int
     found: dict[tuple[int, int], list[Row]] = defaultdict(list)
     common = ["file_id", "line_number", "record_type", "hour", "reason"]
     with reading(list_files(project.raw), notes) as parser:
-        native = parser.records(Targets()).read_all().select([*common, "execution_id", "trigger_id", "call_id"]).to_pylist()
+        native = (
+            parser.records(Targets()).read_all().select([*common, "execution_id", "trigger_id", "call_id"]).to_pylist()
+        )
         with parser.spans() as spans:
             rows = native + (spans.read_all().select(common).to_pylist() if spans else [])
     for row in rows:
@@ -231,7 +235,9 @@ def is_json(content: bytes) -> bool:
         try:
             for piece in pieces:
                 if piece.strip():
-                    json.loads(re.sub(rb",(\s*[\]}])", rb"\1", piece).decode("utf-8-sig", errors="strict"), strict=False)
+                    json.loads(
+                        re.sub(rb",(\s*[\]}])", rb"\1", piece).decode("utf-8-sig", errors="strict"), strict=False
+                    )
         except (ValueError, RecursionError):
             continue
         return True
@@ -254,7 +260,9 @@ def as_yaml(*contents: Any) -> list[bytes]:
 
 def alerts_samples() -> list[bytes]:
     """The examples of the docs."""
-    return [one.encode() for one in re.findall(r"```yaml\n(.*?)```", ALERTS_PAGE.read_text(encoding="utf-8"), re.DOTALL)]
+    return [
+        one.encode() for one in re.findall(r"```yaml\n(.*?)```", ALERTS_PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    ]
 
 
 def as_yaml_files(load: Callable[[Path], Any]) -> Callable[[Sequence[bytes], Path], None]:

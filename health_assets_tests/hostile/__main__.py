@@ -8,10 +8,10 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests' own modules find each other
 
-from health_assets_tests.hostile.kills import STEPS, kill_in_writes  # noqa: E402
-from health_assets_tests.hostile.requests import send_requests  # noqa: E402
-from health_assets_tests.serving_made import fill_agents, score, served, state  # noqa: E402
-from health_assets_tests.test_kill import Killed  # noqa: E402
+from health_assets_tests.hostile.kills import STEPS, kill_in_writes
+from health_assets_tests.hostile.requests import send_requests
+from health_assets_tests.serving_made import fill_agents, score, served, state
+from health_assets_tests.test_kill import Killed
 
 
 def main() -> None:

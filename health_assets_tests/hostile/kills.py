@@ -53,7 +53,7 @@ def kill_in_writes(killed: Killed, folder: Path, step: str, count: int, random: 
     Raises:
         AssertionError: an hour was not whole, or running again did not mend it.
     """
-    steps = [asset.op.name for asset in all_assets(hourly_partitions(ALL_HOURS.start))]
+    steps = [asset.op.name for asset in all_assets(hourly_partitions(ALL_HOURS))]
     prepared = killed.copy(folder / f"{step}-prepared")
     prepared.materialise(ALL_HOURS, only=steps[: steps.index(step)])
     writes = writes_of(copied(prepared, folder / f"{step}-undisturbed"), step)
