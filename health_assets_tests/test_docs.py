@@ -118,13 +118,13 @@ FILES_COMING = {
 """Tests of the threat model and files of the page on security that other branches bring; empty once they met."""
 
 
-def tests_that_exist() -> set[str]:
+def _existing_tests() -> set[str]:
     files = (ROOT / "health_assets_tests").glob("test_*.py")
     return {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.M)}
 
 
 def test_every_test_that_the_threat_model_names_exists() -> None:
-    assert set(re.findall(r"`(test_\w+)`", THREATS)) - tests_that_exist() == COMING
+    assert set(re.findall(r"`(test_\w+)`", THREATS)) - _existing_tests() == COMING
 
 
 def test_every_threat_says_where_it_is_stopped_and_names_a_test() -> None:

@@ -109,9 +109,12 @@ def survey(
 
 def _manners(settings: Settings) -> Manners:
     return Manners(
-        settings.survey_concurrency, settings.survey_per_host, settings.survey_pause_s, settings.survey_timeout_s,
-        settings.survey_waiting,
-    )  # fmt: skip
+        concurrency=settings.survey_concurrency,
+        per_host=settings.survey_per_host,
+        pause_s=settings.survey_pause_s,
+        timeout_s=settings.survey_timeout_s,
+        waiting=settings.survey_waiting,
+    )
 
 
 def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:

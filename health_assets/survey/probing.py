@@ -216,7 +216,8 @@ class _Origins:
         """
         origin = _origin(answer.url)
         _count(self._timeouts, origin, answer.outcome == "timeout")
-        failures = _count(self._failures, origin, not answer.was_connected)
+        is_lost = answer.outcome in ("unreachable", "timeout") and not answer.was_connected
+        failures = _count(self._failures, origin, is_lost)
         if failures >= TRIES:
             self._faults[origin] = answer.error
         return failures
