@@ -28,7 +28,7 @@ def test_a_step_killed_in_a_write_leaves_whole_hours_and_is_mended_by_running_ag
 def test_damaged_requests_get_answers_that_are_no_fault_of_the_server(tmp_path: Path) -> None:
     fill_agents(tmp_path / "health.duckdb", (state("fine"), score("fine")))
     with served(tmp_path / "health.duckdb", host_agent="fine") as server:
-        statuses = send_requests(server, REQUESTS, 1)
+        statuses = send_requests(server, REQUESTS, 1, is_rude=False)
         assert server.ask("/agents/fine").status == 200
     assert statuses["200"] > REQUESTS / 20, "some are good"
     assert sum(count for status, count in statuses.items() if status.startswith("4")) > REQUESTS / 20, "some are not"

@@ -36,11 +36,17 @@ def request_of(random: Random) -> bytes:
     request = "\r\n".join([*lines, "Connection: close", "", ""]).encode()
     for _ in range(random.choice([0, 1, 1, 2, 4])):
         request = random.choice(EVERYDAY[:5])(random, request)
-    return request * random.choice([1, 1, 1, 1, 3])
+    return request
 
 
-def send_requests(server: Served, count: int, seed: int) -> Counter[str]:
+def send_requests(server: Served, count: int, seed: int, *, is_rude: bool = True) -> Counter[str]:
     """Send so many requests; gives how often each status came, and `no answer` where the connection was closed.
+
+    Args:
+        server: whom to send them.
+        count: how many.
+        seed: another one gives other requests.
+        is_rude: whether clients also ask several things at once, say that they are done, and hang up.
 
     Raises:
         AssertionError: an answer is a fault of the server, tells what it should not, or is late.
@@ -48,17 +54,20 @@ def send_requests(server: Served, count: int, seed: int) -> Counter[str]:
     with _faults_of_the_server() as faults, ThreadPoolExecutor(AT_A_TIME) as threads:
         share = -(-count // AT_A_TIME)
         told = threads.map(
-            lambda place: _sent(server, min(share, count - place * share), Random(f"{seed} {place}")), range(AT_A_TIME)
+            lambda place: _sent(server, min(share, count - place * share), Random(f"{seed} {place}"), is_rude),
+            range(AT_A_TIME),
         )
         statuses = sum(told, Counter())
     assert not faults, f"the server said: {faults[:3]}"
     return statuses
 
 
-def _sent(server: Served, count: int, random: Random) -> Counter[str]:
+def _sent(server: Served, count: int, random: Random, is_rude: bool) -> Counter[str]:
     statuses: Counter[str] = Counter()
     for _ in range(max(0, count)):
-        request, half_closes = request_of(random), random.random() < 0.9
+        request, half_closes = request_of(random), is_rude and random.random() < 0.9
+        if is_rude:
+            request *= random.choice([1, 1, 1, 1, 3])
         start = time.monotonic()
         answer = _exchange(server.port, request, half_closes=half_closes)
         late_s = time.monotonic() - start
@@ -78,11 +87,18 @@ def _exchange(port: int, request: bytes, *, half_closes: bool) -> bytes:
         connection.sendall(request)
         if half_closes:
             connection.shutdown(socket.SHUT_WR)
+        elif is_complete(request):
+            connection.settimeout(ANSWERED_WITHIN_S)
         else:
             connection.settimeout(0.05)
         while piece := connection.recv(65536):
             received += piece
     return received
+
+
+def is_complete(request: bytes) -> bool:
+    """Whether a server that closes after its answer has all that it waits for."""
+    return request.endswith(b"\r\n\r\n") and b"Connection: close" in request and b"Content-Length" not in request
 
 
 @contextmanager
