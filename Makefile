@@ -2,8 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SUPPLY_STAMP := $(VENV)/.installed-supply
 
-.PHONY: demo test bench dev lint docs migrations clean
+.PHONY: demo test bench fuzz hostile pins sbom audit dev lint docs migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -21,6 +22,32 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.session_loops
 	$(BIN)/python -m bench.endpoint
+
+## fuzz: mutated input for every parser, for SECONDS (600) with SEED (1); TARGETS names some of them
+fuzz: $(STAMP)
+	$(BIN)/python -m health_assets_tests.fuzz $(TARGETS) --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
+
+## hostile: NATIVE (100000) and OTLP (20000) mutated lines, KILLS (50) in the writes of each of three steps, REQUESTS (50000)
+hostile: $(STAMP)
+	$(BIN)/python -m health_assets_tests.fuzz native --count $(or $(NATIVE),100000) --seed $(or $(SEED),1)
+	$(BIN)/python -m health_assets_tests.fuzz otlp --count $(or $(OTLP),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m health_assets_tests.hostile kills --count $(or $(KILLS),50) --seed $(or $(SEED),1)
+	$(BIN)/python -m health_assets_tests.hostile requests --count $(or $(REQUESTS),50000) --seed $(or $(SEED),1)
+
+## pins: write requirements-hashed.txt, exact versions with hashes, for pip install --require-hashes
+pins: $(SUPPLY_STAMP)
+	$(BIN)/python supply_chain.py pins
+
+## sbom: write sbom.cdx.json, the CycloneDX bill of materials of an environment made from the pins
+sbom: $(SUPPLY_STAMP) requirements-hashed.txt
+	$(BIN)/python supply_chain.py sbom
+
+## audit: known vulnerabilities of the pins; fails with 3 where nobody could tell
+audit: $(SUPPLY_STAMP) requirements-hashed.txt
+	$(BIN)/python supply_chain.py audit
+
+requirements-hashed.txt: pyproject.toml constraints.txt
+	$(MAKE) pins
 
 ## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000; the demo's where there are no own logs
 dev: $(STAMP)
@@ -46,5 +73,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
+$(SUPPLY_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[supply]'
+	touch $(SUPPLY_STAMP)
+
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -102,6 +102,7 @@ class Settings(BaseSettings):
     registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
     survey_minute: int = Field(30, ge=0, le=59, description="Minute past the hour at which the survey starts.")
     survey_concurrency: int = Field(32, ge=1, le=1024, description="Most agents that the survey asks at a time.")
+    survey_waiting: int = Field(1024, ge=0, le=65536, description="Most requests more that wait for silent agents.")
     survey_per_host: int = Field(2, ge=1, le=1024, description="Most of them on one host.")
     survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
     survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")

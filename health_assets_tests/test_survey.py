@@ -1,6 +1,8 @@
 """The survey: asking politely, keeping what was answered, summing it up, by command and by Dagster, with real servers."""
 
 import asyncio
+import re
+import resource
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -41,7 +43,7 @@ from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.quality.suites import SUITES
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.survey.keeping import Survey, keep_probes, summarise, survey
-from health_assets.survey.probing import Manners, Probe, probe_agents
+from health_assets.survey.probing import TRIES, Manners, Probe, probe_agents
 from health_assets.survey.registry import RegisteredAgent
 
 START = datetime(2026, 6, 7, tzinfo=UTC)
@@ -99,7 +101,7 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
 def test_no_more_than_so_many_are_asked_at_a_time(concurrency: int, per_host: int, most: int) -> None:
     names = [f"a{n}" for n in range(16)]
     with Host(lambda exchange: host.gathers(most)(exchange)) as host:
-        probes, _ = ask(registered(host, *names), Manners(concurrency, per_host, 0, 60))
+        probes, _ = ask(registered(host, *names), Manners(concurrency, per_host, 0, 60, waiting=0))
         assert sorted(request.path.split("/")[1] for request in host.requests) == sorted(names), "each once"
     assert {probe.answer.outcome for probe in probes} == {"valid"}
     assert host.most_under_way == most, "and no fewer"
@@ -144,6 +146,58 @@ def test_names_that_nobody_serves_do_not_make_live_agents_look_slow(monkeypatch:
     outcomes = {probe.agent.name: probe.answer.outcome for probe in probes}
     assert {outcomes[name] for name in "abc"} == {"valid"}
     assert {outcomes[f"d{n}"] for n in range(60)} == {"unreachable"}
+
+
+def test_a_request_that_nobody_answers_gives_its_place_to_another_one() -> None:
+    """Twelve requests to a server that says nothing, and one place: all wait at once, not one after another."""
+    with Host(hangs()) as host:
+        probes, _ = ask(registered(host, *(f"s{n}" for n in range(12))), Manners(1, 12, 0, 4, silent_after_s=0.05))
+    assert [probe.answer.outcome for probe in probes] == ["timeout"] * 12
+    times = [request.at for request in host.requests]
+    assert max(times) - min(times) < 4, "the last one did not wait for the first one's end"
+
+
+def test_a_host_without_connections_is_given_up_and_its_other_agents_are_told_so() -> None:
+    with closed_port() as gone, Host(answers(document())) as host:
+        agents = [RegisteredAgent(name=f"g{n}", platform="p", url=f"{gone}/{n}") for n in range(40)]
+        other = RegisteredAgent(name="alive", platform="p", url=host.url.replace("127.0.0.1", "localhost"))
+        probes, too_late = ask([*agents, other], Manners(4, 1, 0, 10))
+    assert too_late == 0
+    assert len(probes) == 41
+    lost = [probe for probe in probes if not probe.was_asked]
+    assert len(lost) == 40 - TRIES
+    assert {(probe.answer.outcome, probe.answer.http_status) for probe in lost} == {("unreachable", None)}
+    assert {probe.error for probe in lost} == {
+        "it was not asked, since its host gave 8 agents before it no connection: no connection (All connection attempts failed)."
+    }
+    assert [probe.answer.outcome for probe in probes if probe.agent.name == "alive"] == ["valid"]
+
+
+def test_a_host_that_answers_nonsense_or_nothing_is_not_given_up() -> None:
+    """A connection is a sign of life: of many agents that fail, one may live."""
+    behaviours: dict[str, Behaviour] = {f"/{n}": resets() if n % 2 else says(b"") for n in range(2 * TRIES)}
+    with Host(behaviours | {"/alive": answers(document())}) as host:
+        probes, _ = ask(registered(host, *(str(n) for n in range(2 * TRIES)), "alive"), Manners(2, 1, 0, 20))
+        assert len(host.requests) == 2 * TRIES + 1
+    assert all(probe.was_asked for probe in probes)
+    assert probes[-1].answer.outcome == "valid"
+
+
+def test_a_host_that_hangs_for_all_its_agents_gets_less_time_until_it_answers() -> None:
+    names = [f"h{n}" for n in range(9)]
+    behaviours: dict[str, Behaviour] = {f"/{name}": hangs() for name in names}
+    with Host(behaviours | {"/alive": answers(document())}) as host:
+        probes, _ = ask(registered(host, *names, "alive", *names[:1]), Manners(1, 1, 0, 1))
+    told = [float(re.findall(r"within ([\d.]+) s", probe.error or "1 within 0 s")[0]) for probe in probes]
+    assert told == [1, 1, 1, 1, 0.5, 0.25, 0.125, 0.1, 0.1, 0, 1]
+    assert [probe.answer.outcome for probe in probes].index("valid") == 9
+
+
+def test_no_more_requests_are_open_than_files_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a file to open, each live agent would be kept as one that cannot be reached."""
+    for files, most in [(1024, 1024 - 256), (300, 44), (100, 1), (20_000, 1056), (resource.RLIM_INFINITY, 1056)]:
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        assert Manners().most_open == most
 
 
 def test_nobody_is_asked_when_the_time_is_over() -> None:
@@ -366,6 +420,17 @@ def test_those_asked_longest_ago_come_first(project: Project) -> None:
                     keep_probes(session, [Probe(agent, probe.answer)])
         survey(settings_of(project, allow_private_addresses=True, survey_per_host=1), agents)
     assert [request.path.split("/")[1] for request in host.requests] == ["d", "b", "c", "a"]
+
+
+def test_agents_of_a_lost_host_are_kept_as_unreachable_and_told_apart_from_those_asked(project: Project) -> None:
+    with closed_port() as gone:
+        agents = [RegisteredAgent(name=f"g{n}", platform="p", url=f"{gone}/{n}") for n in range(20)]
+        done = survey(settings_of(project, survey_per_host=1, allow_private_addresses=True), agents)
+    assert (done.probed, done.host_lost) == (20, 20 - TRIES)
+    assert str(done) == (
+        "8 of 20 agents were asked; 12 were not, since their hosts gave no connection to others, and are unreachable"
+    )
+    assert [row["outcome"] for row in project.rows("agent_probes")] == ["unreachable"] * 20
 
 
 def test_the_warehouse_is_free_while_agents_are_asked(project: Project) -> None:

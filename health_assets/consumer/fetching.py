@@ -70,6 +70,7 @@ class Answer:
         error: what was wrong, in one sentence without a full stop; None when valid.
         problems: of an invalid document, what is wrong with each field.
         retry_after_s: how long the server asks to be left alone, where it does.
+        was_connected: whether a connection to its host was made; of no use to judge the agent, but its host.
     """
 
     url: str
@@ -81,6 +82,7 @@ class Answer:
     error: str | None = None
     problems: tuple[str, ...] = ()
     retry_after_s: int | None = None
+    was_connected: bool = False
 
     @property
     def is_over_tls(self) -> bool:
@@ -159,12 +161,15 @@ async def fetch_health_async(
     except (TimeoutError, httpx.TimeoutException):
         stage = "answer" if progress.http_status is None else "finish its answer"
         late = f"it did not {stage} within {timeout_s:g} s"
-        return replace(asked, outcome="timeout", http_status=progress.http_status, error=late)
+        return replace(
+            asked, outcome="timeout", http_status=progress.http_status, error=late, was_connected=progress.is_connected
+        )
     except PrivateAddressError as error:
         return replace(asked, outcome="private", error=f"its host leads to {error}, {NOT_ALLOWED}")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:  # Unicode: a name beyond all rules
-        return replace(asked, http_status=progress.http_status, error=_transport_fault(error, progress))
-    return replace(answer, latency_ms=(time.perf_counter() - start) * 1000)
+        fault = _transport_fault(error, progress)
+        return replace(asked, http_status=progress.http_status, error=fault, was_connected=progress.is_connected)
+    return replace(answer, was_connected=True, latency_ms=(time.perf_counter() - start) * 1000)
 
 
 def new_client(most_connections: int = 1, *, allow_private: bool = False) -> httpx.AsyncClient:
@@ -237,12 +242,17 @@ class _Progress:
     """How far an exchange got, for when it is cut off."""
 
     http_status: int | None = None
+    is_connected: bool = False
+
+    async def trace(self, event: str, _: Any) -> None:
+        """Called by the client with each step of an exchange."""
+        self.is_connected = self.is_connected or event == "connection.connect_tcp.complete"
 
 
 async def _exchange(client: httpx.AsyncClient, asked: Answer, max_bytes: int, progress: _Progress) -> Answer:
     """Ask, follow redirects that may be followed, and judge the answer."""
     url = httpx.URL(asked.url)
-    extensions: dict[str, Any] = {PINS: {}}
+    extensions: dict[str, Any] = {PINS: {}, "trace": progress.trace}
     for _ in range(MOST_REDIRECTS + 1):
         async with client.stream("GET", url, extensions=extensions) as response:
             progress.http_status = response.status_code

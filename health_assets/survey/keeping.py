@@ -41,6 +41,7 @@ class Survey:
         too_soon: agents that were not, because they had been asked less than the polling interval before.
         too_late: agents that were not, because the time was over.
         hours: hours that have new probes.
+        host_lost: agents among the probed that were not asked, because their host gave no connection to many others.
     """
 
     agents: int
@@ -48,9 +49,14 @@ class Survey:
     too_soon: int
     too_late: int
     hours: tuple[datetime, ...]
+    host_lost: int = 0
 
     def __str__(self) -> str:
-        told = f"{self.probed:,} of {self.agents:,} agents were asked"
+        told = f"{self.probed - self.host_lost:,} of {self.agents:,} agents were asked"
+        if self.host_lost:
+            told += (
+                f"; {self.host_lost:,} were not, since their hosts gave no connection to others, and are unreachable"
+            )
         if self.too_soon:
             told += f"; {self.too_soon:,} had been asked too short a time before, and their answers stand"
         if self.too_late:
@@ -83,23 +89,33 @@ def survey(
     warehouse = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, LEAST_LOCK_TIMEOUT_S))
     due = _due(agents, last_asked, datetime.now(UTC) - timedelta(seconds=settings.survey_interval_s))
     hours: set[datetime] = set()
+    lost = 0
+
+    def take(probe: Probe) -> None:
+        nonlocal lost
+        lost += not probe.was_asked
+        on_probe(probe)
 
     def keep(probes: Sequence[Probe]) -> None:
         with warehouse.write() as session:
             hours.update(keep_probes(session, probes))
 
     try:
-        too_late = run_async(_probe_and_keep(due, _manners(settings), keep, on_probe, until))
+        too_late = run_async(_probe_and_keep(due, _manners(settings), keep, take, until))
     except* HealthAssetsError as faults:
         raise _first(faults) from None
-    return Survey(len(agents), len(due) - too_late, len(agents) - len(due), too_late, tuple(sorted(hours)))
+    return Survey(len(agents), len(due) - too_late, len(agents) - len(due), too_late, tuple(sorted(hours)), lost)
 
 
 def _manners(settings: Settings) -> Manners:
     return Manners(
-        settings.survey_concurrency, settings.survey_per_host, settings.survey_pause_s, settings.survey_timeout_s,
-        settings.allow_private_addresses,
-    )  # fmt: skip
+        concurrency=settings.survey_concurrency,
+        per_host=settings.survey_per_host,
+        pause_s=settings.survey_pause_s,
+        timeout_s=settings.survey_timeout_s,
+        waiting=settings.survey_waiting,
+        allow_private=settings.allow_private_addresses,
+    )
 
 
 def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:

@@ -1,0 +1,337 @@
+"""A target for each parser: its samples, and what must be true of what the product makes of damaged ones.
+
+What belongs here: samples and oracles. What does not: damage (`mutations`) and running it (`running`).
+
+An oracle raises where something is wrong. It shares no code with the parser that it looks at: native lines are judged by
+the reference, spans are counted by Python's own JSON parser.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from health_assets.alerts.config import load_alerts
+from health_assets.consumer.document import InvalidDocumentError, parse_document
+from health_assets.errors import HealthAssetsError
+from health_assets.logs.files import Notes, list_files
+from health_assets.logs.reader import reading
+from health_assets.survey.registry import load_registry
+from health_assets.targets import Targets, load_targets
+from health_assets_tests import foreign_logs_made, langfuse_made, reference
+from health_assets_tests.health_servers import document
+from health_assets_tests.logs_made import START, line, random_lines, random_targets
+from health_assets_tests.projects import Project, Row, assert_lines_are_conserved, hours_from
+
+SAMPLES = Path(__file__).parent / "samples"
+RECORDED = Path(__file__).parents[1] / "recorded_traces"
+LONGEST_SENTENCE = 4_000
+LARGEST_SPAN_SAMPLE_BYTES = 20_000
+LONGEST_NAME_BYTES = 1024
+CLOCK_SKEW = timedelta(minutes=5)
+OF_ONE_SPAN = re.compile(r", in span \d+\.\d+\.\d+")
+"""How the reason ends of a span that is rejected by itself."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser under attack.
+
+    Args:
+        samples: good inputs.
+        check: takes mutated inputs and an empty folder, and raises where what the product makes of them is wrong.
+        batch: inputs that are checked at once.
+        limit_s: time that a batch may take on a busy machine, in seconds.
+    """
+
+    samples: Callable[[], Sequence[bytes]]
+    check: Callable[[Sequence[bytes], Path], None]
+    batch: int
+    limit_s: float = 300.0
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+def native_samples() -> list[bytes]:
+    return [one.encode() for one in random_lines(Random(1), 400, 12)]
+
+
+def check_native(lines: Sequence[bytes], folder: Path) -> None:
+    """Every line that is not blank is one record, or one rejection; which of them, the reference says."""
+    first = line({"type": "agent_update", "agent_id": "first", "at": START.isoformat(), "kind": "restart"})
+    content = b"\n".join([first.encode(), *lines])  # the first line tells what the file is, so it stays whole
+    project = Project(folder / "project")
+    project.write_bytes("a.jsonl", content)
+    found = rows_by_line(project)
+    latest = datetime.now(UTC) + CLOCK_SKEW
+    written = 0
+    for number, one in enumerate(content.split(b"\n"), 1):
+        rows = found.pop((0, number), [])
+        if not one.strip(b" \t\r"):
+            assert not rows, f"a blank line is {rows}"
+            continue
+        written += 1
+        if is_otlp(one):
+            continue  # the other target looks at these
+        assert len(rows) == 1, f"{one!r} is {len(rows)} rows"
+        parsed = reference.parse_object(one)
+        record = None if parsed is None else reference.clean(parsed)
+        if record is None:
+            assert rows[0]["record_type"] == "rejected" or is_lenient(one), f"{one!r} is no record, but {rows[0]}"
+        elif not may_be_rejected(record, latest):
+            assert_is(rows[0], record, one)
+    assert not found, f"rows of no line: {found}"
+    project.ingest(hours_from(START, 12))
+    assert_lines_are_conserved(project)
+    [(counted,)] = project.query("SELECT sum(lines) FROM raw_logs WHERE record_type <> 'span'")
+    otlp = sum(is_otlp(one) for one in content.split(b"\n"))
+    assert written - otlp <= counted <= written, f"{counted} lines are counted, {written} were written"
+
+
+def assert_is(row: Row, record: dict[str, Any], one: bytes) -> None:
+    id_field = reference.ID_FIELD.get(record["type"], "record_type")
+    expected = (record["type"], record["_hour"], record[id_field] if id_field in record else record["type"])
+    assert (row["record_type"], row["hour"], row[id_field]) == expected, f"{one!r} is {row}"
+
+
+def may_be_rejected(record: dict[str, Any], latest: datetime) -> bool:
+    """Whether a record that the contract allows is beyond a limit that guards the product: of time, or of a name's size."""
+    names = [value for key, value in record.items() if isinstance(value, str) and not key.startswith("_")]
+    moments = [value for key, value in record.items() if key.startswith("_") and isinstance(value, datetime)]
+    return any(len(name.encode(errors="replace")) > LONGEST_NAME_BYTES for name in names) or max(moments) > latest
+
+
+def is_lenient(one: bytes) -> bool:
+    """Whether DuckDB's parser may take this line, although it is no JSON: README, "Limits"."""
+    strict = re.sub(rb"\b(NaN|-?Infinity|nan|inf)\b", b"0", re.sub(rb",(\s*[\]}])", rb"\1", one))
+    parsed = reference.parse_object(strict)
+    return parsed is not None and reference.clean(parsed) is not None
+
+
+def is_otlp(one: bytes) -> bool:
+    return (
+        re.match(rb'\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:', one) is not None
+    )
+
+
+@cache
+def span_samples() -> list[bytes]:
+    files = sorted(RECORDED.glob("*/*.jsonl"))
+    lines = [one for file in files for one in file.read_bytes().splitlines()]
+    return [one for one in lines if len(one) <= LARGEST_SPAN_SAMPLE_BYTES]
+
+
+def check_spans(lines: Sequence[bytes], folder: Path) -> None:
+    """Every span of a line is one row, kept or rejected, unless the line is rejected as a whole."""
+    content = b"\n".join([b'{"resourceSpans":[]}', *lines])
+    project = Project(folder / "project")
+    project.write_bytes("a.jsonl", content)
+    found = rows_by_line(project)
+    for number, one in enumerate(content.split(b"\n"), 1):
+        rows = found.pop((0, number), [])
+        if not one.strip(b" \t\r") or not is_otlp(one):
+            assert len(rows) == bool(one.strip(b" \t\r")), f"{one!r} is {len(rows)} rows"
+            continue
+        whole = [row for row in rows if row["record_type"] == "rejected" and not OF_ONE_SPAN.search(row["reason"])]
+        assert len(whole) <= 1, f"{one!r} is rejected {len(whole)} times"
+        spans = spans_in(one)
+        if spans is None:
+            assert whole or is_nearly_json(one), f"{one!r} is no JSON, but {rows}"
+        elif not whole:
+            assert len(rows) == spans, f"{one!r} has {spans} spans, and {len(rows)} rows"
+    assert not found, f"rows of no line: {found}"
+    project.ingest(hours_from(datetime(2026, 6, 7, tzinfo=UTC), 24))
+    assert_lines_are_conserved(project)
+
+
+class Pairs(list):
+    """The members of a JSON object, those that stand twice, too."""
+
+
+def spans_in(one: bytes) -> int | None:
+    """Elements of all lists of spans of a line; None where the line is no JSON."""
+    try:
+        whole = json.loads(one.decode(), object_pairs_hook=Pairs)
+    except (ValueError, RecursionError):
+        return None
+    owners = [whole]
+    for name in ("resourceSpans", "scopeSpans", "spans"):
+        lists = [value for owner in owners if isinstance(owner, Pairs) for key, value in owner if key == name]
+        owners = [element for own in lists if type(own) is list for element in own]
+    return len(owners)
+
+
+def is_nearly_json(one: bytes) -> bool:
+    """Whether DuckDB's parser may take this line, although it is no JSON."""
+    strict = re.sub(rb"\b(NaN|-?Infinity|nan|inf)\b", b"0", re.sub(rb",(\s*[\]}])", rb"\1", one))
+    return spans_in(strict) is not None
+
+
+def rows_by_line(project: Project, notes: Notes | None = None) -> dict[tuple[int, int], list[Row]]:
+    """What the reader makes of all files, by file and line."""
+    found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    common = ["file_id", "line_number", "record_type", "hour", "reason"]
+    with reading(list_files(project.raw), notes) as parser:
+        native = (
+            parser.records(Targets()).read_all().select([*common, "execution_id", "trigger_id", "call_id"]).to_pylist()
+        )
+        with parser.spans() as spans:
+            rows = native + (spans.read_all().select(common).to_pylist() if spans else [])
+    for row in rows:
+        found[row["file_id"], row["line_number"]].append(row)
+    return dict(found)
+
+
+# -- documents of other tools ------------------------------------------------------------------------------------------
+
+
+def as_documents(name: str) -> Callable[[Sequence[bytes], Path], None]:
+    """A check of files of that name: each comes to a record, a rejection or a note, and damage is told."""
+
+    def check(contents: Sequence[bytes], folder: Path) -> None:
+        project = Project(folder / "project")
+        for number, content in enumerate(contents):
+            project.write_bytes(f"{number:05d}/{name}", content, modified=START)
+        notes: Notes = {}
+        of_file: dict[int, list[Row]] = defaultdict(list)
+        for (file_id, _), rows in rows_by_line(project, notes).items():
+            of_file[file_id] += rows
+        for file_id, content in enumerate(contents):
+            if not content.strip(b" \t\r\n"):
+                continue
+            rows = of_file[file_id]
+            is_told = any(row["record_type"] == "rejected" for row in rows)
+            assert rows or notes.get(file_id) or holds_nothing(content), f"nothing came of {content[:300]!r}"
+            if not content.startswith(b"PK"):
+                assert is_told or is_json(content), f"damage is not told: {content[:300]!r} … {content[-300:]!r}"
+        project.ingest(hours_from(START, 24))
+        assert_lines_are_conserved(project)
+
+    return check
+
+
+def holds_nothing(content: bytes) -> bool:
+    """Whether a document is whole, and has no element."""
+    try:
+        whole = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    lists = [value for value in whole.values() if isinstance(value, list)] if isinstance(whole, dict) else [whole]
+    return not any(lists)
+
+
+def is_json(content: bytes) -> bool:
+    """Whether it is JSON as a whole or line by line, as lenient as parsers are."""
+    for pieces in ([content], content.split(b"\n")):
+        try:
+            for piece in pieces:
+                if piece.strip():
+                    json.loads(
+                        re.sub(rb",(\s*[\]}])", rb"\1", piece).decode("utf-8-sig", errors="strict"), strict=False
+                    )
+        except (ValueError, RecursionError):
+            continue
+        return True
+    return False
+
+
+def dumped(*contents: Any) -> list[bytes]:
+    return [json.dumps(content).encode() for content in contents]
+
+
+# -- YAML --------------------------------------------------------------------------------------------------------------
+
+ALERTS_PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
+REGISTRY = [{"name": f"a{n}", "platform": "p", "url": f"https://agents.example/{n}"} for n in range(5)]
+
+
+def as_yaml(*contents: Any) -> list[bytes]:
+    return [yaml.safe_dump(one, default_flow_style=way).encode() for one in contents for way in (True, False)]
+
+
+def alerts_samples() -> list[bytes]:
+    """The examples of the docs."""
+    return [
+        one.encode() for one in re.findall(r"```yaml\n(.*?)```", ALERTS_PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    ]
+
+
+def as_yaml_files(load: Callable[[Path], Any]) -> Callable[[Sequence[bytes], Path], None]:
+    """A check that such a file is read, or refused in one sentence."""
+
+    def check(contents: Sequence[bytes], folder: Path) -> None:
+        path = folder / "file.yaml"
+        for content in contents:
+            path.write_bytes(content)
+            try:
+                load(path)
+            except HealthAssetsError as error:
+                assert_is_a_sentence(str(error))
+
+    return check
+
+
+def assert_is_a_sentence(text: str) -> None:
+    assert len(text) <= LONGEST_SENTENCE, f"{len(text):,} characters: {text[:300]}"
+    assert "\n" not in text, text
+    assert "\x1b" not in text, text
+
+
+# -- the health document -----------------------------------------------------------------------------------------------
+
+
+def check_documents_of_agents(contents: Sequence[bytes], _: Path) -> None:
+    """A document is valid and says what stands in it, or its faults are sentences."""
+    for content in contents:
+        try:
+            parsed = parse_document(content)
+        except InvalidDocumentError as error:
+            assert error.problems
+            for problem in error.problems:
+                assert_is_a_sentence(problem)
+            continue
+        raw = json.loads(content.decode("utf-8-sig"))
+        assert (parsed.agent_id, parsed.health.status) == (raw["agent_id"], raw["health"]["status"])
+        assert parsed.health.status in ("healthy", "degraded", "unhealthy", "unknown")
+        assert parsed.timestamp.tzinfo is not None
+
+
+TARGETS: dict[str, Target] = {
+    "native": Target(native_samples, check_native, 2_000),
+    "otlp": Target(span_samples, check_spans, 1_000),
+    "tau_bench": Target(
+        lambda: dumped(foreign_logs_made.TAU_BENCH), as_documents(foreign_logs_made.TAU_BENCH_NAME), 100
+    ),
+    "tau2_bench": Target(lambda: dumped(foreign_logs_made.TAU2), as_documents("results.json"), 100),
+    "langfuse": Target(
+        lambda: dumped(
+            foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),
+            langfuse_made.download_without_trace(),
+        ),
+        as_documents("traces.json"), 100,
+    ),
+    "langfuse_lines": Target(
+        lambda: [b"\n".join(dumped(*map(langfuse_made.row, langfuse_made.OBSERVATIONS)))], as_documents("rows.jsonl"), 100
+    ),
+    "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
+    "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),
+    "targets_yaml": Target(
+        lambda: as_yaml(*(random_targets(Random(seed)) for seed in range(5)), {"names": [{"match": "a(.*)", "agent": r"\1"}]}),
+        as_yaml_files(load_targets), 500,
+    ),
+    "registry_yaml": Target(lambda: as_yaml(REGISTRY), as_yaml_files(load_registry), 500),
+    "alerts_yaml": Target(alerts_samples, as_yaml_files(load_alerts), 500),
+    "health_document": Target(
+        lambda: dumped(document(), document("degraded", calibration=...), document(health__last_healthy_at=...)),
+        check_documents_of_agents, 2_000,
+    ),
+}  # fmt: skip
