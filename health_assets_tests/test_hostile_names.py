@@ -50,6 +50,8 @@ def evil_row(table: str) -> Row:
             row[name] = [EVIL]
     if table == "agent_probes":
         row |= {"status": None, "outcome": "invalid"}
+    if table == "spans":
+        row["kind"] = "agent"
     if table == "model_calls":
         row["status"] = "failure"
     return row

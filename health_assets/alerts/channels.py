@@ -209,6 +209,7 @@ def _mail(channel: Channel, written: Written, secrets: dict[str, str]) -> None:
             server.starttls(context=ssl.create_default_context())
         if channel.username and channel.password_env:
             server.login(channel.username, secrets[channel.password_env])
+        answers: list[tuple[int, bytes | str]]
         server.ehlo_or_helo_if_needed()
         announced = server.esmtp_features.get("size", "")
         if announced.isdecimal() and 0 < int(announced[:18]) < len(written.content):
