@@ -49,13 +49,13 @@ class Target:
         samples: good inputs.
         check: takes mutated inputs and an empty folder, and raises where what the product makes of them is wrong.
         batch: inputs that are checked at once.
-        limit_s: time that a batch may take on a busy machine, in seconds.
+        limit_s: time of a processor that a batch may take, in seconds.
     """
 
     samples: Callable[[], Sequence[bytes]]
     check: Callable[[Sequence[bytes], Path], None]
     batch: int
-    limit_s: float = 300.0
+    limit_s: int = 120
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
