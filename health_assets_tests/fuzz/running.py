@@ -5,6 +5,7 @@ What belongs here: turns, processes and making a finding small. What does not: w
 
 import os
 import resource
+import signal
 import tempfile
 import time
 import traceback
@@ -18,6 +19,8 @@ from health_assets_tests.fuzz.targets import TARGETS
 from health_assets_tests.projects import in_a_process
 
 MEMORY_BYTES = 6 * 2**30
+WAITS = 10
+"""How often a batch may take its time, waiting for a busy machine, before it counts as hanging."""
 TRIES_TO_SHRINK = 40
 MOST_FINDINGS = 5
 """Findings after which a target is left alone: more of them are mostly the same once more."""
@@ -56,11 +59,13 @@ def fault_of(name: str, inputs: Sequence[bytes]) -> str | None:
         work = Path(folder, "work")
         work.mkdir()
         process = in_a_process(_check, name, list(inputs), work, said)
-        process.join(TARGETS[name].limit_s)
+        process.join(WAITS * TARGETS[name].limit_s)
         if process.is_alive():
             process.kill()
             process.join()
-            return f"it takes more than {TARGETS[name].limit_s:g} s"
+            return f"it hangs for {WAITS * TARGETS[name].limit_s} s"
+        if process.exitcode == -signal.SIGXCPU:
+            return f"it takes more than {TARGETS[name].limit_s} s"
         if process.exitcode == 0:
             return None
         return said.read_text(encoding="utf-8", errors="replace") if said.exists() else f"exit code {process.exitcode}"
@@ -71,6 +76,7 @@ def _check(name: str, inputs: list[bytes], work: Path, said: Path) -> None:
     tempfile.tempdir = str(work)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (TARGETS[name].limit_s, resource.RLIM_INFINITY))
     try:
         TARGETS[name].check(inputs, work)
     except BaseException as error:

@@ -49,13 +49,13 @@ class Target:
         samples: good inputs.
         check: takes mutated inputs and an empty folder, and raises where what the product makes of them is wrong.
         batch: inputs that are checked at once.
-        limit_s: time that a batch may take on a busy machine, in seconds.
+        limit_s: time of a processor that a batch may take, in seconds.
     """
 
     samples: Callable[[], Sequence[bytes]]
     check: Callable[[Sequence[bytes], Path], None]
     batch: int
-    limit_s: float = 300.0
+    limit_s: int = 120
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def check_native(lines: Sequence[bytes], folder: Path) -> None:
         record = None if parsed is None else reference.clean(parsed)
         if record is None:
             assert rows[0]["record_type"] == "rejected" or is_lenient(one), f"{one!r} is no record, but {rows[0]}"
-        elif not may_be_rejected(record, latest):
+        elif not may_be_rejected(record, latest) and is_text(parsed) and not has_a_key_twice(one):
             assert_is(rows[0], record, one)
     assert not found, f"rows of no line: {found}"
     project.ingest(hours_from(START, 12))
@@ -110,11 +110,49 @@ def may_be_rejected(record: dict[str, Any], latest: datetime) -> bool:
     return any(len(name.encode(errors="replace")) > LONGEST_NAME_BYTES for name in names) or max(moments) > latest
 
 
+def is_text(parsed: Any) -> bool:
+    """Whether all texts of a line are Unicode; half of a surrogate pair is none, and such a line may be rejected."""
+    try:
+        json.dumps(parsed, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def has_a_key_twice(one: bytes) -> bool:
+    """Whether an object within a line has a key twice; which value counts is nothing to guess about."""
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        found = found or len(dict(pairs)) < len(pairs)
+        return dict(pairs)
+
+    json.loads(one, object_pairs_hook=look)
+    return found
+
+
 def is_lenient(one: bytes) -> bool:
-    """Whether DuckDB's parser may take this line, although it is no JSON: README, "Limits"."""
-    strict = re.sub(rb"\b(NaN|-?Infinity|nan|inf)\b", b"0", re.sub(rb",(\s*[\]}])", rb"\1", one))
-    parsed = reference.parse_object(strict)
+    """Whether the product may take this line although the reference does not: README, "Limits"."""
+    as_written = strict_json(one)
+    for lenient, strict in LENIENT_TIMES:
+        as_written = re.sub(lenient, strict, as_written)
+    parsed = reference.parse_object(as_written)
     return parsed is not None and reference.clean(parsed) is not None
+
+
+LENIENT_TIMES = (
+    (rb"([T ])24:00(:00([.,]0+)?)?(?!\d)", rb"\g<1>23:59:59"),  # the end of a day
+    (rb"(T[\d:.,]+[+-]\d\d)(\d\d\")", rb"\1:\2"),  # a zone without its colon
+    (rb"(T\d\d:\d\d:)(\d[.,]\d*Z)", rb"\g<1>0\2"),  # a second of one digit
+    (rb"(T\d\d:\d\d:\d\d)[.,]Z", rb"\1Z"),
+)
+"""Ways to write a time that are read besides those of the contract, and how it has them."""
+
+
+def strict_json(one: bytes) -> bytes:
+    """A line without what DuckDB's parser takes although it is no JSON."""
+    return re.sub(rb"\b(NaN|-?Infinity|nan|inf)\b", b"0", re.sub(rb",(\s*[\]}])", rb"\1", one))
 
 
 def is_otlp(one: bytes) -> bool:
@@ -172,8 +210,7 @@ def spans_in(one: bytes) -> int | None:
 
 def is_nearly_json(one: bytes) -> bool:
     """Whether DuckDB's parser may take this line, although it is no JSON."""
-    strict = re.sub(rb"\b(NaN|-?Infinity|nan|inf)\b", b"0", re.sub(rb",(\s*[\]}])", rb"\1", one))
-    return spans_in(strict) is not None
+    return spans_in(strict_json(one)) is not None
 
 
 def rows_by_line(project: Project, notes: Notes | None = None) -> dict[tuple[int, int], list[Row]]:
