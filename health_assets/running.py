@@ -53,6 +53,8 @@ class Outcome:
         files_unreadable: raw logs that could not be read, while all others were.
         unreadable: why, in a sentence for each of the first.
         all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
+        secrets_redacted: secrets that were replaced in texts of lines and spans.
+        lines_redacted: lines and spans that had any.
     """
 
     hours: HourRange | HourGroups
@@ -67,6 +69,8 @@ class Outcome:
     files_unreadable: int = 0
     unreadable: Sequence[str] = ()
     all_rejected: str = ""
+    secrets_redacted: int = 0
+    lines_redacted: int = 0
 
     @property
     def faults(self) -> list[str]:
@@ -200,7 +204,10 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, e
 
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    names = ("files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected")
+    names = (
+        "files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected",
+        "secrets_redacted", "lines_redacted",
+    )  # fmt: skip
     texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected"}
     for event in result.get_asset_materialization_events():
         metadata = event.step_materialization_data.materialization.metadata
