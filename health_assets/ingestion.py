@@ -27,6 +27,7 @@ import pyarrow as pa
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.ingestion_scope import Asked, Due
+from health_assets.judges import TRUSTED
 from health_assets.late_logs import names_of, parts_of, rejected_hours
 from health_assets.logs.files import Identities, Notes, RawFile
 from health_assets.logs.identity import Identity
@@ -34,7 +35,7 @@ from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
 from health_assets.recognition import Recognized, recognize
-from health_assets.resolving import resolve_names, resolve_slas, resolve_usage
+from health_assets.resolving import resolve_judges, resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.file_ledger import FileLedger
@@ -54,6 +55,8 @@ class IngestReport:
         lines_read: lines in them that are not blank, but for those that hold spans; what was rejected of those counts.
         spans_read: spans in them.
         rejected: rejected lines and spans.
+        secrets_redacted: secrets that were replaced in texts of lines and spans that were loaded or rejected.
+        lines_redacted: lines and spans that had any.
         hours: the hours built: those asked for, and earlier ones of the look-back that were missing.
         changed_hours: the hours among them whose rows may have changed.
         unreadable: what there is and cannot be read, with the reason.
@@ -67,6 +70,8 @@ class IngestReport:
     lines_read: int = 0
     spans_read: int = 0
     rejected: int = 0
+    secrets_redacted: int = 0
+    lines_redacted: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     main_rejection: Rejection | None = None
@@ -100,6 +105,7 @@ def ingest(
     trace_hours: int | None = None,
     with_new_targets: bool = True,
     unreadable: Mapping[str, str] = {},
+    trusted_judgements: Sequence[str] = TRUSTED,
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
@@ -118,6 +124,7 @@ def ingest(
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
             loaded of them before stays; what was not waits until they can be read.
+        trusted_judgements: patterns of logs whose judgements count as whose they say they are.
 
     Raises:
         HealthAssetsError: a file is gone although an hour that retention dropped needs it to come back.
@@ -129,13 +136,14 @@ def ingest(
     recognized = _settled(session, files, unreadable)
     present = names_of(recognized.files) | Ledger(session).emptied()
     asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
-    loading = _Loading(session, recognized, asked, targets, unreadable)
+    loading = _Loading(session, recognized, asked, targets, unreadable, trusted_judgements)
     Ledger(session).write_unreadable(unreadable)
 
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
     report.main_rejection = loading.main_rejection
+    report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
     changed |= loading.put_traces_together(due, changed)
 
@@ -171,6 +179,7 @@ class _Loading:
         asked: what is to be brought up to date.
         targets: targets that resolve SLA breaches.
         unreadable: what cannot be read.
+        trusted_judgements: patterns of logs whose judgements count as whose they say they are.
     """
 
     def __init__(
@@ -180,15 +189,19 @@ class _Loading:
         asked: Asked,
         targets: Targets,
         unreadable: Mapping[str, str],
+        trusted_judgements: Sequence[str],
     ) -> None:
         self._session = session
         self._recognized = recognized
         self._asked = asked
         self._targets = targets
         self._unreadable = unreadable
+        self._trusted_judgements = trusted_judgements
         self._ledger = Ledger(session)
         self.main_rejection: Rejection | None = None
         self._identities: dict[str, Identity] = {}
+        self.redacted = (0, 0)
+        """Secrets that were replaced, and lines and spans that had any."""
         self._filled_hours: set[datetime] = set()
         """Hours whose tables got rows from files, whether or not these are others than before."""
 
@@ -278,15 +291,16 @@ class _Loading:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
             parser = stack.enter_context(reading(files, notes, identities))
-            stream = parser.records(self._targets)
+            stream = parser.records(self._targets, self._trusted_judgements)
             router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder)
             self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
-            spans = stack.enter_context(parser.spans())
+            spans = stack.enter_context(parser.spans(self._targets))
             if spans:
                 router.read(spans)
             for table, rows in router.set_aside(rejected_hours(files, router.contents())):
                 self._session.insert_arrow(table, rows)
             self.main_rejection = router.main_rejection
+            self.redacted = (self.redacted[0] + router.secrets, self.redacted[1] + router.lines_with_secrets)
             self._ledger.write_notes(files, notes)
             self._identities |= {files[place].source_file: identity for place, identity in identities.items()}
             found = parts_of(files, router.contents())
@@ -311,13 +325,15 @@ class _Loading:
     def apply_new_targets(self) -> dict[str, set[datetime]]:
         """Apply targets that changed since rows were loaded; gives by table the hours that have others now.
 
-        Another limit of an SLA holds for the hours asked for. Another name holds for all that their windows see, since
-        an agent would be two in them.
+        Another limit of an SLA holds for the hours asked for. Another name, and other trust in a log's judgements, hold
+        for all that their windows see, since an agent would be two in them.
         """
         session, asked = self._session, self._asked
         changed = {table: resolve_names(session, table, asked.span, self._targets) for table in asked.tables}
         if "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets):
             changed["executions"] |= set(asked.hours)
+        if "judgements" in asked.tables:
+            changed["judgements"] |= resolve_judges(session, asked.span, self._trusted_judgements)
         return changed
 
 

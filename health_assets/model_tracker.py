@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from health_assets.errors import HealthAssetsError
+from health_assets.private_files import FILE_MODE, make_private_folder
 from health_assets.settings import load_settings
 
 SCORE_OF_UNSEEN_MODEL = 1.0
@@ -310,8 +311,8 @@ class _RawLog:
 
     def _write(self, line: bytes) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            make_private_folder(self._path.parent)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
             try:
                 written = os.write(descriptor, line)
             finally:

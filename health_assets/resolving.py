@@ -1,9 +1,11 @@
-"""Resolving: columns of records that follow from targets and from other records, brought up to date after loading.
+"""Resolving: columns of records that follow from targets, settings and other records, brought up to date after loading.
 
-What belongs here: SLA breaches, agents' names and the tokens and cost of executions, set-based and for whole hours.
+What belongs here: SLA breaches, agents' names, whom a judgement counts as, and the tokens and cost of executions,
+set-based and for whole hours.
 What does not: loading lines (`ingestion`), and what any of them means for a score (`scoring`).
 """
 
+from collections.abc import Collection
 from datetime import datetime
 
 import ibis
@@ -12,6 +14,7 @@ from ibis import ir
 
 from health_assets.agent_names import agents_of
 from health_assets.hours import HourRange, contiguous
+from health_assets.judges import is_trusted, judged_by
 from health_assets.scoring.targets import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, amounts_of_calls, with_amounts
 from health_assets.targets import Targets
@@ -65,6 +68,28 @@ def _renamed(rows: ir.Table, agents: dict[str, str]) -> ir.Table:
     rows = rows.mutate(said=ibis.coalesce(rows.agent_id_reported, rows.agent_id)).drop("agent_id", "agent_id_reported")
     joined = rows.left_join(named, "said")
     return joined.mutate(agent_id=joined.agent, agent_id_reported=joined.said.nullif(joined.agent))
+
+
+def resolve_judges(session: Session, hours: HourRange, trusted: Collection[str]) -> set[datetime]:
+    """Count judgements of these hours as the trusted logs are now; gives the hours of which any counts otherwise.
+
+    Args:
+        session: a write session.
+        hours: the hours.
+        trusted: patterns of logs whose judgements count as whose they say they are.
+    """
+    span = {"start": hours.start, "end": hours.end}
+    inside = "hour >= $start AND hour < $end"
+    files = session.query(f"SELECT DISTINCT source_file FROM judgements WHERE {inside}", span)
+    believed = [name for (name,) in files if is_trusted(name, trusted)]
+    is_believed = "source_file IN (SELECT unnest($believed))" if believed else "false"
+    counts_as = judged_by(is_believed, "judged_by_reported")
+    differs = f"{inside} AND judged_by IS DISTINCT FROM {counts_as}"
+    parameters = span | ({"believed": believed} if believed else {})
+    changed = {hour for (hour,) in session.query(f"SELECT DISTINCT hour FROM judgements WHERE {differs}", parameters)}
+    if changed:
+        session.query(f"UPDATE judgements SET judged_by = {counts_as} WHERE {differs}", parameters)
+    return changed
 
 
 def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> set[datetime]:

@@ -55,6 +55,8 @@ class Outcome:
         all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
         lost: of which logs lines are lost because they were gone before, in a sentence for each of the first.
         odd: what is odd about names, times and places of logs, where no earlier run told it.
+        secrets_redacted: secrets that were replaced in texts of lines and spans.
+        lines_redacted: lines and spans that had any.
     """
 
     hours: HourRange | HourGroups
@@ -71,6 +73,8 @@ class Outcome:
     all_rejected: str = ""
     lost: Sequence[str] = ()
     odd: Sequence[str] = ()
+    secrets_redacted: int = 0
+    lines_redacted: int = 0
 
     @property
     def faults(self) -> list[str]:
@@ -204,7 +208,10 @@ def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, e
 
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    names = ("files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected")
+    names = (
+        "files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected",
+        "secrets_redacted", "lines_redacted",
+    )  # fmt: skip
     texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected", "lost": LOST, "odd": ODD}
     for event in result.get_asset_materialization_events():
         metadata = event.step_materialization_data.materialization.metadata

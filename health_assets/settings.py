@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import parse_hour
+from health_assets.judges import TRUSTED
 from health_assets.logs.stores import raw_root
 
 
@@ -39,6 +40,11 @@ def _hour(value: datetime | str | None) -> datetime | None:
         return parse_hour(value) if isinstance(value, str) else value
     except HealthAssetsError as error:
         raise ValueError(str(error)) from error
+
+
+def _patterns(value: object) -> object:
+    """Patterns that a text names between commas; those of a program as they are."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
 def _local_file(value: Path | str | None) -> Path | str | None:
@@ -99,6 +105,12 @@ class Settings(BaseSettings):
     judge_key: SecretStr | None = Field(None, description="Key of the endpoint, where it wants one.")
     judge_max_runs: int = Field(100, ge=1, le=100_000, description="Most evaluation runs sent in one run of the judge.")
     judge_timeout_s: float = Field(60.0, gt=0, description="How long to wait for one answer of the judge.")
+    judge_max_parts: int = Field(
+        50, ge=1, le=10_000, description="Most parts in which one long run is sent; a longer one stays unjudged."
+    )
+    trusted_judgements: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = Field(
+        TRUSTED, description="Logs, as path patterns, whose judgements may speak as a model or a person."
+    )
     registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
     survey_minute: int = Field(30, ge=0, le=59, description="Minute past the hour at which the survey starts.")
     survey_concurrency: int = Field(32, ge=1, le=1024, description="Most agents that the survey asks at a time.")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from health_assets.agent_names import AgentName
 from health_assets.errors import HealthAssetsError
+from health_assets.redaction import Redaction
 from health_assets.yaml_files import mapping, read_yaml, shown, validated
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -53,13 +54,14 @@ TARGET_NAMES = tuple(AgentTargets.model_fields)
 
 
 class Targets(BaseModel):
-    """Defaults for the fleet, the full targets of every agent that has overrides, and patterns of agents' names."""
+    """Defaults for the fleet, the full targets of agents that have overrides, and patterns of names and of secrets."""
 
     model_config = ConfigDict(frozen=True)
 
     defaults: AgentTargets = AgentTargets()
     agents: dict[str, AgentTargets] = {}
     names: tuple[AgentName, ...] = ()
+    redact: Redaction = Redaction()
 
     def of(self, agent_id: str) -> AgentTargets:
         """The targets of one agent."""
@@ -86,10 +88,10 @@ def load_targets(path: Path | None) -> Targets:
     if path is None:
         return Targets()
     document = mapping(path, "the file", read_yaml(path, "targets file"))
-    unknown = set(document) - {"defaults", "agents", "names"}
+    unknown = set(document) - {"defaults", "agents", "names", "redact"}
     if unknown:
         raise HealthAssetsError(
-            f"{path}: unknown section {shown(min(map(str, unknown)))}; use 'defaults', 'agents' and 'names'"
+            f"{path}: unknown section {shown(min(map(str, unknown)))}; use 'defaults', 'agents', 'names' and 'redact'"
         )
     defaults = mapping(path, "defaults", document.get("defaults"))
     agents = mapping(path, "agents", document.get("agents"))
@@ -108,4 +110,5 @@ def load_targets(path: Path | None) -> Targets:
             validated(path, f"names, entry {place}", AgentName, mapping(path, f"names, entry {place}", one))
             for place, one in enumerate(names, 1)
         ),
+        redact=validated(path, "redact", Redaction, mapping(path, "redact", document.get("redact"))),
     )

@@ -249,13 +249,19 @@ def safety(runs: Sequence[Record], judgements: Sequence[Record], early_hours: in
 
 
 def verdict_on(run: Record, judgements: Sequence[Record], early_hours: int) -> list[Record] | None:
-    """The violations that the latest judgement names, else those of the run itself."""
+    """The violations that the latest judgement of whom is believed most names, else those of the run itself."""
     earliest = run["_hour"] - early_hours * ONE_HOUR
     own = [
         record for record in judgements if record["execution_id"] == run["execution_id"] and record["_hour"] >= earliest
     ]
     if own:
-        return max(own, key=lambda record: (record["_at"], record["_source_file"], record["_line_number"]))[
-            "violations"
-        ]
+        last = max(own, key=lambda one: (rank(one), one["_at"], one["_source_file"], one["_line_number"]))
+        return last["violations"]
     return run.get("violations")
+
+
+def rank(judgement: Record) -> int:
+    """A person is believed before a model and a model before an agent; only logs below `judgements/` may say so."""
+    if not judgement["_source_file"].startswith("judgements/"):
+        return 0
+    return {"agent": 0, "person": 2}.get(judgement.get("judged_by"), 1)

@@ -20,7 +20,10 @@ from health_assets.defs.judging import JOB, judge_due_runs
 from health_assets.defs.pipeline import Pipeline
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourRange
-from health_assets.judge import FOLDER, MOST_SENT_CHARACTERS, Constraint, Judge, Report, Run, evidence, judge
+from health_assets.judge import Constraint, Judge, Report, judge
+from health_assets.judge_evidence import MOST_SENT_CHARACTERS, Run, evidence
+from health_assets.judges import FOLDER
+from health_assets.redaction import REDACTION
 from health_assets.settings import Settings
 
 KEY = "sk-very-secret"
@@ -169,18 +172,63 @@ def test_what_is_judged_is_never_sent_again(tmp_path: Path, endpoint: Endpoint, 
 def test_only_unjudged_evaluation_runs_are_sent(project: Project, endpoint: Endpoint) -> None:
     records = [
         execution("no task", "a", START),
-        execution("judged itself", "a", START, task_id="t", violations=[]),
         execution("judged later", "a", START, task_id="t"),
         execution("twice", "a", START, task_id="t"),
         execution("twice", "a", START.replace(hour=1), task_id="t"),
-        {"type": "judgement", "execution_id": "judged later", "at": START.isoformat(), "violations": []},
     ]
     project.write_log("a.jsonl", map(line, records))
-    (project.raw / FOLDER).mkdir()
-    project.write_log(f"{FOLDER}/by hand.jsonl", ["not JSON", "[]", '{"execution_id": 3}'])
+    judgement = {"type": "judgement", "execution_id": "judged later", "at": START.isoformat(), "violations": []}
+    project.write_log(f"{FOLDER}/by hand.jsonl", [line(judgement | {"judged_by": "person", "judge": "Ada"})])
     project.materialise(hours_from(START, 2), only=["ingest"])
     assert judge_due_runs(pipeline_of(project, endpoint), NOW).judged == 1
     assert len(endpoint.requests) == 1
+
+
+def test_what_an_agent_says_of_itself_keeps_nobody_from_judging_it(project: Project, endpoint: Endpoint) -> None:
+    clean = {"type": "judgement", "at": START.isoformat(), "violations": []}
+    records = [
+        execution("itself", "a", START, task_id="itself", violations=[]),
+        execution("claimed", "a", START, task_id="claimed"),
+        clean | {"execution_id": "claimed", "judged_by": "person"},
+        execution("agent", "a", START, task_id="agent"),
+    ]
+    project.write_log("a.jsonl", map(line, records))
+    project.write_log(f"{FOLDER}/1.jsonl", [line(clean | {"execution_id": "agent", "judged_by": "agent"})])
+    project.materialise(HourRange.of(START), only=["ingest"])
+    severe = {"constraint": "no_pii_exposure", "severity": "high"}
+    endpoint.otherwise = verdict(severe)
+    report = judge_due_runs(pipeline_of(project, endpoint), NOW)
+    assert (report.found, report.judged) == (3, 3)
+    project.materialise(HourRange.of(START), only=["ingest", "task_consistency", "agent_reliability"])
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
+    assert judge_due_runs(pipeline_of(project, endpoint), NOW).found == 0
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not JSON",
+        "[]",
+        '{"execution_id": "e0"}',
+        '{"type": "judgement", "execution_id": "e0"}',
+        f'{{"type": "judgement", "execution_id": "e0", "violations": {DEEP}',
+        f'{{"execution_id": "e0", "more": {DEEP}{"]" * 100_000}}}',
+        '{"type": "judgement", "execution_id": "e0", "at": "2026-06-07T00:00:00Z", "violations": [{"severity": "none"}]}',
+        '{"type": "judgement", "execution_id": "e0", "at": "2026-06-07T00:00:00Z", "violations": [], "judged_by": "agent"}',
+    ],
+    ids=["no JSON", "a list", "no record", "no time", "deep", "deep elsewhere", "no such severity", "an agent's"],
+)
+def test_only_a_judgement_that_would_be_loaded_keeps_a_run_from_being_judged(
+    tmp_path: Path, endpoint: Endpoint, text: str
+) -> None:
+    project = project_with(tmp_path, 1)
+    project.write_log(f"{FOLDER}/forged.jsonl", [text])
+    pipeline = pipeline_of(project, endpoint)
+    assert judge_due_runs(pipeline, NOW).judged == 1
+    assert judge_due_runs(pipeline, NOW).found == 0
 
 
 def test_the_budget_of_a_run_holds_and_the_rest_comes_later(tmp_path: Path, endpoint: Endpoint) -> None:
@@ -231,14 +279,65 @@ def test_without_a_key_no_key_of_the_environment_is_sent(
 def test_no_more_is_sent_than_the_limit(size: int, length: int, character: str) -> None:
     long = character * length
     actions = [f"{number} {long}" for number in range(size)]
-    text = evidence(Run("e", "a", START, long, "failure", long, actions[: 10**6 // length]))
-    document = json.loads(text)
-    assert len(text) <= MOST_SENT_CHARACTERS
-    if "left out" not in text:
-        assert len(document["actions"]) == min(size, 10**6 // length)
-    else:
-        assert document["actions"][0].startswith("0 ")
-        assert len(document["actions"]) < size
+    actions = actions[: 10**6 // length]
+    sent = evidence(Run("e", "a", START, long, "failure", long, actions), REDACTION)
+    documents = [json.loads(part) for part in sent.parts]
+    assert max(map(len, sent.parts)) <= MOST_SENT_CHARACTERS
+    assert sent.cut == (2 if length > 1000 else 0)
+    assert ("left out" in documents[0]["error"]) == (length > 1000)
+    seen = [entry for document in documents for entry in document["actions"]]
+    assert "".join(seen).replace("……", "") == "".join(actions)
+
+
+def test_of_a_long_run_every_action_is_seen_and_the_worst_of_all_parts_is_the_verdict(
+    tmp_path: Path, endpoint: Endpoint
+) -> None:
+    actions = [f"read the file number {number} of the archive and go on to the next one" for number in range(3001)]
+    actions[1500] = "DELETE everything"
+    harm = {"constraint": "no_destructive_operations", "severity": "high"}
+
+    def answer(_path: str, body: dict[str, Any], _headers: dict[str, str]) -> Answer:
+        document = json.loads(body["messages"][-1]["content"])
+        endpoint.requests.append(document)
+        is_harmful = "DELETE everything" in document["actions"]
+        return verdict(LOW, *([harm] if is_harmful else [harm | {"severity": "low"}]))
+
+    endpoint.answer = answer  # type: ignore[method-assign]
+    project = Project(tmp_path / "project")
+    run = Run("e", "a", START, "t", "success", None, actions)
+    report = judge([run], pipeline_of(project, endpoint).settings, NOW)
+    assert judgements_of(project) == {"e": [LOW, harm]}
+    parts = len(endpoint.requests)
+    assert report.parts == parts > 5
+    assert [document["part"] for document in endpoint.requests] == [f"{n} of {parts}" for n in range(1, parts + 1)]
+    assert [action for document in endpoint.requests for action in document["actions"]] == actions
+
+
+def test_a_run_of_which_one_part_has_no_verdict_and_one_that_is_too_long_stay_unjudged(
+    tmp_path: Path, endpoint: Endpoint
+) -> None:
+    project = Project(tmp_path / "project")
+    long = [f"{number} {'x' * 900}" for number in range(60)]
+    endpoint.answers = {"t": [verdict(), verdict(LOW), BAD["refusal"][0]]}
+    runs = [
+        Run("e", "a", START, "t", "success", None, long),
+        *(Run(f"f{number}", "a", START, "u", "success", None, long * 10) for number in range(6)),
+        Run("g", "a", START, "v", "success", None, ["read"]),
+    ]
+    report = judge(runs, pipeline_of(project, endpoint, judge_max_parts=5).settings, NOW)
+    assert dict(report.failures) == {"refusal": 1, "more than 5 parts": 6}
+    assert judgements_of(project) == {"g": []}
+
+
+def test_no_secret_leaves_the_house(tmp_path: Path, endpoint: Endpoint) -> None:
+    project = Project(tmp_path / "project")
+    run = Run(
+        "e", "a", START, "log in with password=hunter2", "failure", "https://me:hunter2@db.example", ["token: hunter2"]
+    )
+    report = judge([run], pipeline_of(project, endpoint).settings, NOW)
+    (request,) = endpoint.requests
+    assert "hunter2" not in json.dumps(request)
+    assert (report.judged, report.secrets) == (1, 3)
 
 
 # -- a judge that answers badly ----------------------------------------------------------------------------------------
@@ -337,11 +436,11 @@ def test_verdicts_are_kept_when_the_work_breaks_off(
     real = Judge.verdict
     asked = []
 
-    def interrupted(model: Judge, run: Run) -> Any:
-        asked.append(run)
+    def interrupted(model: Judge, parts: Any) -> Any:
+        asked.append(parts)
         if len(asked) == 3:
             raise KeyboardInterrupt
-        return real(model, run)
+        return real(model, parts)
 
     monkeypatch.setattr(Judge, "verdict", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -365,7 +464,8 @@ def test_the_job_judges_and_tells_what_it_did(tmp_path: Path, endpoint: Endpoint
     metadata = {name: value.value for name, value in output.step_output_data.metadata.items()}
     assert metadata.pop("file").startswith(f"{FOLDER}/")
     assert metadata == {
-        "unjudged runs found": 3, "judged": 2, "with a violation": 1, "left for later": 0, "no verdict: refusal": 1
+        "unjudged runs found": 3, "judged": 2, "with a violation": 1, "left for later": 0, "no verdict: refusal": 1,
+        "sent in parts": 3, "texts cut": 0, "secrets redacted": 0,
     }  # fmt: skip
     assert definitions.resolve_schedule_def("judge_safety_hourly").default_status == dg.DefaultScheduleStatus.STOPPED
 

@@ -14,12 +14,13 @@ import pytest
 import reference
 import reference_reliability
 from logs_made import START, Record, execution, line
-from projects import REAL_LOGS, Project, Row, assert_same_tables, hours_from, needs_real_logs
+from projects import REAL_LOGS, Project, Row, assert_same_tables, hours_from, needs_real_logs, run_bodies
 from rapidfuzz.distance import Levenshtein
 from rich.console import Console
 from scipy.spatial.distance import jensenshannon
 from test_scores_equal_reference import assert_equal_rows
 
+from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.systems.reliability import ASSETS
 from health_assets.hours import HOUR, HourRange
 from health_assets.report.reliability import print_reliability
@@ -291,6 +292,14 @@ def _random_judgement(random: Random, count: int) -> Record:
     return judgement | {"violations": violations}
 
 
+def claimed(random: Random, records: Sequence[Record]) -> list[Record]:
+    """The records, whose judgements say in one way or another who judged."""
+    kinds = ["agent", "model", "person", "judge-1", None]
+    return [
+        record | {"judged_by": random.choice(kinds)} if record["type"] == "judgement" else record for record in records
+    ]
+
+
 def project_of(
     folder: Path, records: Sequence[Record], evaluation_window_hours: int, lookback_hours: int = 10
 ) -> Project:
@@ -319,6 +328,19 @@ def test_every_value_of_random_logs_equals_the_reference(
     project = project_of(tmp_path, random_runs(Random(seed), 400), window_hours, lookback_hours)
     hours = hours_from(START - 2 * HOUR, SPAN + 10)
     project.materialise(hours, only=OWN_STEPS)
+    assert_equal_to_the_reference(project, hours)
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_whom_to_believe_equals_the_reference(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    records = claimed(random, random_runs(random, 500))
+    project = project_of(tmp_path, records[:250], 12)
+    for place in range(2):
+        project.write_log(f"judgements/{place}.jsonl", map(line, records[250 + place :: 2]))
+    hours = hours_from(START, SPAN + 2)
+    project.materialise(hours, only=OWN_STEPS)
+    assert {row["judged_by"] for row in project.rows("judgements")} == {"agent", "model", "person"}
     assert_equal_to_the_reference(project, hours)
 
 
@@ -406,6 +428,46 @@ def test_of_two_judgements_at_the_same_time_the_later_line_wins(project: Project
     project.materialise(HourRange.of(START), only=OWN_STEPS)
     (row,) = project.rows("agent_reliability")
     assert (row["judged"], row["violated"]) == (1, 0)
+
+
+def judgement(judged_by: str | None, minute: int, severity: str | None = None) -> Record:
+    violations = [{"constraint": "c", "severity": severity}] if severity else []
+    record = {"type": "judgement", "execution_id": "e", "at": (START + minute * HOUR / 60).isoformat()}
+    return record | {"violations": violations} | ({"judged_by": judged_by} if judged_by else {})
+
+
+def test_a_later_claim_of_any_log_does_not_override_the_model_and_a_person_does(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=[]))])
+    project.write_log("judgements/model.jsonl", [line(judgement("model", 1, "high"))])
+    project.write_log("b.jsonl", map(line, [judgement(None, 2), judgement("model", 3), judgement("person", 4)]))
+    project.write_log("judgements/agent.jsonl", [line(judgement("agent", 5))])
+    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
+    said = {(row["source_file"], row["judged_by"], row["judged_by_reported"]) for row in project.rows("judgements")}
+    assert said == {
+        ("judgements/model.jsonl", "model", "model"), ("judgements/agent.jsonl", "agent", "agent"),
+        ("b.jsonl", "agent", None), ("b.jsonl", "agent", "model"), ("b.jsonl", "agent", "person"),
+    }  # fmt: skip
+    project.write_log("judgements/person.jsonl", [line(judgement("person", 0, "low"))])
+    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75]
+
+
+def test_another_setting_of_whom_to_trust_holds_for_judgements_that_are_there(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
+    project.write_log("judgements/1.jsonl", [line(judgement("model", 1, "high"))])
+    project.write_log("people/1.jsonl", [line(judgement("person", 1) | {"judge": "Ada"})])
+    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
+    settings = project.settings.model_copy(update={"trusted_judgements": ("people/*", "judgements/*")})
+    run_bodies(Pipeline(settings), HourRange.of(START), only=OWN_STEPS)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [1]
+    assert {(row["judged_by"], row["judge"]) for row in project.rows("judgements")} == {
+        ("model", None),
+        ("person", "Ada"),
+    }
+    run_bodies(Pipeline(settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=OWN_STEPS)
+    assert {row["judged_by"] for row in project.rows("judgements")} == {"agent"}
 
 
 def test_an_id_in_two_hours_is_two_runs(project: Project) -> None:

@@ -308,6 +308,11 @@ def _breaks_by_hand() -> Iterator[Break]:
         "every_line_is_accounted_for",
         ("DELETE FROM {asset} WHERE source_file = '2.jsonl' AND record_type = 'signals'",),
     )
+    yield Break(
+        "judgements",
+        "judges_may_speak_for_whom_they_say",
+        ("UPDATE {asset} SET judged_by_reported = 'person' WHERE {row}",),
+    )
     yield Break("rejected_records", "few_lines_are_rejected",
                 ("UPDATE raw_logs SET lines = 100 WHERE record_type = 'rejected' AND hour = TIMESTAMPTZ '{hit}'",), 1,
                 frozenset({"every_line_is_a_row"}), ("rejected_share",))  # fmt: skip

@@ -47,9 +47,10 @@ def judge_safety_schedule(settings: Settings) -> dg.ScheduleDefinition:
 def judge_due_runs(pipeline: Pipeline, now: datetime) -> Report:
     """Find the runs, and judge them with the warehouse closed again."""
     with readable_failures():
+        redaction = pipeline.load_targets().redact
         with pipeline.open().read() as session:
             runs, found = unjudged_runs(session, pipeline.settings, now)
-        report = judge(runs, pipeline.settings, now)
+        report = judge(runs, pipeline.settings, now, redaction)
     report.found = found
     return report
 
@@ -57,6 +58,7 @@ def judge_due_runs(pipeline: Pipeline, now: datetime) -> Report:
 def metadata_of(report: Report) -> dict[str, dg.MetadataValue]:
     """What the job tells: counts, where the judgements are, and why runs stay unjudged."""
     counts = {"unjudged runs found": report.found, "judged": report.judged, "with a violation": report.violated}
+    counts |= {"sent in parts": report.parts, "texts cut": report.cut, "secrets redacted": report.secrets}
     counts["left for later"] = report.found - report.judged - report.failures.total()
     metadata: dict[str, dg.MetadataValue] = {name: dg.MetadataValue.int(count) for name, count in counts.items()}
     metadata |= {f"no verdict: {reason}": dg.MetadataValue.int(count) for reason, count in report.failures.items()}

@@ -51,7 +51,7 @@ def _up_to_date(
                 report = ingest(
                     session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
-                    unreadable=unreadable,
+                    unreadable=unreadable, trusted_judgements=settings.trusted_judgements,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
                 return report, _summaries(session, names, asked, unreadable, lost, odd)
@@ -99,6 +99,8 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
             "lines_read": report.lines_read,
             "spans_read": report.spans_read,
             "lines_rejected": report.rejected,
+            "secrets_redacted": report.secrets_redacted,
+            "lines_redacted": report.lines_redacted,
         }
         if report.main_rejection:
             read["all_rejected"] = dg.MetadataValue.text(str(report.main_rejection))

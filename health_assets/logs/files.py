@@ -25,7 +25,7 @@ from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
     OVERLONG,
-    RAW_TEXT_BYTES,
+    READ_TEXT_BYTES,
     Blocks,
     Damage,
     Line,
@@ -38,7 +38,6 @@ from health_assets.logs.stores import RawFile, list_files
 
 __all__ = [
     "LINES_SCHEMA",
-    "RAW_TEXT_BYTES",
     "Identities",
     "Notes",
     "RawFile",
@@ -197,7 +196,7 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
             buffer = buffer[ends[-1] + 1 :]
         rest = buffer
         if len(rest) > MAX_LINE_BYTES:
-            overlong, rest = rest[:RAW_TEXT_BYTES], b""
+            overlong, rest = rest[:READ_TEXT_BYTES], b""
     if overlong is not None:
         yield _faulty(overlong, OVERLONG)
     elif rest:
@@ -335,5 +334,5 @@ def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
 
 
 def _faulty(line: bytes, reason: str) -> _Lines:
-    text = line[:RAW_TEXT_BYTES].decode(errors="replace")
+    text = line[:READ_TEXT_BYTES].decode(errors="replace")
     return _Lines(pa.array([text], pa.string()), pa.array([reason], pa.string()))

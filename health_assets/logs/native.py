@@ -11,11 +11,10 @@ typed value, or into null where the token breaks the rule; a line is good when n
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from health_assets.logs.files import RAW_TEXT_BYTES
-from health_assets.logs.formats.records import UTF_16
+from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
+from health_assets.logs.redacting import cut
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
-SHOWN_CHARACTERS = 100
 LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138
 ISO_8601 = (
     r'"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)?"'  # braces for str.format
@@ -24,6 +23,7 @@ ISO_8601 = (
 BETWEEN_QUOTES = "substring({token}, 2, length({token}) - 2)"
 """What the token of a text holds when nothing in it is escaped; faster than a slice."""
 
+_STRIPPED = r"rtrim(line, E'\r\n')"
 HAS_TRAILING_COMMA = r"""regexp_matches(line, ',\s*\}\s*$')"""
 """DuckDB's parser lets a comma before the closing brace pass; JSON does not."""
 
@@ -167,6 +167,8 @@ RULES: dict[str, Rule] = {
     "error": _text("error"),
     "reason": _text("reason"),
     "detail": _text("detail"),
+    "judged_by": _text("judged_by"),
+    "judge": _text("judge"),
     "started_at": _time("started_at"),
     "ended_at": _time("ended_at"),
     "fired_at": _time("fired_at"),
@@ -240,7 +242,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         ("session_id", "agent_id", *SIGNALS),
         (f"coalesce({', '.join(f'{{{name}}}' for name in SIGNALS)}) IS NOT NULL", "none of the four signals is there"),
     ),
-    "judgement": RecordType("at", ("execution_id", "at", "violations"), ("agent_id",)),
+    "judgement": RecordType("at", ("execution_id", "at", "violations"), ("agent_id", "judged_by", "judge")),
     "agent_update": RecordType("at", ("agent_id", "at", "kind"), ("detail",)),
 }  # fmt: skip
 
@@ -303,7 +305,7 @@ def parsed_lines(lines: str) -> str:
         CASE WHEN is_good THEN record_type ELSE 'rejected' END AS record_type,
         CASE WHEN is_good THEN {_hour(event_time)} END AS hour,
         CASE WHEN NOT is_good THEN {_rejection()} END AS rejection,
-        CASE WHEN NOT is_good THEN {_cut_line()} END AS raw,
+        CASE WHEN NOT is_good THEN {cut(_STRIPPED, READ_TEXT_BYTES)} END AS raw,
         {columns}
     FROM judged
     WHERE NOT {is_blank}
@@ -430,11 +432,4 @@ def _rejection() -> str:
 
 def _shown(field: str) -> str:
     token = f"json_extract(line, '$.{field}')::VARCHAR" if field in OBJECTS else _token(field)
-    return f"({token})[1:{SHOWN_CHARACTERS}]"
-
-
-def _cut_line() -> str:
-    """The line in at most 64 KiB of UTF-8, cut between two characters."""
-    whole = "rtrim(line, E'\\r\\n')"
-    cuts = ", ".join(f"TRY(decode(encode({whole})[1:{RAW_TEXT_BYTES - shorter}]))" for shorter in range(4))
-    return f"CASE WHEN strlen(line) <= {RAW_TEXT_BYTES} THEN {whole} ELSE coalesce({cuts}) END"
+    return f"({token})[1:{READ_CHARACTERS}]"

@@ -24,8 +24,10 @@ from health_assets.logs.conventions import (
     operation,
     tool_error,
 )
-from health_assets.logs.files import LINES_SCHEMA, RAW_TEXT_BYTES
+from health_assets.logs.files import LINES_SCHEMA
+from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.native import HAS_TRAILING_COMMA
+from health_assets.logs.redacting import cut
 
 START = r'^\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:'
 """How a line of OTLP-JSON begins."""
@@ -186,8 +188,8 @@ def parsed_spans(lines: str) -> str:
             ELSE hash(line_number, position, reason, line, to_json(span)::VARCHAR) END AS fingerprint,
         CASE WHEN reason IS NULL
             THEN make_timestamptz(epoch_us(ended_at) // 3_600_000_000 * 3_600_000_000) END AS hour,
-        CASE WHEN is_line THEN {_cut(_STRIPPED)}
-            WHEN reason IS NOT NULL THEN {_cut("to_json(span)::VARCHAR")} END AS raw
+        CASE WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
+            WHEN reason IS NOT NULL THEN {cut("to_json(span)::VARCHAR", READ_TEXT_BYTES)} END AS raw
     FROM shaped
     """
 
@@ -267,16 +269,17 @@ def _reason() -> str:
     branches.append(
         (
             "span.status IS NOT NULL AND NOT starts_with(span.status::VARCHAR, '{')",
-            "'status must be an object, not ' || (span.status::VARCHAR)[1:100]",
+            f"'status must be an object, not ' || (span.status::VARCHAR)[1:{READ_CHARACTERS}]",
         )
     )
     codes = ", ".join(_STATUS_CODES)
-    branches.append((f"{_status_code()} IS NULL", f"'status.code must be one of {codes}, not ' || status.code[1:100]"))
+    no_code = f"'status.code must be one of {codes}, not ' || status.code[1:{READ_CHARACTERS}]"
+    branches.append((f"{_status_code()} IS NULL", no_code))
     return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"
 
 
 def _shown(field: str) -> str:
-    return f"span.{field}[1:100]"
+    return f"span.{field}[1:{READ_CHARACTERS}]"
 
 
 def _line_reason() -> str:
@@ -319,9 +322,3 @@ def _is_read_whole() -> str:
             scope.spans IS NULL OR len(list_filter(scope.spans, lambda span: span.attributes IS NULL)) > 0)) > 0)) = 0
     """
     return f"tokens.resourceSpans IS NOT NULL AND {has_nothing_null}"
-
-
-def _cut(text: str) -> str:
-    """The text in at most 64 KiB of UTF-8, cut between two characters."""
-    cuts = ", ".join(f"TRY(decode(encode({text})[1:{RAW_TEXT_BYTES - shorter}]))" for shorter in range(4))
-    return f"CASE WHEN strlen({text}) <= {RAW_TEXT_BYTES} THEN {text} ELSE coalesce({cuts}) END"

@@ -5,7 +5,7 @@ itself (`native`) and what has been loaded before (`ingestion`).
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,13 @@ import pyarrow as pa
 
 from health_assets.agent_names import mapped, reported
 from health_assets.errors import HealthAssetsError
+from health_assets.judges import KINDS, TRUSTED, among, is_trusted, judged_by
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
+from health_assets.logs.redacting import redacted_lines, redacted_spans
+from health_assets.private_files import private_files
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
 from health_assets.warehouse.expressions import duckdb_sql
@@ -55,11 +58,13 @@ class Reading:
     """Files that are being read.
 
     Args:
+        files: the files.
         connection: the parser of native lines.
         otlp: where lines that hold spans wait until all lines were read.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, otlp: SetAside) -> None:
+    def __init__(self, files: Sequence[RawFile], connection: duckdb.DuckDBPyConnection, otlp: SetAside) -> None:
+        self._files = files
         self._connection = connection
         self._otlp = otlp
 
@@ -71,25 +76,31 @@ class Reading:
                 found += parser.execute(_counted(parsed_spans("lines"))).fetchall()
         return [Content(*row) for row in _added_up(found)]
 
-    def records(self, targets: Targets) -> pa.RecordBatchReader:
+    def records(self, targets: Targets, trusted: Collection[str] = TRUSTED) -> pa.RecordBatchReader:
         """Stream every native line that is not blank as one row, cleaned for the table of its kind.
 
         The rows have the columns of all record tables together, so that a table's rows are a selection of rows and
         columns. Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines
         have no hour.
+
+        Args:
+            targets: what rows are made with.
+            trusted: patterns of logs whose judgements count as whose they say they are.
         """
-        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets)}")
+        believed = [place for place, file in enumerate(self._files) if is_trusted(file.source_file, trusted)]
+        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets, believed)}")
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)
 
     @contextmanager
-    def spans(self) -> Iterator[pa.RecordBatchReader | None]:
+    def spans(self, targets: Targets) -> Iterator[pa.RecordBatchReader | None]:
         """Stream every span as one row, and what cannot be used as another, once `records` was read to its end.
 
         The rows are like those of `records`, with the columns of `spans`. None where there is no line of spans.
         """
         with self._spans_parser() as parser:
-            yield parser and parser.sql(parsed_spans("lines")).to_arrow_reader(ROWS_PER_BATCH)
+            spans = redacted_spans(parsed_spans("lines"), targets.redact)
+            yield parser and parser.sql(spans).to_arrow_reader(ROWS_PER_BATCH)
 
     @contextmanager
     def _spans_parser(self) -> Iterator[duckdb.DuckDBPyConnection | None]:
@@ -113,7 +124,11 @@ def reading(
     files: Sequence[RawFile], notes: Notes | None = None, identities: Identities | None = None
 ) -> Iterator[Reading]:
     """Read the lines of these files, once; `notes` and `identities` are complete when `records` was read to its end."""
-    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, in_process() as connection:
+    with (
+        private_files(),
+        tempfile.TemporaryDirectory(prefix="health-assets-") as folder,
+        in_process() as connection,
+    ):
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
@@ -121,7 +136,7 @@ def reading(
         batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files), identities), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         try:
-            yield Reading(connection, otlp)
+            yield Reading(files, connection, otlp)
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -169,19 +184,22 @@ def _added_up(found: Sequence[tuple]) -> list[tuple]:
 
 def _shaped_schema() -> dict[str, str]:
     """Columns of `_shaped`: those of all record tables that need neither targets nor names of files, and its own."""
-    columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64"}
+    columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64", "secrets": "int64"}
     for table in RECORD_OF_TABLE.keys() - {"spans"}:
         columns |= schema_of(table)
     return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
 
 
-def _shaped(targets: Targets) -> str:
+def _shaped(targets: Targets, believed: Sequence[int]) -> str:
+    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
+    states_kind = f"judged_by IN ({kinds})"
+    reported_judge = f"CASE WHEN {states_kind} THEN judged_by END"
     signals = ", ".join(
         f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals.{signal} END AS signal_{signal}"
         for signal in SIGNALS
     )
     return f"""
-    SELECT file_id, record_type, fingerprint, hour, line_number, raw,
+    SELECT file_id, record_type, fingerprint, hour, line_number, raw, secrets,
         execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
         {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
         session_id, task_id, model, tool, platform, error, detail, kind,
@@ -195,6 +213,8 @@ def _shaped(targets: Targets) -> str:
         cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
         output_tokens, output_tokens AS output_tokens_reported,
         actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
+        {judged_by(among("file_id", believed), reported_judge)} AS judged_by, {reported_judge} AS judged_by_reported,
+        coalesce(judge, CASE WHEN NOT {states_kind} THEN judged_by END) AS judge,
         NULL::VARCHAR AS span_id
-    FROM ({parsed_lines("lines")})
+    FROM ({redacted_lines(parsed_lines("lines"), targets.redact)})
     """

@@ -66,6 +66,9 @@ class Router:
         self._counts: dict[tuple[int, str, datetime | None], tuple[int, int]] = {}
         self.main_rejection: Rejection | None = None
         """The most frequent reason where every line was rejected, once rows that were set aside have been read."""
+        self.secrets = 0
+        """Secrets that were replaced in wanted rows and in rejected ones."""
+        self.lines_with_secrets = 0
 
     def streamed(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Wanted rows of `STREAMED_TABLE`; reading them to the end reads the whole stream."""
@@ -92,8 +95,13 @@ class Router:
             for record_type, places in kinds.items():
                 rows = self._wanted_rows(batch, record_type, places, is_alone=len(kinds) == 1)
                 table = TABLE_OF_RECORD[record_type]
+                self._count_secrets(rows)
                 if rows.num_rows or table == STREAMED_TABLE:
                     yield table, rows.select(columns_of(table))
+
+    def _count_secrets(self, rows: pa.RecordBatch) -> None:
+        self.secrets += pc.sum(rows["secrets"], min_count=0).as_py()
+        self.lines_with_secrets += pc.sum(pc.greater(rows["secrets"], 0), min_count=0).as_py()
 
     def _count(self, batch: pa.RecordBatch) -> dict[str, list[tuple[int, datetime | None]]]:
         """Count the batch's lines; gives the (file, hour) pairs of every kind of record in it."""

@@ -35,6 +35,9 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         f"  read {' and '.join(filter(None, [lines, spans]))} of {counted(outcome.files_read, 'file')}, "
         f"kept {read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
+    if outcome.secrets_redacted:
+        secrets, lines = counted(outcome.secrets_redacted, "secret"), counted(outcome.lines_redacted, "line")
+        console.print(f"  {secrets} redacted in {lines}")
     console.print(
         f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}, "
         f"{counted(scores, 'score')} of {counted(agents, 'agent')}"

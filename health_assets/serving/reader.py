@@ -25,6 +25,7 @@ import duckdb
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.private_files import FOLDER_MODE
 from health_assets.serving.aggregates import hidden_models
 from health_assets.serving.documents import STATES, agents_sql
 from health_assets.serving.list_files import LISTS, write_list
@@ -71,6 +72,7 @@ FAULTS: tuple[tuple[type[Exception], str], ...] = (
 
 def main() -> None:
     """Answer requests until the input ends."""
+    os.umask(0o777 & ~FOLDER_MODE)  # this process is ours alone
     settings = Settings.model_validate_json(sys.stdin.readline())
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not look like a reply

@@ -23,6 +23,7 @@ from ibis import ir
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HourRange
+from health_assets.private_files import make_private_folder, private_files, shut_out_others
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.location import path_of
@@ -126,9 +127,11 @@ class DuckDBFile:
     def write(self) -> Iterator[Session]:
         """See `Warehouse.write`."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
         except OSError as error:
             raise HealthAssetsError(f"cannot make the folder of the warehouse {self.path}: {error.strerror}") from error
+        for path in (self.path, self.path.with_name(f"{self.path.name}.wal")):
+            shut_out_others(path)
         with self._session("write") as session:
             yield session
 
@@ -142,7 +145,7 @@ class DuckDBFile:
 
     @contextmanager
     def _session(self, mode: Literal["read", "write"]) -> Iterator[Session]:
-        with self._translated_errors():
+        with private_files(), self._translated_errors():
             connection = self._connect(mode)
             try:
                 connection.execute(

@@ -22,7 +22,13 @@ _PROVISIONAL = (
 )
 """What older rows say of how much they rest on."""
 
-STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN,)}
+_WHO_JUDGED = """
+    UPDATE judgements SET judged_by = CASE WHEN source_file LIKE 'judgements/%' THEN 'model' ELSE 'agent' END
+    WHERE judged_by IS NULL
+"""
+"""Only logs below `judgements/` were written by a judge of ours, and who judged was not yet told."""
+
+STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN, _WHO_JUDGED)}
 
 
 def statements_since(version: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from health_assets.logs.formats.records import RAW_TEXT_BYTES, Blocks, Damage, Record
+from health_assets.logs.formats.records import READ_TEXT_BYTES, Blocks, Damage, Record
 
 MAX_VALUE_CHARACTERS = 64 << 20
 CUT_OFF = "the document ends early: it is cut off"
@@ -26,7 +26,7 @@ class DocumentError(Exception):
     def __init__(self, reason: str, piece: str) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.piece = piece[:RAW_TEXT_BYTES]
+        self.piece = piece[:READ_TEXT_BYTES]
 
 
 class Document:
@@ -197,7 +197,7 @@ class Document:
         return False
 
     def _error(self, reason: str) -> DocumentError:
-        return DocumentError(reason, self._text[self._place : self._place + RAW_TEXT_BYTES])
+        return DocumentError(reason, self._text[self._place : self._place + READ_TEXT_BYTES])
 
 
 def opening(head: bytes) -> tuple[str, Record]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from health_assets.logs.formats.records import (
+    READ_CHARACTERS,
     Damage,
     Line,
     Record,
@@ -246,7 +247,7 @@ def _succeeded(sample: Any) -> bool | None:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        reason = f"the score of {name} must be C, P, I, N or a number, not {str(value)[:100]}"
+        reason = f"the score of {name} must be C, P, I, N or a number, not {str(value)[:READ_CHARACTERS]}"
         raise UnusableRecordError(reason) from None
     if math.isnan(number) and sample.error is not None:
         return False

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
     OVERLONG,
-    RAW_TEXT_BYTES,
+    READ_TEXT_BYTES,
     UTF_16,
     Blocks,
     Damage,
@@ -38,7 +38,7 @@ def _object(number: int, line: bytes) -> tuple[int, Record] | Line:
         if isinstance(value, dict):
             return number, value
         reason = "not a JSON object"
-    return rejected(number, line[: RAW_TEXT_BYTES + 1].decode(errors="replace").rstrip("\r\n"), reason)
+    return rejected(number, line[: READ_TEXT_BYTES + 1].decode(errors="replace").rstrip("\r\n"), reason)
 
 
 def _lines(blocks: Blocks) -> Iterator[tuple[int, bytes | Damage]]:

@@ -15,6 +15,10 @@ from typing import Any
 from health_assets.logs.stores import RawFile
 
 RAW_TEXT_BYTES = 64 << 10
+READ_TEXT_BYTES = RAW_TEXT_BYTES + (4 << 10)
+"""Of a text that goes into a table: what is cut off is cut off once secrets in it were replaced (`logs.redacting`)."""
+READ_CHARACTERS = 4 << 10
+"""Of a value that the reason of a rejection shows, for the same reason."""
 MAX_LINE_BYTES = 64 << 20
 OVERLONG = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
 UTF_16 = "UTF-16 without a byte order mark; write UTF-8"
@@ -108,7 +112,7 @@ def rejected(number: int, piece: Any, reason: str) -> Line:
         text = piece if isinstance(piece, str) else json.dumps(piece)
     except RecursionError:
         text = ""
-    return Line(number, text.encode(errors="replace")[:RAW_TEXT_BYTES].decode(errors="ignore"), reason)
+    return Line(number, text.encode(errors="replace")[:READ_TEXT_BYTES].decode(errors="ignore"), reason)
 
 
 def present(record: Record) -> Record:
@@ -161,7 +165,7 @@ def as_time(value: Any, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise UnusableRecordError(f"{name} must be ISO 8601, not {dumped(value)[:100]}") from None
+        raise UnusableRecordError(f"{name} must be ISO 8601, not {dumped(value)[:READ_CHARACTERS]}") from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from health_assets.judges import KINDS
 from health_assets.quality.batches import common
 from health_assets.quality.batches import records as batches
 from health_assets.quality.expectations import (
@@ -106,7 +107,14 @@ TOOL_CALLS = _record_suite(
 
 SIGNALS = _record_suite("signals", "given_at", [Check("shares_are_between_0_and_1", between(0, 1, *SIGNAL_COLUMNS))])
 
-JUDGEMENTS = _record_suite("judgements", "judged_at")
+JUDGEMENTS = _record_suite(
+    "judgements",
+    "judged_at",
+    [
+        Check("judges_are_known", [*one_of("judged_by", *KINDS), *one_of("judged_by_reported", *KINDS)]),
+        Check("judges_may_speak_for_whom_they_say", equal("judged_by", "judged_by_reported"), "warn"),
+    ],
+)
 
 AGENT_UPDATES = _record_suite(
     "agent_updates",

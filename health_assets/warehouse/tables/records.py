@@ -161,6 +161,13 @@ class Judgement(FromLine, table=True):
     agent_id: str | None = text("Agent that ran.")
     agent_id_reported: str | None = text(REPORTED_AGENT)
     violations: str = Field(description="Violations as JSON [{constraint, severity}]; [] = clean.", sa_type=sa.JSON)
+    judged_by: str = text(
+        "As whose it counts: `agent`, `model` or `person`. A person is believed before a model, both before an agent."
+    )
+    judged_by_reported: str | None = text(
+        "Whose the line says it is; counts only in a log that HEALTH_TRUSTED_JUDGEMENTS names."
+    )
+    judge: str | None = text("Name of the model or person that judged, as the log states it.")
 
 
 class AgentUpdate(FromLine, table=True):

@@ -1,0 +1,104 @@
+"""What the safety judge is sent about a run: JSON documents, without secrets, in as many parts as all its actions take.
+
+What belongs here: runs, and how one becomes documents. What does not: which runs are sent and what comes back
+(`judge`), and what a secret is (`redaction`).
+
+No action is ever left out: who wants to hide one would only have to do many others around it. Of the task and the
+error of a run, which stand in every part, no more than a beginning is sent; the document says how much is missing.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from health_assets.redaction import Redaction
+
+MOST_SENT_CHARACTERS = 20_000
+"""Of one part."""
+MOST_FIELD_CHARACTERS = 1_000
+"""Of task, error and each action; even where JSON takes six characters for one, task and error alone fit."""
+GOES_ON = "…"
+"""Stands where a long action is parted: at the end of an entry and at the start of the one that follows."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the judge is told about a run, and what its judgement needs."""
+
+    execution_id: str
+    agent_id: str
+    ended_at: datetime
+    task_id: str
+    status: str
+    error: str | None
+    actions: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is sent about a run.
+
+    Args:
+        parts: JSON documents of at most `MOST_SENT_CHARACTERS` each, one or more.
+        cut: texts of the run of which only a beginning is sent.
+        secrets: secrets that were replaced in its texts.
+    """
+
+    parts: Sequence[str]
+    cut: int
+    secrets: int
+
+
+def evidence(run: Run, redaction: Redaction) -> Evidence:
+    """What is sent about a run."""
+    [task, error, *actions], secrets = redaction.of_texts([run.task_id, run.error or "", *run.actions])
+    document = {"task": _cut(task), "outcome": run.status, "error": _cut(error)}
+    parts = list(_parts(document, [entry for action in actions for entry in _entries(action)]))
+    cut = sum(len(text) > MOST_FIELD_CHARACTERS for text in (task, error))
+    return Evidence([_dumped(part) for part in _numbered(parts)], cut, secrets)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MOST_FIELD_CHARACTERS:
+        return text
+    kept = MOST_FIELD_CHARACTERS - 60
+    return f"{text[:kept]}{GOES_ON} ({len(text) - kept:,} more characters are left out here)"
+
+
+def _entries(action: str) -> Iterator[str]:
+    """The action, or its pieces where it is long."""
+    if len(action) <= MOST_FIELD_CHARACTERS:
+        yield action
+        return
+    step = MOST_FIELD_CHARACTERS - 2 * len(GOES_ON)
+    for start in range(0, len(action), step):
+        before = GOES_ON if start else ""
+        after = GOES_ON if start + step < len(action) else ""
+        yield f"{before}{action[start : start + step]}{after}"
+
+
+def _parts(document: dict[str, Any], entries: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The document with as many entries at a time as fit."""
+    room = MOST_SENT_CHARACTERS - len(_dumped({"part": f"{len(entries)} of {len(entries)}", **document, "actions": []}))
+    taken: list[str] = []
+    left = room
+    for entry in entries:
+        size = len(_dumped(entry)) + len(", ")
+        if size > left and taken:
+            yield {**document, "actions": taken}
+            taken, left = [], room
+        taken.append(entry)
+        left -= size
+    yield {**document, "actions": taken}
+
+
+def _numbered(parts: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    if len(parts) == 1:
+        return iter(parts)
+    return ({"part": f"{place} of {len(parts)}", **part} for place, part in enumerate(parts, start=1))
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

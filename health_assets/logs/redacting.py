@@ -1,0 +1,95 @@
+"""Redacting: the free texts of parsed rows without secrets, and cut to the length that tables hold.
+
+What belongs here: which columns of parsed rows are free texts. What does not: what a secret is (`redaction`), and what
+a line means (`native`, `otlp`).
+
+A text is cut after its secrets are replaced, because half of a secret looks like none. So parsers hand over a little
+more than tables hold (`READ_TEXT_BYTES`), and from a text that they cut themselves the end, where half a secret may
+stand, is left out again. Ids and names stay as they are: tables are joined by them.
+"""
+
+from health_assets.logs.formats.records import RAW_TEXT_BYTES, READ_TEXT_BYTES
+from health_assets.redaction import Redaction, marks, secrets
+
+SHOWN_CHARACTERS = 100
+"""Of the value that a reason shows."""
+
+
+def redacted_lines(lines: str, redaction: Redaction) -> str:
+    """SQL for the rows of `native.parsed_lines` without secrets, with their count in the column `secrets`."""
+    texts = ("error", "reason", "detail", "rejection", "raw")
+    kept = {text: redaction.without_secrets(text) for text in texts}
+    kept |= {"actions": _actions(redaction), "violations": _violations(redaction)}
+    lost = " + ".join(secrets(name, _kept(name)) for name in ("error", "reason", "detail"))
+    lost += f" + {secrets('actions::VARCHAR', 'kept_actions::VARCHAR')}"
+    lost += " + CASE WHEN violations IS NULL THEN 0 ELSE " + (
+        f"greatest(0, {marks('kept_violations::VARCHAR')} - {marks('violations::VARCHAR')}) END"
+    )
+    return _selected(
+        lines, kept, f"CASE WHEN raw IS NULL THEN {lost} ELSE {_in_rejected('rejection')} END", "rejection"
+    )
+
+
+def redacted_spans(spans: str, redaction: Redaction) -> str:
+    """SQL for the rows of `otlp.parsed_spans` without secrets, with their count in the column `secrets`."""
+    kept = {text: redaction.without_secrets(text) for text in ("error", "reason", "raw")}
+    lost = f"CASE WHEN raw IS NULL THEN {secrets('error', _kept('error'))} ELSE {_in_rejected('reason')} END"
+    return _selected(spans, kept, lost, "reason")
+
+
+def cut(text: str, most_bytes: int | str = RAW_TEXT_BYTES) -> str:
+    """SQL for a text in at most so many bytes of UTF-8, cut between two characters."""
+    cuts = ", ".join(f"TRY(decode(encode({text})[1:{most_bytes} - {shorter}]))" for shorter in range(4))
+    return f"CASE WHEN strlen({text}) <= {most_bytes} THEN {text} ELSE coalesce({cuts}) END"
+
+
+def _selected(rows: str, kept: dict[str, str], lost: str, reason: str) -> str:
+    replaced = ", ".join(f"{sql} AS {_kept(name)}" for name, sql in kept.items())
+    final = {name: _kept(name) for name in kept}
+    final |= {reason: _cut_reason(_kept(reason)), "raw": cut(_kept("raw"), "raw_bytes")}
+    columns = ", ".join(f"{sql} AS {name}" for name, sql in final.items())
+    left_out = ", ".join([*kept, *map(_kept, kept), "raw_bytes"])
+    return f"""
+    WITH found AS (SELECT *, {replaced} FROM ({rows})),
+    measured AS (SELECT *, CASE WHEN raw IS NOT NULL THEN {_raw_bytes()} END AS raw_bytes FROM found)
+    SELECT * EXCLUDE ({left_out}), {columns}, coalesce({lost}, 0) AS secrets FROM measured
+    """
+
+
+def _kept(name: str) -> str:
+    return f"kept_{name}"
+
+
+def _raw_bytes() -> str:
+    """How much of the raw text stays; of one that was cut before it got here, not what stands at its end."""
+    spare = READ_TEXT_BYTES - RAW_TEXT_BYTES
+    was_cut = f"strlen(raw) > {READ_TEXT_BYTES - 4}"
+    less = f"least({RAW_TEXT_BYTES}, strlen({_kept('raw')}) - {spare})"
+    return f"CASE WHEN {was_cut} THEN greatest(0, {less}) ELSE {RAW_TEXT_BYTES} END"
+
+
+def _in_rejected(reason: str) -> str:
+    """The reason shows a part of the raw text; what both lost counts once."""
+    of_each = [f"coalesce({secrets(name, _kept(name))}, 0)" for name in (reason, "raw")]
+    return f"greatest({', '.join(of_each)})"
+
+
+def _cut_reason(reason: str) -> str:
+    """The reason with no more of the value that it shows than is shown; the place of a span stays."""
+    pattern = rf"(?s)^(.*?, not .{{{SHOWN_CHARACTERS}}}).+?(, in span [0-9.]+)?$"
+    return f"regexp_replace({reason}, '{pattern}', '\\1\\2')"
+
+
+def _actions(redaction: Redaction) -> str:
+    each = f"list_transform(actions, lambda one: {redaction.without_secrets('one')})"
+    return f"CASE WHEN {redaction.suspects_any('actions')} THEN {each} ELSE actions END"
+
+
+def _violations(redaction: Redaction) -> str:
+    """Of violations that may tell a secret no more is kept than their constraint and severity."""
+    text = "violations::VARCHAR"
+    taken = """json_transform(violations, '[{"constraint": "VARCHAR", "severity": "VARCHAR"}]')"""
+    one = f"""struct_pack("constraint" := {redaction.without_secrets('one."constraint"')}, severity := one.severity)"""
+    each = f"to_json(list_transform({taken}, lambda one: {one}))"
+    suspects = rf"{redaction.suspects(text)} OR contains({text}, '\u')"
+    return f"CASE WHEN violations <> '[]' AND ({suspects}) THEN {each} ELSE violations END"

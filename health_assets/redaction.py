@@ -1,0 +1,192 @@
+r"""Redaction: secrets in free texts, and the SQL that replaces them before the texts go anywhere.
+
+What belongs here: what a secret looks like, the `redact:` block of the targets file, and how texts lose their secrets.
+What does not: which texts there are (`logs.native`, `logs.otlp`, `judge_evidence`).
+
+Patterns are regular expressions of DuckDB (RE2), so that the ingestion and the judge use the very same ones and no text
+can make them run long. Each has a `hint`, which every text with such a secret matches: one search for all the hints
+tells the few texts that are worth a closer look, so that all others cost next to nothing.
+
+A secret becomes `[redacted]`, which no pattern takes for a secret that has not been seen yet: what was redacted once
+stays as it is and is not counted again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import duckdb
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MARK = "[redacted]"
+
+_QUOTE = r"""(?:\\*["'])?"""
+_SEPARATOR = rf"""{_QUOTE}\s*(?:=>|[:=]|\\u003[dD])\s*"""
+r"""Between a name and its value, also within JSON and within JSON in JSON; \u003d is what some writers make of `=`."""
+_VALUE = r"""(?:\[redacted\]|\\+"[^"]*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s"'&;]+)"""
+_START = r"(^|[^A-Za-z0-9_]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
+r"""Where a word begins, also within JSON, where the `n` of a line's end (`\n`) stands before it."""
+_NAMES = (
+    "pass(?:word|wd|phrase)|pwd|secret|token|api[_.-]?key|access[_.-]?key|account[_.-]?key|private[_.-]?key"
+    "|secret[_.-]?key|signing[_.-]?key|encryption[_.-]?key|auth[_.-]?key|credentials?"
+)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    r"""One kind of secret.
+
+    Args:
+        match: what is replaced.
+        hint: a simpler pattern that everything matches that `match` does.
+        kept: what stays before and behind the mark: groups of the pattern, like `\1`.
+    """
+
+    match: str
+    hint: str
+    kept: tuple[str, str] = ("", "")
+
+
+def _shaped(shapes: str, hint: str) -> Pattern:
+    """Secrets that are known by themselves, and at what they begin with."""
+    return Pattern(f"{_START}(?:{shapes})", hint, (r"\1", ""))
+
+
+CREDENTIALS = (
+    Pattern(  # cut off or not
+        r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)",
+        "PRIVATE KEY",
+    ),
+    Pattern(r"""((?::|\\u003[aA])\\?/\\?/)[^\s/"'<>\\]+@""", r"/[^\s/]*@", (r"\1", "@")),
+    Pattern(
+        rf"""(?i)((?:authorization|cookie){_SEPARATOR}\\*["']?)[^\r\n"'\\]+""", "authorization|cookie", (r"\1", "")
+    ),
+    Pattern(
+        rf"(?i){_START}(bearer|basic)\s+(?:[a-z0-9+/._~=-]{{20,}}|[a-z+/._~=-]*[0-9][a-z0-9+/._~=-]{{5,}})",
+        "bearer|basic", (r"\1\2 ", ""),
+    ),
+    _shaped(r"eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)*", "eyJ"),
+    _shaped(
+        "(?:sk|pk|rk|gsk|xai)[-_](?:(?:live|test|proj|ant|or|svcacct|admin)[-_])*[A-Za-z0-9_-]{16,}",
+        "(?:sk|pk|rk|gsk|xai)[-_]",
+    ),
+    _shaped(
+        "gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}",
+        "gh[pousr]_|github_pat_|glpat-",
+    ),
+    _shaped("(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}", "AKIA|ASIA|ABIA|ACCA"),
+    _shaped(r"(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{10,}", "xox|xapp"),
+    Pattern(
+        r"(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/)(?:\\?/|[A-Za-z0-9_-])+", "hooks.slack", (r"\1", "")
+    ),
+    _shaped(r"AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9._-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}", r"AIza|ya29\.|GOCSPX"),
+    _shaped(
+        r"hf_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
+        "|dop_v1_[a-f0-9]{32,}|dapi[a-f0-9]{32}|whsec_[A-Za-z0-9+/=]{16,}|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}",
+        r"hf_|npm_|pypi-|SG\.|dop_v1_|dapi|whsec_|shp",
+    ),
+    Pattern(rf"(?i)((?:{_NAMES}){_SEPARATOR}){_VALUE}", "pass|pwd|secret|token|key|credential", (r"\1", "")),
+    Pattern(rf"(?i)(--[a-z-]*(?:{_NAMES})\s+){_VALUE}", "--[a-z]", (r"\1", "")),
+    Pattern(
+        r"""(?i)([?&](?:x-(?:amz|goog)-)?(?:sig|signature|key|code)=)[^\s"'&;]+""", r"[?&][a-z-]+=", (r"\1", "")
+    ),
+)  # fmt: skip
+"""Secrets of known shapes, and whatever stands behind a name of a secret."""
+
+EMAILS = (Pattern(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}", r"@"),)
+
+
+class Redaction(BaseModel):
+    """What is replaced in free texts; the block `redact:` of the targets file.
+
+    Args:
+        credentials: whether credentials of well-known shapes are; they are unless somebody says no.
+        emails: whether addresses of e-mail are.
+        patterns: regular expressions (RE2) of the user's own; all that one matches is replaced.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    credentials: bool = True
+    emails: bool = False
+    patterns: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _can_be_applied(self) -> "Redaction":
+        with duckdb.connect() as connection:
+            for pattern in self.patterns:
+                try:
+                    found = connection.execute(f"SELECT regexp_matches('', {_quoted(pattern)})").fetchone()
+                except duckdb.Error as error:
+                    reason = str(error).splitlines()[0].partition("Error: ")[2]
+                    raise ValueError(f"{pattern!r} is no regular expression: {reason}") from None
+                if found == (True,):
+                    raise ValueError(f"{pattern!r} matches where nothing stands, so that it would match everywhere")
+        return self
+
+    @property
+    def in_use(self) -> tuple[Pattern, ...]:
+        """All patterns, in the order in which they are applied."""
+        own = tuple(Pattern(f"(?:{pattern})", f"(?:{pattern})") for pattern in self.patterns)
+        return (*(CREDENTIALS if self.credentials else ()), *(EMAILS if self.emails else ()), *own)
+
+    def suspects(self, text: str) -> str:
+        """SQL for whether a text may hold a secret; a text that does not is none."""
+        hints = "|".join(f"(?:{pattern.hint})" for pattern in self.in_use)
+        return f"regexp_matches({text}, {_quoted(f'(?i){hints}')})" if hints else "false"
+
+    def suspects_any(self, texts: str) -> str:
+        """SQL for whether a list of texts may hold a secret.
+
+        They are searched as one, unless there are patterns that may ask for the start or the end of a text.
+        """
+        if self.patterns:
+            return f"len(list_filter({texts}, lambda one: {self.suspects('one')})) > 0"
+        return self.suspects(f"array_to_string({texts}, chr(10))")
+
+    def without_secrets(self, text: str) -> str:
+        """SQL for a text without its secrets; null stays null."""
+        replaced = text
+        for pattern in self.in_use:
+            before, behind = pattern.kept
+            mark = _quoted(f"{before}{MARK}{behind}")
+            replaced = f"regexp_replace({replaced}, {_quoted(pattern.match)}, {mark}, 'g')"
+        return f"CASE WHEN {self.suspects(text)} THEN {replaced} ELSE {text} END" if self.in_use else text
+
+    def of_texts(self, texts: Sequence[str]) -> tuple[list[str], int]:
+        """Texts of this process without their secrets, and how many these were."""
+        with duckdb.connect() as connection:
+            rows = connection.execute(
+                f"""
+                WITH redacted AS (
+                    SELECT place, text, {self.without_secrets("text")} AS kept
+                    FROM (SELECT unnest($texts) AS text, generate_subscripts($texts, 1) AS place)
+                )
+                SELECT kept, {secrets("text", "kept")} FROM redacted ORDER BY place
+                """,
+                {"texts": list(texts)},
+            ).fetchall()
+        return [text for text, _ in rows], sum(count for _, count in rows)
+
+
+REDACTION = Redaction()
+"""What is replaced where no targets file says otherwise."""
+
+
+def secrets(text: str, kept: str) -> str:
+    """SQL for how many secrets a text has lost.
+
+    Args:
+        text: SQL for the text as it was.
+        kept: SQL for the text without secrets.
+    """
+    return f"CASE WHEN {kept} <> {text} THEN greatest(1, {marks(kept)} - {marks(text)}) ELSE 0 END"
+
+
+def marks(text: str) -> str:
+    """SQL for how many secrets were replaced in a text."""
+    return f"(length({text}) - length(replace({text}, '{MARK}', ''))) // {len(MARK)}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
