@@ -132,7 +132,10 @@ def held_hours(session: Session | None, files: Sequence[RawFile], unreadable: Fa
     if session is None:
         return HeldHours(events, rejected, set())
     there = names_of(found.found.files) - names_of(found.files)
-    known = [(found.found.name_now(name), *rest) for name, *rest in Ledger(session).known_hours()]
+    known = [
+        (found.found.name_now(name), kind, hour, is_loaded)
+        for name, kind, hour, is_loaded in Ledger(session).known_hours()
+    ]
     events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
     rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
     loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}
