@@ -27,8 +27,9 @@ import pyarrow as pa
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.ingestion_scope import Asked, Due
-from health_assets.late_logs import names_of, parts_of, rejected_hours
+from health_assets.late_logs import future_of, names_of, parts_of, rejected_hours
 from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
@@ -97,6 +98,7 @@ def ingest(
     trace_hours: int | None = None,
     with_new_targets: bool = True,
     unreadable: Mapping[str, str] = {},
+    limits: Limits | None = None,
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
@@ -115,6 +117,7 @@ def ingest(
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
             loaded of them before stays; what was not waits until they can be read.
+        limits: what is taken of logs; by default that of now.
 
     Raises:
         HealthAssetsError: a file is gone although an hour asked for needs it.
@@ -123,7 +126,7 @@ def ingest(
     reach_hours = lookback_hours if trace_hours is None else trace_hours
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
     asked = Asked(session, hours, tables, names_of(files), lookback_hours, reach_hours)
-    loading = _Loading(session, files, asked, targets, unreadable)
+    loading = _Loading(session, files, asked, targets, unreadable, limits or current_limits())
     Ledger(session).write_unreadable(unreadable)
     report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
 
@@ -157,6 +160,7 @@ class _Loading:
         asked: what is to be brought up to date.
         targets: targets that resolve SLA breaches.
         unreadable: what cannot be read.
+        limits: what is taken of the files.
     """
 
     def __init__(
@@ -166,12 +170,16 @@ class _Loading:
         asked: Asked,
         targets: Targets,
         unreadable: Mapping[str, str],
+        limits: Limits,
     ) -> None:
         self._session = session
         self._files = files
         self._asked = asked
         self._targets = targets
         self._unreadable = unreadable
+        self._limits = limits
+        self._future: dict[str, datetime] = {}
+        """By file that was read, the earliest of its events that are in the future."""
         self._ledger = Ledger(session)
         self.main_rejection: Rejection | None = None
         self._filled_hours: set[datetime] = set()
@@ -184,7 +192,7 @@ class _Loading:
             HealthAssetsError: a file is gone that a part has to be loaded from.
         """
         asked, ledger = self._asked, self._ledger
-        new, changed = ledger.unread(self._files)
+        new, changed = ledger.unread(self._files, self._limits.until)
         before = {entry.part: entry for entry in ledger.entries(changed)}
         ledger.unload_damaged(asked.hours, asked.tables)
         seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
@@ -222,7 +230,7 @@ class _Loading:
         found = self._read(fresh | _names_with_lines(due.waiting), is_wanted)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
-        self._ledger.write(due.fresh, _entries(due.before, due.fresh_parts(found), self._asked))
+        self._ledger.write(due.fresh, _entries(due.before, due.fresh_parts(found), self._asked), self._future)
         return found
 
     def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
@@ -261,9 +269,10 @@ class _Loading:
         notes: Notes = {}
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-            parser = stack.enter_context(reading(files, notes))
+            parser = stack.enter_context(reading(files, notes, self._limits))
             stream = parser.records(self._targets)
-            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder)
+            most_rejected = self._limits.rejected_lines
+            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder, most_rejected)
             self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
             spans = stack.enter_context(parser.spans())
             if spans:
@@ -273,6 +282,7 @@ class _Loading:
             self.main_rejection = router.main_rejection
             self._ledger.write_notes(files, notes)
             found = parts_of(files, router.contents())
+            self._future |= future_of(files, router.contents())
         self._filled_hours |= {
             part.hour for part in found if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
         }

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from health_assets.errors import UnreadableFilesError
 from health_assets.hours import floor_hour
 from health_assets.logs.files import RawFile
+from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import Content, contents
 from health_assets.logs.stores import Faults
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
@@ -32,22 +33,34 @@ class Unread:
     not_loaded: Sequence[Part]
 
 
-def unread(session: Session, files: Sequence[RawFile]) -> Unread:
-    """Look up what there is to compare; parts whose file is gone are left out, since nothing can be done for them."""
+def unread(session: Session, files: Sequence[RawFile], until: datetime | None = None) -> Unread:
+    """Look up what there is to compare; parts whose file is gone are left out, since nothing can be done for them.
+
+    Args:
+        session: a session.
+        files: all raw logs that there are now.
+        until: the latest time that is not in the future; by default that of now.
+    """
     ledger = Ledger(session)
-    new, changed = ledger.unread(files)
+    new, changed = ledger.unread(files, until or current_limits().until)
     present = names_of(files)
     waiting = [part for part in ledger.not_loaded() if part.source_file in present or part.source_file == TRACES]
     return Unread(new + changed, ledger.entries(changed), waiting)
 
 
-def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults | None = None) -> dict[Part, Lines]:
+def late_parts(
+    found: Unread,
+    most_bytes: int | None = None,
+    unreadable: Faults | None = None,
+    limits: Limits | None = None,
+) -> dict[Part, Lines]:
     """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
 
     Args:
         found: what `unread` gave.
         most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
         unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
+        limits: what is taken of the files; by default that of now.
 
     Raises:
         UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
@@ -58,18 +71,20 @@ def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults 
         if most_bytes is None or size_bytes < most_bytes:
             some.append(file)
             size_bytes += file.size_bytes
-    files, counted = _counted(some, unreadable)
+    files, counted = _counted(some, unreadable, limits)
     now = parts_of(files, counted)
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
     return dict.fromkeys(found.not_loaded, NO_LINES) | late
 
 
-def _counted(files: Sequence[RawFile], unreadable: Faults | None) -> tuple[Sequence[RawFile], Sequence[Content]]:
+def _counted(
+    files: Sequence[RawFile], unreadable: Faults | None, limits: Limits | None
+) -> tuple[Sequence[RawFile], Sequence[Content]]:
     """What those of the files hold that can be read, and which these are."""
     while files:
         try:
-            return files, contents(files)
+            return files, contents(files, limits)
         except UnreadableFilesError as error:
             if unreadable is None:
                 raise
@@ -93,16 +108,20 @@ class HeldHours:
     loaded: Set[datetime]
 
 
-def held_hours(session: Session | None, files: Sequence[RawFile], unreadable: Faults) -> HeldHours:
+def held_hours(
+    session: Session | None, files: Sequence[RawFile], unreadable: Faults, limits: Limits | None = None
+) -> HeldHours:
     """Look through the logs; reads files that the warehouse does not know yet.
 
     Args:
         session: a session on the warehouse; None before there is one.
         files: all raw logs that there are now.
         unreadable: is filled with files that cannot be read.
+        limits: what is taken of the files; by default that of now.
     """
-    found = unread(session, files) if session else Unread(files, [], [])
-    late = late_parts(found, unreadable=unreadable)
+    limits = limits or current_limits()
+    found = unread(session, files, limits.until) if session else Unread(files, [], [])
+    late = late_parts(found, unreadable=unreadable, limits=limits)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}
     if session is None:
@@ -131,6 +150,12 @@ def parts_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, L
         ): Lines(content.lines, str(content.digest))
         for content in found
     }
+
+
+def future_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
+    """The earliest event of the future in each of the files that holds any."""
+    times = sorted((content.future_at, content.file_id) for content in found if content.future_at is not None)
+    return {files[file_id].source_file: time for time, file_id in reversed(times)}
 
 
 def rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:

@@ -33,6 +33,7 @@ def _up_to_date(
     """Bring the record tables up to date with every raw log that can be read; with a summary of each asset."""
     unreadable: Faults = {}
     files, targets, settings = list_files(pipeline.raw_root, unreadable), pipeline.load_targets(), pipeline.settings
+    limits = pipeline.limits
     while True:
         files = [file for file in files if not is_among(unreadable, file.source_file)]
         try:
@@ -41,7 +42,7 @@ def _up_to_date(
                 report = ingest(
                     session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
-                    unreadable=unreadable,
+                    unreadable=unreadable, limits=limits,
                 )  # fmt: skip
                 return report, _summaries(session, names, asked, unreadable)
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed

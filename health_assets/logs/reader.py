@@ -18,6 +18,7 @@ import pyarrow as pa
 from health_assets.agent_names import mapped, reported
 from health_assets.errors import HealthAssetsError
 from health_assets.logs.files import LINES_SCHEMA, Notes, RawFile, line_batches
+from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
@@ -42,6 +43,7 @@ class Content:
         hour: the hour of their events; None for what was rejected.
         lines: how many.
         digest: sum of their fingerprints modulo 2^64, the same in any order.
+        future_at: the earliest time of those that are rejected for being in the future; None where there is none.
     """
 
     file_id: int
@@ -49,6 +51,7 @@ class Content:
     hour: datetime | None
     lines: int
     digest: int
+    future_at: datetime | None = None
 
 
 class Reading:
@@ -57,18 +60,20 @@ class Reading:
     Args:
         connection: the parser of native lines.
         otlp: where lines that hold spans wait until all lines were read.
+        limits: what is taken of them.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, otlp: SetAside) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, otlp: SetAside, limits: Limits) -> None:
         self._connection = connection
         self._otlp = otlp
+        self._limits = limits
 
     def count(self) -> list[Content]:
         """What the files hold, without keeping their rows."""
-        found = self._connection.execute(_counted(parsed_lines("lines"))).fetchall()
+        found = self._connection.execute(_counted(parsed_lines("lines", self._limits))).fetchall()
         with self._spans_parser() as parser:
             if parser:
-                found += parser.execute(_counted(parsed_spans("lines"))).fetchall()
+                found += parser.execute(_counted(parsed_spans("lines", self._limits))).fetchall()
         return [Content(*row) for row in _added_up(found)]
 
     def records(self, targets: Targets) -> pa.RecordBatchReader:
@@ -78,7 +83,7 @@ class Reading:
         columns. Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines
         have no hour.
         """
-        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets)}")
+        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets, self._limits)}")
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)
 
@@ -89,7 +94,7 @@ class Reading:
         The rows are like those of `records`, with the columns of `spans`. None where there is no line of spans.
         """
         with self._spans_parser() as parser:
-            yield parser and parser.sql(parsed_spans("lines")).to_arrow_reader(ROWS_PER_BATCH)
+            yield parser and parser.sql(parsed_spans("lines", self._limits)).to_arrow_reader(ROWS_PER_BATCH)
 
     @contextmanager
     def _spans_parser(self) -> Iterator[duckdb.DuckDBPyConnection | None]:
@@ -102,24 +107,31 @@ class Reading:
             yield connection
 
 
-def contents(files: Sequence[RawFile]) -> list[Content]:
-    """Count what the files hold without keeping their rows."""
-    with reading(files) as parser:
+def contents(files: Sequence[RawFile], limits: Limits | None = None) -> list[Content]:
+    """Count what the files hold without keeping their rows; by default within the limits of now."""
+    with reading(files, limits=limits) as parser:
         return parser.count()
 
 
 @contextmanager
-def reading(files: Sequence[RawFile], notes: Notes | None = None) -> Iterator[Reading]:
-    """Read the lines of these files, once; `notes` are complete when `records` was read to its end."""
+def reading(files: Sequence[RawFile], notes: Notes | None = None, limits: Limits | None = None) -> Iterator[Reading]:
+    """Read the lines of these files, once.
+
+    Args:
+        files: the files.
+        notes: is filled; complete when `records` was read to its end.
+        limits: what is taken of them; by default the limits of now.
+    """
+    limits = limits or current_limits()
     with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, in_process() as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(Path(folder, "otlp"))
         told: list[HealthAssetsError] = []
-        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files)), told))
+        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files), limits.unpacked_bytes), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         try:
-            yield Reading(connection, otlp)
+            yield Reading(connection, otlp, limits)
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -151,35 +163,41 @@ def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _counted(rows: str) -> str:
     return f"""
-    SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT
+    SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT, min(future_at)
     FROM ({rows}) GROUP BY ALL
     """
 
 
 def _added_up(found: Sequence[tuple]) -> list[tuple]:
     """Native lines and spans of one file may both be rejected."""
-    sums: dict[tuple, tuple[int, int]] = {}
-    for *key, lines, digest in found:
-        more_lines, more_digest = sums.get(tuple(key), (0, 0))
-        sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64)
+    sums: dict[tuple, tuple[int, int, datetime | None]] = {}
+    for *key, lines, digest, future_at in found:
+        more_lines, more_digest, other = sums.get(tuple(key), (0, 0, None))
+        sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64, earlier(future_at, other))
     return [(*key, *counted) for key, counted in sums.items()]
+
+
+def earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The earlier of two times, of which there may be one or none."""
+    return min((time for time in (one, other) if time is not None), default=None)
 
 
 def _shaped_schema() -> dict[str, str]:
     """Columns of `_shaped`: those of all record tables that need neither targets nor names of files, and its own."""
-    columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64"}
+    columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64", "future_at": "timestamp('UTC')"}
     for table in RECORD_OF_TABLE.keys() - {"spans"}:
         columns |= schema_of(table)
-    return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
+    others = ("sla_breached", "source_file", "lines")
+    return {name: column_type for name, column_type in columns.items() if name not in others}
 
 
-def _shaped(targets: Targets) -> str:
+def _shaped(targets: Targets, limits: Limits) -> str:
     signals = ", ".join(
         f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals.{signal} END AS signal_{signal}"
         for signal in SIGNALS
     )
     return f"""
-    SELECT file_id, record_type, fingerprint, hour, line_number, raw,
+    SELECT file_id, record_type, fingerprint, hour, future_at, line_number, raw,
         execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
         {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
         session_id, task_id, model, tool, platform, error, detail, kind,
@@ -194,5 +212,5 @@ def _shaped(targets: Targets) -> str:
         output_tokens, output_tokens AS output_tokens_reported,
         actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
         NULL::VARCHAR AS span_id
-    FROM ({parsed_lines("lines")})
+    FROM ({parsed_lines("lines", limits)})
     """

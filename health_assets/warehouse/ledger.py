@@ -40,6 +40,11 @@ def part_source(table: str) -> str:
     )
 
 
+def lines_of(table: str) -> str:
+    """SQL for the lines or spans that some rows of a record table stand for."""
+    return "CAST(sum(lines) AS BIGINT)" if table == "rejected_records" else "count(*)"
+
+
 @dataclass(frozen=True)
 class Part:
     """The records of one kind in one file for one hour: the unit that is loaded or not."""
@@ -77,12 +82,23 @@ class Ledger:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def unread(self, files: Sequence[RawFile]) -> tuple[list[RawFile], list[RawFile]]:
-        """The files that were never read, and those that have changed since."""
-        stamps = self._session.query("SELECT source_file, size_bytes, modified_ns FROM raw_files")
-        known = {name: (size, modified) for name, size, modified in stamps}
+    def unread(self, files: Sequence[RawFile], until: datetime) -> tuple[list[RawFile], list[RawFile]]:
+        """The files that were never read, and those to be read again.
+
+        Args:
+            files: the files.
+            until: the latest time that is not in the future. A file that was read when it held an event beyond it
+                counts as changed once the event's time has come.
+        """
+        stamps = self._session.query("SELECT source_file, size_bytes, modified_ns, future_at FROM raw_files")
+        known = {name: (size, modified) for name, size, modified, _ in stamps}
+        due = {name for name, _, _, future_at in stamps if future_at is not None and future_at <= until}
         new = [file for file in files if file.source_file not in known]
-        changed = [file for file in files if file.source_file in known and known[file.source_file] != file.stamp]
+        changed = [
+            file
+            for file in files
+            if file.source_file in due or (file.source_file in known and known[file.source_file] != file.stamp)
+        ]
         return new, changed
 
     def known_among(self, unreadable: Collection[str]) -> set[str]:
@@ -190,8 +206,8 @@ class Ledger:
         for table in ("raw_logs", "raw_files"):
             self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [names])
 
-    def write(self, files: Sequence[RawFile], entries: Sequence[Entry]) -> None:
-        """Add files that the ledger does not have, with their parts."""
+    def write(self, files: Sequence[RawFile], entries: Sequence[Entry], future_at: Mapping[str, datetime] = {}) -> None:
+        """Add files that the ledger does not have, with their parts and the earliest event of the future in each."""
         self._write_entries(entries)
         lines = dict.fromkeys((file.source_file for file in files), 0)
         rejected = dict(lines)
@@ -205,6 +221,7 @@ class Ledger:
             "modified_ns": [file.modified_ns for file in files],
             "lines": [lines[file.source_file] for file in files],
             "rejected": [rejected[file.source_file] for file in files],
+            "future_at": pa.array([future_at.get(file.source_file) for file in files], HOUR_TYPE),
         }
         if files:
             self._session.insert_arrow("raw_files", pa.table(columns))
@@ -281,7 +298,7 @@ class Ledger:
                 FROM (
                     SELECT parts.source_file, parts.hour FROM raw_logs AS parts
                     LEFT JOIN (
-                        SELECT hour, {part_source(table)} AS source_file, count(*) AS rows FROM {table}
+                        SELECT hour, {part_source(table)} AS source_file, {lines_of(table)} AS rows FROM {table}
                         WHERE hour >= $start AND hour < $end GROUP BY 1, 2
                     ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
                     WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end

@@ -7,7 +7,8 @@ tables and columns, which each engine adds its own way (`duckdb_store`, `migrati
 from collections.abc import Iterator
 
 _READ_AGAIN = "UPDATE raw_files SET modified_ns = -1"
-"""Lets every file count as changed: this version makes more of traces, foreign files and lines that were rejected."""
+"""Lets every file count as changed: version 3 makes more of traces, foreign files and lines that were rejected, and
+version 4 rejects events of the future, names that are too long and keys that stand twice."""
 
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0",
@@ -21,7 +22,9 @@ _PROVISIONAL = (
 )
 """What older rows say of how much they rest on."""
 
-STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL)}
+_ONE_LINE_EACH = "UPDATE rejected_records SET lines = 1"
+
+STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN, _ONE_LINE_EACH)}
 
 
 def statements_since(version: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ __all__ = [
     "schema_of",
 ]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model

@@ -17,6 +17,11 @@ class RawFile(SQLModel, table=True):
     modified_ns: int = count("Modification time when it was read, nanoseconds since 1970.")
     lines: int = count("Records in it: lines that were not blank, and where a line holds spans, these.")
     rejected: int = count("Records among them that were rejected.")
+    future_at: datetime | None = at(
+        "Earliest time of those that were rejected for being in the future, after which the file is read again; null "
+        "where there is none.",
+        nullable=True,
+    )
 
 
 class RawFileNote(SQLModel, table=True):
