@@ -13,14 +13,12 @@ What retention dropped comes back, whole hours at a time, when hours that need i
 spans of dropped hours are no exception: until then they are only counted, like every other line that nobody asked for.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -35,6 +33,7 @@ from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
 from health_assets.resolving import resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
+from health_assets.temporary import temporary_folder
 from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
@@ -268,7 +267,7 @@ class _Loading:
             return {}
         notes: Notes = {}
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
+            folder = stack.enter_context(temporary_folder())
             parser = stack.enter_context(reading(files, notes, self._limits))
             stream = parser.records(self._targets)
             most_rejected = self._limits.rejected_lines

@@ -183,7 +183,7 @@ def test_beyond_a_number_of_bad_lines_the_others_of_a_file_are_one_record_with_t
     report = project.ingest(HourRange.of(START))
     found = project.query("SELECT source_file, line_number, lines FROM rejected_records ORDER BY ALL")
     assert found[:4] == [("a.jsonl", 1, 1), ("a.jsonl", 2, 1), ("a.jsonl", 4, 1), ("a.jsonl", 5, 20_002)]
-    assert reasons(project)["a.jsonl", 5].startswith("20,002 rejected lines from here on")
+    assert reasons(project)["a.jsonl", 5].startswith("neither reason nor text is kept of the rejected lines")
     assert project.query("SELECT execution_id FROM executions ORDER BY ALL") == [("e",), ("last",)]
     assert report.rejected == 20_005 + 3
     assert project.query("SELECT rejected FROM raw_files ORDER BY source_file") == [(20_005,), (3,)]

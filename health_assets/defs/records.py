@@ -11,8 +11,10 @@ from health_assets.defs.summaries import notes_summary, record_summary, unreadab
 from health_assets.errors import UnreadableFilesError
 from health_assets.hours import HourGroups
 from health_assets.ingestion import IngestReport, ingest
+from health_assets.interruption import noticed
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, is_among
+from health_assets.temporary import remove_what_the_dead_left
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS
@@ -34,6 +36,7 @@ def _up_to_date(
     unreadable: Faults = {}
     files, targets, settings = list_files(pipeline.raw_root, unreadable), pipeline.load_targets(), pipeline.settings
     limits = pipeline.limits
+    remove_what_the_dead_left()
     while True:
         files = [file for file in files if not is_among(unreadable, file.source_file)]
         try:
@@ -73,7 +76,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
         asked = run_groups(context)
         selected = {key.to_user_string() for key in context.selected_asset_keys}
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
-        with readable_failures():
+        with readable_failures(), noticed():
             report, summaries = _up_to_date(pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags)
         read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.interruption import check
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
@@ -78,6 +79,7 @@ def line_batches(
     waiting_bytes = 0
     for file_id, file in files:
         for batch in _told(_file_batches(file_id, file, notes, meter, unpacked_bytes), file, faults):
+            check()
             meter.add_lines(batch.num_rows)
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch

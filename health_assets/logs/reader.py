@@ -4,12 +4,10 @@ What belongs here: running the parser over files and shaping its rows like the t
 itself (`native`) and what has been loaded before (`ingestion`).
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import duckdb
 import ibis
@@ -24,6 +22,7 @@ from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
+from health_assets.temporary import temporary_folder
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
@@ -123,10 +122,10 @@ def reading(files: Sequence[RawFile], notes: Notes | None = None, limits: Limits
         limits: what is taken of them; by default the limits of now.
     """
     limits = limits or current_limits()
-    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, in_process() as connection:
+    with temporary_folder() as folder, in_process() as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
-        otlp = SetAside(Path(folder, "otlp"))
+        otlp = SetAside(folder / "otlp")
         told: list[HealthAssetsError] = []
         batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files), limits.unpacked_bytes), told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
@@ -150,11 +149,11 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 @contextmanager
 def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is."""
-    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:
+    with temporary_folder() as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
-            "temp_directory": folder,  # without one it would spill into the working directory
+            "temp_directory": str(folder),  # without one it would spill into the working directory
         }
         with duckdb.connect(config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")

@@ -97,8 +97,8 @@ class Rejected:
 def _rest(schema: pa.Schema, name: str, first: int, kept: int, more: int) -> pa.Table:
     """The one row for all lines behind the last one that has a row of its own."""
     reason = (
-        f"{more:,} rejected lines from here on, of which neither reason nor text is kept, "
-        f"since {kept:,} come before them (HEALTH_MAX_REJECTED_LINES)"
+        f"neither reason nor text is kept of the rejected lines from here on, since {kept:,} come before them "
+        "(HEALTH_MAX_REJECTED_LINES)"
     )
     told = {"source_file": name, "line_number": first, "reason": reason, "raw": "", "lines": more}
     return pa.table({column: pa.array([told.get(column)], schema.field(column).type) for column in schema.names})

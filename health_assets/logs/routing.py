@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from health_assets.interruption import check
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content, earlier
 from health_assets.logs.rejections import Rejected
@@ -92,6 +93,7 @@ class Router:
     def _routed(self, stream: pa.RecordBatchReader) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The wanted rows with the table that each goes to."""
         for unnamed in stream:
+            check()
             batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
             kinds = self._count(batch)
             for record_type, places in kinds.items():
