@@ -12,7 +12,8 @@ from health_assets.errors import HealthAssetsError, NoRawRootError, NoWarehouseE
 from health_assets.hours import HOUR, floor_hour, parse_hour
 from health_assets.late_logs import held_hours
 from health_assets.logs.files import list_files
-from health_assets.logs.stores import Faults, RawRoot
+from health_assets.logs.limits import Limits
+from health_assets.logs.stores import Faults
 from health_assets.planning import newest_finished_hour, newest_stretch
 from health_assets.settings import Settings
 from health_assets.warehouse.ledger import Ledger
@@ -40,7 +41,7 @@ def first_hour(settings: Settings, now: datetime) -> datetime:
     """
     newest = newest_finished_hour(now)
     try:
-        held = _hours_held(settings)
+        held = _hours_held(settings, now)
     except HealthAssetsError as error:
         _log.warning(f"Dagster offers all hours since {EARLIEST:%Y-%m-%d}, since the logs' first is not known: {error}")
         return EARLIEST
@@ -53,7 +54,7 @@ def earlier_hours(session: Session, first: datetime) -> int:
     return sum(EARLIEST <= hour < first for hour in Ledger(session).all_event_hours())
 
 
-def _hours_held(settings: Settings) -> set[datetime]:
+def _hours_held(settings: Settings, now: datetime) -> set[datetime]:
     """Hours in which there is anything to see.
 
     Raises:
@@ -65,11 +66,12 @@ def _hours_held(settings: Settings) -> set[datetime]:
             known = Ledger(session).all_event_hours() | {hour for (hour,) in surveyed}
     except NoWarehouseError:
         known = set()
-    return known or _hours_of_small_logs(settings.raw)
+    return known or _hours_of_small_logs(settings, now)
 
 
-def _hours_of_small_logs(root: RawRoot) -> set[datetime]:
+def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
     """The hours of which logs hold events, where these are in a folder and small; none where they are not."""
+    root = settings.raw
     if not isinstance(root, Path):
         return set()
     try:
@@ -79,4 +81,4 @@ def _hours_of_small_logs(root: RawRoot) -> set[datetime]:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
-    return set(held_hours(None, files, unreadable).events)
+    return set(held_hours(None, files, unreadable, limits=Limits.of(settings, now)).events)

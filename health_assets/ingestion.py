@@ -13,14 +13,12 @@ What retention dropped comes back, whole hours at a time, when hours that need i
 spans of dropped hours are no exception: until then they are only counted, like every other line that nobody asked for.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -28,15 +26,17 @@ from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.ingestion_scope import Asked, Due
 from health_assets.judges import TRUSTED
-from health_assets.late_logs import names_of, parts_of, rejected_hours
+from health_assets.late_logs import future_of, names_of, parts_of, rejected_hours
 from health_assets.logs.files import Identities, Notes, RawFile
 from health_assets.logs.identity import Identity
+from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
 from health_assets.recognition import Recognized, recognize
 from health_assets.resolving import resolve_judges, resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
+from health_assets.temporary import temporary_folder
 from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
@@ -106,6 +106,7 @@ def ingest(
     with_new_targets: bool = True,
     unreadable: Mapping[str, str] = {},
     trusted_judgements: Sequence[str] = TRUSTED,
+    limits: Limits | None = None,
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
@@ -125,6 +126,7 @@ def ingest(
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
             loaded of them before stays; what was not waits until they can be read.
         trusted_judgements: patterns of logs whose judgements count as whose they say they are.
+        limits: what is taken of logs; by default that of now.
 
     Raises:
         HealthAssetsError: a file is gone although an hour that retention dropped needs it to come back.
@@ -133,10 +135,11 @@ def ingest(
     reach_hours = lookback_hours if trace_hours is None else trace_hours
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
     report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
-    recognized = _settled(session, files, unreadable)
+    limits = limits or current_limits()
+    recognized = _settled(session, files, unreadable, limits.until)
     present = names_of(recognized.files) | Ledger(session).emptied()
     asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
-    loading = _Loading(session, recognized, asked, targets, unreadable, trusted_judgements)
+    loading = _Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
     Ledger(session).write_unreadable(unreadable)
 
     due = loading.compare_with_ledger()
@@ -161,10 +164,10 @@ def ingest(
     return report
 
 
-def _settled(session: Session, files: Sequence[RawFile], unreadable: Mapping[str, str]) -> Recognized:
+def _settled(session: Session, files: Sequence[RawFile], unreadable: Mapping[str, str], until: datetime) -> Recognized:
     """What became of the files that were read, once ledger and tables have followed."""
     ledger = FileLedger(session)
-    known = ledger.known()
+    known = ledger.known(until)
     recognized = recognize(known, files, unreadable)
     ledger.settle(known, recognized)
     return recognized
@@ -180,6 +183,7 @@ class _Loading:
         targets: targets that resolve SLA breaches.
         unreadable: what cannot be read.
         trusted_judgements: patterns of logs whose judgements count as whose they say they are.
+        limits: what is taken of the files.
     """
 
     def __init__(
@@ -190,6 +194,7 @@ class _Loading:
         targets: Targets,
         unreadable: Mapping[str, str],
         trusted_judgements: Sequence[str],
+        limits: Limits,
     ) -> None:
         self._session = session
         self._recognized = recognized
@@ -197,6 +202,9 @@ class _Loading:
         self._targets = targets
         self._unreadable = unreadable
         self._trusted_judgements = trusted_judgements
+        self._limits = limits
+        self._future: dict[str, datetime] = {}
+        """By file that was read, the earliest of its events that are in the future."""
         self._ledger = Ledger(session)
         self.main_rejection: Rejection | None = None
         self._identities: dict[str, Identity] = {}
@@ -250,7 +258,8 @@ class _Loading:
         found = self._read(fresh | _names_with_lines(due.waiting), is_wanted)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
-        self._ledger.write(due.fresh, _entries(due.before, due.fresh_parts(found), self._asked), self._identities)
+        entries = _entries(due.before, due.fresh_parts(found), self._asked)
+        self._ledger.write(due.fresh, entries, self._identities, self._future)
         return found
 
     def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
@@ -289,10 +298,11 @@ class _Loading:
         notes: Notes = {}
         identities: Identities = {}
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-")))
-            parser = stack.enter_context(reading(files, notes, identities))
+            folder = stack.enter_context(temporary_folder())
+            parser = stack.enter_context(reading(files, notes, identities, self._limits))
             stream = parser.records(self._targets, self._trusted_judgements)
-            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder)
+            most_rejected = self._limits.rejected_lines
+            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder, most_rejected)
             self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
             spans = stack.enter_context(parser.spans(self._targets))
             if spans:
@@ -304,6 +314,7 @@ class _Loading:
             self._ledger.write_notes(files, notes)
             self._identities |= {files[place].source_file: identity for place, identity in identities.items()}
             found = parts_of(files, router.contents())
+            self._future |= future_of(files, router.contents())
         self._filled_hours |= {
             part.hour for part in found if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
         }

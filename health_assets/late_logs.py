@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from health_assets.errors import UnreadableFilesError
 from health_assets.hours import floor_hour
 from health_assets.logs.files import RawFile
+from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import Content, contents
 from health_assets.logs.stores import Faults, is_among
 from health_assets.recognition import Recognized, recognize
@@ -36,16 +37,19 @@ class Unread:
     not_loaded: Sequence[Part]
 
 
-def unread(session: Session, files: Sequence[RawFile], unreadable: Collection[str] = ()) -> Unread:
+def unread(
+    session: Session, files: Sequence[RawFile], unreadable: Collection[str] = (), *, until: datetime | None = None
+) -> Unread:
     """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
 
     Args:
         session: a session on the warehouse.
         files: all raw logs that there are now.
         unreadable: what is there and cannot be read.
+        until: the latest time that is not in the future; by default that of now.
     """
     ledger = Ledger(session)
-    found = recognize(FileLedger(session).known(), files, unreadable)
+    found = recognize(FileLedger(session).known(until or current_limits().until), files, unreadable)
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
     return Unread(
@@ -65,13 +69,19 @@ def _part_now(found: Recognized, part: Part) -> Part:
     return replace(part, source_file=found.name_now(part.source_file))
 
 
-def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults | None = None) -> dict[Part, Lines]:
+def late_parts(
+    found: Unread,
+    most_bytes: int | None = None,
+    unreadable: Faults | None = None,
+    limits: Limits | None = None,
+) -> dict[Part, Lines]:
     """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
 
     Args:
         found: what `unread` gave.
         most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
         unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
+        limits: what is taken of the files; by default that of now.
 
     Raises:
         UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
@@ -82,18 +92,20 @@ def late_parts(found: Unread, most_bytes: int | None = None, unreadable: Faults 
         if most_bytes is None or size_bytes < most_bytes:
             some.append(file)
             size_bytes += file.size_bytes
-    files, counted = _counted(some, unreadable)
+    files, counted = _counted(some, unreadable, limits)
     now = parts_of(files, counted)
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
     return dict.fromkeys(found.not_loaded, NO_LINES) | late
 
 
-def _counted(files: Sequence[RawFile], unreadable: Faults | None) -> tuple[Sequence[RawFile], Sequence[Content]]:
+def _counted(
+    files: Sequence[RawFile], unreadable: Faults | None, limits: Limits | None
+) -> tuple[Sequence[RawFile], Sequence[Content]]:
     """What those of the files hold that can be read, and which these are."""
     while files:
         try:
-            return files, contents(files)
+            return files, contents(files, limits)
         except UnreadableFilesError as error:
             if unreadable is None:
                 raise
@@ -117,16 +129,20 @@ class HeldHours:
     loaded: Set[datetime]
 
 
-def held_hours(session: Session | None, files: Sequence[RawFile], unreadable: Faults) -> HeldHours:
+def held_hours(
+    session: Session | None, files: Sequence[RawFile], unreadable: Faults, limits: Limits | None = None
+) -> HeldHours:
     """Look through the logs; reads files that the warehouse does not know yet.
 
     Args:
         session: a session on the warehouse; None before there is one.
         files: all raw logs that there are now.
         unreadable: is filled with files that cannot be read.
+        limits: what is taken of the files; by default that of now.
     """
-    found = unread(session, files, unreadable) if session else _all_unread(files)
-    late = late_parts(found, unreadable=unreadable)
+    limits = limits or current_limits()
+    found = unread(session, files, unreadable, until=limits.until) if session else _all_unread(files)
+    late = late_parts(found, unreadable=unreadable, limits=limits)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}
     if session is None:
@@ -158,6 +174,12 @@ def parts_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, L
         ): Lines(content.lines, str(content.digest))
         for content in found
     }
+
+
+def future_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
+    """The earliest event of the future in each of the files that holds any."""
+    times = sorted((content.future_at, content.file_id) for content in found if content.future_at is not None)
+    return {files[file_id].source_file: time for time, file_id in reversed(times)}
 
 
 def rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:

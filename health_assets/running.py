@@ -28,6 +28,7 @@ from health_assets.hours import HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.run_owners import free_what_the_dead_hold, owner_tags
 from health_assets.settings import Settings, load_settings
+from health_assets.temporary import temporary_folder
 from health_assets.warehouse.engine import Engine
 from health_assets.wording import counted
 
@@ -177,7 +178,7 @@ def _instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, bool]]:
 def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, bool]]:
     is_own_warehouse = settings.warehouse == load_settings().warehouse
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="health-assets-dagster-"))
+        folder = str(stack.enter_context(temporary_folder("dagster-")))
         if is_own_warehouse and os.getenv("DAGSTER_HOME"):
             yield stack.enter_context(dg.DagsterInstance.get()), True
         elif is_own_warehouse and Path("dagster.yaml").exists():

@@ -69,6 +69,15 @@ class Settings(BaseSettings):
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
     lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
+    clock_skew_s: float = Field(
+        300.0, ge=0, le=86_400, description="How much later than now an event may be before it is rejected."
+    )
+    max_rejected_lines: int = Field(
+        100_000, ge=1, description="Rejected lines of one file that are kept; the others are one record with a count."
+    )
+    max_unpacked_gib: int = Field(
+        64, ge=1, le=1 << 20, description="Most that is read of one file, once it is unpacked; the rest is rejected."
+    )
     schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialised.")
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
     schedules: bool = Field(True, description="Whether Dagster's schedules start by themselves.")

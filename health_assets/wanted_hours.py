@@ -14,6 +14,7 @@ from datetime import datetime
 from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour, parse_hour
 from health_assets.late_logs import HeldHours, held_hours
+from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files, shown
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.settings import Settings
@@ -53,7 +54,7 @@ def wanted_hours(settings: Settings, first: str | None, end: str | None, now: da
         if stop <= start:
             raise HealthAssetsError(f"--to ({end}) must be after --from ({first})")
         return WantedHours(HourGroups((HourRange(start, stop),)))
-    held, scored = _look(settings)
+    held, scored = _look(settings, now)
     return _of_logs(settings, held, scored, start or None, stop or None, now)
 
 
@@ -71,15 +72,16 @@ def _refuse_future(start: datetime | None, stop: datetime | None, now: datetime)
         )
 
 
-def _look(settings: Settings) -> tuple[HeldHours, set[datetime]]:
+def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     """What the logs hold, and which hours have scores already."""
     unreadable: Faults = {}
     files, warehouse = list_files(settings.raw, unreadable), Warehouse.of(settings)
+    limits = Limits.of(settings, now)
     try:
         with warehouse.read() as session:
-            held, scored = held_hours(session, files, unreadable), _scored(session)
+            held, scored = held_hours(session, files, unreadable, limits), _scored(session)
     except NoWarehouseError:
-        held, scored = held_hours(None, files, unreadable), set()
+        held, scored = held_hours(None, files, unreadable, limits), set()
     if held.events:
         return held, scored
     if not files and unreadable:

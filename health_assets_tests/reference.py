@@ -25,6 +25,8 @@ ONE_HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)  # exclusive
+MOST_NAME_BYTES = 1024
+MOST_TEXT_BYTES = 64 * 1024
 MILLISECONDS_FROM = 1e11  # an epoch number of this size or more counts milliseconds
 UNREADABLE_FROM = 1e13  # beyond the milliseconds of LATEST, 4.1e12; keeps the arithmetic far from overflow
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
@@ -90,9 +92,14 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def is_short(value: Any) -> bool:
+    """Contract section 2: a name that may be empty is at most 1 KiB of UTF-8 long."""
+    return isinstance(value, str) and len(value.encode(errors="replace")) <= MOST_NAME_BYTES
+
+
 def is_name(value: Any) -> bool:
-    """Contract section 2: ids and names are strings that are not empty."""
-    return isinstance(value, str) and value != ""
+    """Contract section 2: ids and names are strings that are not empty, of at most 1 KiB of UTF-8."""
+    return is_short(value) and value != ""
 
 
 def is_flag(value: Any) -> bool:
@@ -134,7 +141,7 @@ def one_of(*allowed: str) -> Check:
 
 def is_actions(value: Any) -> bool:
     """Contract section 2: a list of names in order."""
-    return isinstance(value, list) and all(is_text(action) for action in value)
+    return isinstance(value, list) and all(is_short(action) for action in value)
 
 
 def is_violations(value: Any) -> bool:
@@ -142,7 +149,7 @@ def is_violations(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     for violation in value:
-        if not isinstance(violation, dict) or not is_text(violation.get("constraint")):
+        if not isinstance(violation, dict) or not is_short(violation.get("constraint")):
             return False
         if violation.get("severity") not in ("low", "medium", "high"):
             return False
@@ -201,8 +208,8 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
         "actions": is_actions,
         "signals": is_signals,
         "violations": is_violations,
-        "platform": is_text,
-        "agent_version": is_text,
+        "platform": is_short,
+        "agent_version": is_short,
         "input_tokens": is_count,
         "output_tokens": is_count,
     },

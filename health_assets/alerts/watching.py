@@ -121,7 +121,7 @@ def _judge_lateness(
     """Whether the newest hour that should be there is; a warehouse in which nothing was ever made is not late."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
     sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
-    [(newest,)] = session.query(sql, [now])
+    [(newest,)] = session.query(sql, [now - HOUR])
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return Judged()
     there = session.materialized_hours("system_health", HourRange.of(due))

@@ -1,7 +1,7 @@
 """Asset checks: one op per asset evaluates its suite, reports each check to Dagster and writes the history."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import dagster as dg
 import pandas as pd
@@ -103,11 +103,11 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset="system_health", name="newest_hour_is_in_time", pool=POOL)
     def newest_hour_is_in_time(pipeline: PipelineResource) -> dg.AssetCheckResult:
         """The newest hour that ended long enough ago has been materialised."""
-        now = datetime.now(UTC)
+        now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
         with pipeline.write() as session:
             sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
-            [(newest,)] = session.query(sql, [now])
+            [(newest,)] = session.query(sql, [now - HOUR])
             after_its_end = session.query(
                 "SELECT 1 FROM materialized_hours WHERE asset = 'system_health' AND hour = ? AND materialized_at >= ?",
                 [due, due + HOUR],

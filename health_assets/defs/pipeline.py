@@ -1,18 +1,24 @@
 """The resource that tells assets where logs, targets and warehouse are, and turns user errors into short failures."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from health_assets.errors import HealthAssetsError
+from health_assets.logs.limits import Limits
 from health_assets.logs.stores import RawRoot
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Session, Warehouse
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -22,15 +28,22 @@ class Pipeline:
     Args:
         settings: the settings.
         engine: the DuckDB that the sessions of a run in this process share.
+        clock: tells the time, aware.
     """
 
     settings: Settings
     engine: Engine | None = None
+    clock: Callable[[], datetime] = _now
 
     @property
     def raw_root(self) -> RawRoot:
         """Folder, or URL in an object store, below which the raw logs lie."""
         return self.settings.raw
+
+    @property
+    def limits(self) -> Limits:
+        """What is taken of logs now."""
+        return Limits.of(self.settings, self.clock())
 
     def load_targets(self) -> Targets:
         """The targets as their file has them now."""

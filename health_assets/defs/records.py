@@ -17,8 +17,10 @@ from health_assets.defs.summaries import (
 from health_assets.errors import UnreadableFilesError
 from health_assets.hours import HOUR, HourGroups
 from health_assets.ingestion import IngestReport, ingest
+from health_assets.interruption import noticed
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, is_among
+from health_assets.temporary import remove_what_the_dead_left
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session
@@ -42,6 +44,8 @@ def _up_to_date(
     oddities: dict[str, str] = {}
     files, targets = list_files(pipeline.raw_root, unreadable, oddities), pipeline.load_targets()
     settings = pipeline.settings
+    limits = pipeline.limits
+    remove_what_the_dead_left()
     while True:
         files = [file for file in files if not is_among(unreadable, file.source_file)]
         try:
@@ -51,7 +55,7 @@ def _up_to_date(
                 report = ingest(
                     session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
-                    unreadable=unreadable, trusted_judgements=settings.trusted_judgements,
+                    unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=limits,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
                 return report, _summaries(session, names, asked, unreadable, lost, odd)
@@ -89,7 +93,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
         asked = run_groups(context)
         selected = {key.to_user_string() for key in context.selected_asset_keys}
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
-        with readable_failures():
+        with readable_failures(), noticed():
             report, summaries = _up_to_date(pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags)
         read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import dagster as dg
 
@@ -16,6 +16,7 @@ from health_assets.first_hour import EARLIEST, earlier_hours
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.late_logs import Unread, late_parts, unread
 from health_assets.logs.files import list_files
+from health_assets.logs.limits import Limits
 from health_assets.logs.stores import Faults, is_among
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.run_owners import free_what_the_dead_hold
@@ -63,7 +64,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
             free_what_the_dead_hold(context.instance)  # else whatever this tick requests would wait for ever
         if _is_under_way(context, job_name):
             return dg.SkipReason("a run for late logs is under way")
-        now = datetime.now(UTC)
+        now, limits = pipeline.clock(), pipeline.limits
         # the hour that is still the schedule's is not late
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
         unreadable: Faults = {}
@@ -73,11 +74,12 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
                 [(last,)] = session.query(
                     "SELECT max(hour) FROM materialized_hours "
                     "WHERE asset = 'system_health' AND hour >= ? AND hour <= ?",
-                    [first_hour, now],
+                    [first_hour, newest_finished_hour(now)],
                 )
                 if last is None:
                     return dg.SkipReason(NOTHING_YET)
-                found = unread(session, files, unreadable)
+                # of later hours none is requested
+                found = unread(session, files, unreadable, until=min(newest + HOUR, limits.until))
                 stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, session.dropped_until() or first_hour)
@@ -91,7 +93,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
         span = HourRange(min(start, newest + HOUR), newest + HOUR)
-        touched, only_rejected, state = _touched(found, span, unreadable)
+        touched, only_rejected, state = _touched(found, span, unreadable, limits)
         touched |= stale_components
         if not touched | only_rejected | stale_scores:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
@@ -145,12 +147,14 @@ def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
     return bool(context.instance.get_run_records(filters, limit=1))
 
 
-def _touched(found: Unread, hours: HourRange, unreadable: Faults) -> tuple[set[datetime], set[datetime], str]:
+def _touched(
+    found: Unread, hours: HourRange, unreadable: Faults, limits: Limits
+) -> tuple[set[datetime], set[datetime], str]:
     """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both.
 
     Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
     """
-    parts = late_parts(found, BYTES_PER_TICK, unreadable)
+    parts = late_parts(found, BYTES_PER_TICK, unreadable, limits)
     late = {part: lines for part, lines in parts.items() if part.hour in hours}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from health_assets.defs.derived import Derived
 from health_assets.defs.systems import DERIVED, SYSTEMS
-from health_assets.hours import HOUR, HourGroups, HourRange, contiguous
+from health_assets.hours import EVER, HOUR, HourGroups, HourRange, contiguous
 from health_assets.settings import Settings
 from health_assets.warehouse.store import Session
 
@@ -40,7 +40,7 @@ def left_behind(
         run: the hours of the run.
         systems: the scoring systems that it materialised; all where none is named.
         settings: how far each asset looks back.
-        now: the time; hours that have not begun are left alone.
+        now: the time; hours that are not over are left alone.
     """
     hours: set[datetime] = set()
     span = _materialized_span(session, now)
@@ -66,5 +66,5 @@ def _own_and_stale(
 
 def _materialized_span(session: Session, now: datetime) -> HourRange:
     sql = "SELECT min(hour), max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour <= ?"
-    [(first, last)] = session.query(sql, [now])
-    return HourRange(first, last + HOUR)
+    [(first, last)] = session.query(sql, [now - HOUR])
+    return HourRange(EVER.start, EVER.start) if first is None else HourRange(first, last + HOUR)

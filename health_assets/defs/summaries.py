@@ -102,6 +102,11 @@ def _failing_agents(rows: ir.Table) -> ir.Table:
     return counted.order_by(ibis.desc("failures"), ibis.desc("executions"), "agent_id")
 
 
+def _reasons(rows: ir.Table) -> ir.Table:
+    counted = rows.group_by("reason").aggregate(lines=rows.lines.sum())
+    return counted.order_by(ibis.desc("lines"), "reason")
+
+
 _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "raw_logs": ("largest files", _files),
     "executions": ("agents with most failures", _failing_agents),
@@ -112,5 +117,5 @@ _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "judgements": ("judgements by agent", lambda rows: _most(rows, "agent_id")),
     "agent_updates": ("updates by kind", lambda rows: _most(rows, "kind")),
     "spans": ("spans by kind", lambda rows: _most(rows, "kind", "convention")),
-    "rejected_records": ("reasons of rejection", lambda rows: _most(rows, "reason")),
+    "rejected_records": ("reasons of rejection", _reasons),
 }

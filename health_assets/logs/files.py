@@ -10,6 +10,7 @@ that whoever reads can do it again without every such file.
 """
 
 import codecs
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.interruption import check
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
@@ -52,6 +54,7 @@ COMPRESSED_BLOCK_BYTES = 256 << 10
 COMPRESSED_HEAD_BYTES = 16 << 10
 BATCH_BYTES = 8 << 20
 LINES_PER_BATCH = 1000
+MOST_LINES_PER_BATCH = 250_000
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NEWLINE = 10
@@ -72,6 +75,7 @@ def line_batches(
     notes: Notes | None = None,
     meter: Meter | None = None,
     identities: Identities | None = None,
+    unpacked_bytes: int = sys.maxsize,
 ) -> Iterator[pa.RecordBatch]:
     """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
 
@@ -80,6 +84,7 @@ def line_batches(
         notes: is filled as batches are taken.
         meter: counts what is read.
         identities: is filled as batches are taken.
+        unpacked_bytes: most that is read of a file, once it is unpacked.
 
     Raises:
         UnreadableFilesError: files cannot be read; the lines of all others were given before.
@@ -91,7 +96,9 @@ def line_batches(
     waiting_bytes = 0
     for file_id, file in files:
         hasher = Hasher(file)
-        for batch in _told(_file_batches(file_id, file, notes, meter, hasher), file, faults):
+        batches = _file_batches(file_id, file, notes, meter, hasher, unpacked_bytes)
+        for batch in _told(batches, file, faults):
+            check()
             meter.add_lines(batch.num_rows)
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch
@@ -118,8 +125,11 @@ def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, st
         faults[file.source_file] = str(error)
 
 
-def _file_batches(file_id: int, file: RawFile, notes: Notes, meter: Meter, hasher: Hasher) -> Iterator[pa.RecordBatch]:
-    plain = map(hasher.passed, plain_blocks(file, meter))  # which no generator that is dropped early closes
+def _file_batches(
+    file_id: int, file: RawFile, notes: Notes, meter: Meter, hasher: Hasher, unpacked_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    # up to the most that is taken, for what is beyond is not read
+    plain = map(hasher.passed, _up_to(unpacked_bytes, plain_blocks(file, meter)))  # no generator that is dropped early
     yield from _batches(file_id, file, notes, _as_utf_8(plain))
     for _ in plain:  # what no reader wanted belongs to the file all the same
         pass
@@ -134,7 +144,7 @@ def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks) -> Itera
         notes[file_id] = source.notes
         return
     first_number = 1
-    for lines in _line_arrays(blocks):
+    for lines in chain.from_iterable(map(_in_pieces, _line_arrays(blocks))):
         numbers = pa.array(np.arange(first_number, first_number + len(lines.text), dtype=np.int64))
         ids = pa.array(np.full(len(lines.text), file_id, dtype=np.int32))
         yield pa.record_batch([ids, numbers, lines.text, lines.fault], schema=LINES_SCHEMA)
@@ -203,6 +213,30 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
         yield _decoded(rest, np.array([len(rest)]))
 
 
+def _in_pieces(lines: _Lines) -> Iterator[_Lines]:
+    """The same lines, no more at a time than are soon parsed, so that who waits for the parser never waits long."""
+    for start in range(0, len(lines.text), MOST_LINES_PER_BATCH):
+        yield _Lines(
+            lines.text.slice(start, MOST_LINES_PER_BATCH),
+            lines.fault.slice(start, MOST_LINES_PER_BATCH),
+        )
+
+
+def _up_to(most_bytes: int, blocks: Blocks) -> Blocks:
+    """The bytes of a file up to its most, with what is wrong with the rest."""
+    left = most_bytes
+    for block in blocks:
+        if isinstance(block, Damage):
+            yield block
+            return
+        if len(block) > left:
+            yield block[:left]
+            yield Damage(f"the file is longer than {most_bytes >> 30:,} GiB unpacked (HEALTH_MAX_UNPACKED_GIB)")
+            return
+        left -= len(block)
+        yield block
+
+
 def plain_blocks(file: RawFile, meter: Meter | None = None) -> Blocks:
     """The bytes of a file, unpacked where its name says that it is packed.
 
@@ -269,7 +303,10 @@ def _read(raw: BinaryIO, block_bytes: int, size_bytes: int, meter: Meter) -> Ite
 
 
 def _gunzipped(blocks: Iterator[bytes]) -> Blocks:
-    """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place."""
+    """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place.
+
+    A block may hold a thousand times its size, so no more is unpacked at a time than a plain block has.
+    """
     member = _new_member()
     is_empty = True
     for compressed in blocks:
@@ -282,14 +319,14 @@ def _gunzipped(blocks: Iterator[bytes]) -> Blocks:
                 member = _new_member()
             before = member.copy()
             try:
-                plain = member.decompress(compressed)
+                plain = member.decompress(compressed, BLOCK_BYTES)
             except zlib.error as error:
                 yield _plain_before_damage(before, compressed)
                 yield Damage(f"the gzip stream is damaged: {error}")
                 return
             if plain:
                 yield plain
-            compressed = member.unused_data
+            compressed = member.unconsumed_tail or member.unused_data
     if not member.eof and not is_empty:
         yield Damage("the gzip stream ends early: the file is cut off")
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
+from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, NAME, NAME_OR_NOTHING, Limits, is_name, is_short
 from health_assets.logs.redacting import cut
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
@@ -24,8 +25,12 @@ BETWEEN_QUOTES = "substring({token}, 2, length({token}) - 2)"
 """What the token of a text holds when nothing in it is escaped; faster than a slice."""
 
 _STRIPPED = r"rtrim(line, E'\r\n')"
-HAS_TRAILING_COMMA = r"""regexp_matches(line, ',\s*\}\s*$')"""
-"""DuckDB's parser lets a comma before the closing brace pass; JSON does not."""
+HAS_TRAILING_COMMA = r"""
+CASE WHEN ends_with(line, E'}\n') AND NOT (
+    ends_with(line, E',}\n') OR ends_with(line, E' }\n') OR ends_with(line, E'\t}\n')
+    OR ends_with(line, E'\r}\n') OR ends_with(line, E'\f}\n')
+) THEN false ELSE regexp_matches(line, ',\s*\}\s*$') END"""
+"""DuckDB's parser lets a comma before the closing brace pass; JSON does not. A search costs more than a look."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Rule:
         field: name of the field in the JSON object.
         value: SQL for the typed value, with `{token}` for the field's token; null where the token breaks the rule.
         expects: what the field must be, for the reason of a rejection.
-        bounds: SQL condition on `{value}` that must hold too, or None.
+        bounds: SQL condition on `{value}` that must hold too, or None; it may look at `{token}` and `{parts}`.
         parts: SQL that takes the `{token}` of a list apart, once; `value` refers to it as `{parts}`.
         names: fields of an object whose tokens are read with all others; `value` and `bounds` refer to it as `{parts}`,
             and `{token}` is there only when none of them is.
@@ -50,14 +55,22 @@ class Rule:
     names: tuple[str, ...] = ()
 
 
+UNQUOTED = f"CASE WHEN contains({{token}}, '\\') THEN {{token}}::JSON->>'$' ELSE {BETWEEN_QUOTES} END"
+
+
 def _text(field: str) -> Rule:
-    unquoted = f"""CASE WHEN contains({{token}}, '\\') THEN {{token}}::JSON->>'$' ELSE {BETWEEN_QUOTES} END"""
-    return Rule(field, f"""CASE WHEN starts_with({{token}}, '"') THEN {unquoted} END""", "text")
+    """A text of any length; it is cut when its secrets are replaced (`redacting`)."""
+    return Rule(field, _short(field).value, "text")
+
+
+def _short(field: str) -> Rule:
+    """What is as short as a name, and may be empty."""
+    value = f"""CASE WHEN starts_with({{token}}, '"') THEN {UNQUOTED} END"""
+    return Rule(field, value, NAME_OR_NOTHING, is_short("{value}"))
 
 
 def _name(field: str) -> Rule:
-    text = _text(field)
-    return Rule(field, text.value, "text that is not empty", "{value} <> ''")
+    return Rule(field, _short(field).value, NAME, is_name("{value}"))
 
 
 def _choice(field: str, *choices: str) -> Rule:
@@ -122,18 +135,24 @@ def _names(field: str) -> Rule:
     texts = """list_filter({parts}, lambda item: starts_with(item::VARCHAR, '"'))"""
     is_good = f"starts_with({{token}}, '[') AND len({texts}) = len({{parts}})"
     value = f"""CASE WHEN {is_good} THEN json_transform({{token}}, '["VARCHAR"]') END"""
-    return Rule(field, value, "a list of names", parts="""json_transform({token}, '["JSON"]')""")
+    # no name is longer than the list; list_filter costs more than that
+    too_long = f"list_filter({{value}}, lambda item: strlen(item) > {MOST_NAME_BYTES})"
+    bounds = f"{{value}} IS NOT NULL AND (strlen({{token}}) <= {MOST_NAME_BYTES} OR len({too_long}) = 0)"
+    return Rule(
+        field, value, "a list of names of at most 1 KiB", bounds, parts="""json_transform({token}, '["JSON"]')"""
+    )
 
 
 def _violations(field: str) -> Rule:
     is_named = """starts_with(item."constraint"::VARCHAR, '"')"""
+    is_short_name = f"""strlen(item."constraint"->>'$') <= {MOST_NAME_BYTES}"""
     is_graded = """item.severity::VARCHAR IN ('"low"', '"medium"', '"high"')"""
-    good = f"list_filter({{parts}}, lambda item: {is_named} AND {is_graded})"
+    good = f"list_filter({{parts}}, lambda item: {is_named} AND {is_graded} AND {is_short_name})"
     is_good = f"starts_with({{token}}, '[') AND len({good}) = len({{parts}})"
     return Rule(
         field,
         f"CASE WHEN {is_good} THEN {{token}}::JSON END",
-        "a list of {constraint, severity low, medium or high}",
+        "a list of {constraint of at most 1 KiB, severity low, medium or high}",
         parts="""json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')""",
     )
 
@@ -162,8 +181,8 @@ RULES: dict[str, Rule] = {
     "task_id": _name("task_id"),
     "model": _name("model"),
     "tool": _name("tool"),
-    "agent_version": _text("agent_version"),
-    "platform": _text("platform"),
+    "agent_version": _short("agent_version"),
+    "platform": _short("platform"),
     "error": _text("error"),
     "reason": _text("reason"),
     "detail": _text("detail"),
@@ -250,15 +269,17 @@ FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())])
 OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
 
 
-def parsed_lines(lines: str) -> str:
+def parsed_lines(lines: str, limits: Limits) -> str:
     """SQL that reads numbered lines and gives one row for every line that is not blank.
 
     Args:
         lines: a relation of `files.LINES_SCHEMA`.
+        limits: from when on an event is in the future.
 
     Returns:
         A SELECT with `file_id`, `line_number`, `record_type` (`rejected` for a line that cannot be used), `hour` (null
-        when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, and the columns of `RULES`.
+        when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, `future_at` (the time of an event
+        that is rejected for nothing but that), and the columns of `RULES`.
     """
     structure = _structure(FIELDS, OBJECTS)
     unread = ", ".join(f"{_unread(field)} AS {_unread_token(field)}" for field in OBJECTS)
@@ -277,10 +298,12 @@ def parsed_lines(lines: str) -> str:
     columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
     # OR in place of CASE would trim the good lines too
     is_blank = r"CASE WHEN is_good OR fault IS NOT NULL THEN false ELSE trim(line, E' \t\r\n') = '' END"
+    # TRY is dear where it is needed, a line at a time, so no line that is no JSON comes that far
     # fields that we do not know, nulls and repetitions are unread: only a line that has one needs a closer look
     return f"""
     WITH tokens AS (
-        SELECT file_id, line_number, line, fault, TRY(json_transform(line, '{structure}')) AS tokens
+        SELECT file_id, line_number, line, fault, 
+            CASE WHEN json_valid(line) THEN TRY(json_transform(line, '{structure}')) END AS tokens
         FROM {lines}
     ), keyed AS (
         SELECT *, CASE WHEN tokens IS NOT NULL THEN json_keys(line) END AS keys FROM tokens
@@ -295,15 +318,18 @@ def parsed_lines(lines: str) -> str:
             {HAS_TRAILING_COMMA} AS has_trailing_comma,
             {values}
         FROM parted
-    ), judged AS (
-        SELECT *,
-            fault IS NULL AND NOT (repeats_a_field OR has_trailing_comma) AND coalesce({_is_good()}, false) AS is_good
+    ), timed AS (
+        SELECT *, {event_time} AS event_time,
+            fault IS NULL AND NOT (repeats_a_field OR has_trailing_comma) AND coalesce({_is_good()}, false) AS is_valid
         FROM typed
+    ), judged AS (
+        SELECT *, is_valid AND event_time <= {limits.until_sql} AS is_good FROM timed
     )
     SELECT
         file_id, line_number, hash(line, line_number) AS fingerprint,
         CASE WHEN is_good THEN record_type ELSE 'rejected' END AS record_type,
-        CASE WHEN is_good THEN {_hour(event_time)} END AS hour,
+        CASE WHEN is_good THEN {_hour("event_time")} END AS hour,
+        CASE WHEN is_valid AND NOT is_good THEN event_time END AS future_at,
         CASE WHEN NOT is_good THEN {_rejection()} END AS rejection,
         CASE WHEN NOT is_good THEN {cut(_STRIPPED, READ_TEXT_BYTES)} END AS raw,
         {columns}
@@ -365,7 +391,7 @@ def _holds(name: str) -> str:
     value, rule = _value(name), RULES[name]
     if rule.bounds is None:
         return f"{value} IS NOT NULL"
-    return f"({rule.bounds.format(value=value, parts=_place(name, rule))})"
+    return f"({rule.bounds.format(value=value, parts=_place(name, rule), token=_token(rule.field))})"
 
 
 def _holds_or_is_absent(name: str) -> str:
@@ -403,7 +429,7 @@ def _rejection() -> str:
     branches = [
         ("fault IS NOT NULL", "fault"),
         ("""contains(line, chr(0) || '"' || chr(0)) OR line = chr(0)""", f"'{UTF_16}'"),  # as `is_utf_16` tells it
-        ("TRY(json_type(line)) IS NULL OR has_trailing_comma", "'not valid JSON'"),
+        ("NOT json_valid(line) OR has_trailing_comma", "'not valid JSON'"),
         ("json_type(line) <> 'OBJECT'", "'not a JSON object'"),
         ("repeats_a_field", "'a field stands twice in the object'"),
         (f"{_token('type')} IS NULL", "'type is missing'"),
@@ -426,6 +452,10 @@ def _rejection() -> str:
             branches.append(
                 (f"record_type = '{type_name}' AND NOT ({_over_values(kind.condition[0])})", f"'{kind.condition[1]}'")
             )
+        field = RULES[kind.event_time].field
+        branches.append(
+            (f"record_type = '{type_name}' AND is_valid", f"'{field} {IN_THE_FUTURE}, not ' || {_shown(field)}")
+        )
     cases = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in branches)
     return f"CASE {cases} ELSE error('a line was rejected for no reason: ' || line) END"
 

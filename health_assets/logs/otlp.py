@@ -26,6 +26,7 @@ from health_assets.logs.conventions import (
 )
 from health_assets.logs.files import LINES_SCHEMA
 from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES
+from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
 from health_assets.logs.redacting import cut
 
@@ -108,15 +109,17 @@ class SetAside:
         return pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches)
 
 
-def parsed_spans(lines: str) -> str:
+def parsed_spans(lines: str, limits: Limits) -> str:
     """SQL that reads numbered lines of OTLP-JSON and gives one row for every span, and for what is none.
 
     Args:
         lines: a relation of `files.LINES_SCHEMA`.
+        limits: from when on a span is of the future.
 
     Returns:
         A SELECT with `file_id`, `record_type` (`span` or `rejected`), `fingerprint`, `hour` (null when rejected),
-        `line_number`, `reason` and `raw` of what was rejected, and the columns of the table `spans`.
+        `line_number`, `reason` and `raw` of what was rejected, `future_at` (the time of a span that is rejected for
+        nothing but that), and the columns of the table `spans`.
     """
     return f"""
     WITH read AS (
@@ -166,9 +169,11 @@ def parsed_spans(lines: str) -> str:
             ({_status_code()} = '2' OR error_type IS NOT NULL) AND NOT ({is_no_error()}) AS failed
         FROM looked_up
     ), results AS (
-        SELECT *, CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error FROM judged
+        SELECT *, CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error,
+            CASE WHEN failed THEN {_error()} END AS error
+        FROM judged
     ), shaped AS (
-        SELECT file_id, line_number, line, is_line, position, reason, span,
+        SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span,
             trace_id, span_id, parent_span_id, kind, {operation()} AS operation,
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
@@ -176,11 +181,17 @@ def parsed_spans(lines: str) -> str:
             session_id, {model()} AS model, tool_name,
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
             failed OR tool_error IS NOT NULL AS failed,
-            CASE WHEN failed THEN {_error()} ELSE nullif(tool_error, '') END AS error,
+            CASE WHEN failed THEN error ELSE nullif(tool_error, '') END AS error,
             {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
                 THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd
         FROM results
+    ), bounded AS (
+        SELECT *, coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason FROM shaped
+    ), timed AS (
+        SELECT * EXCLUDE (valid_reason), valid_reason IS NULL AND ended_at > {limits.until_sql} AS is_early,
+            CASE WHEN is_early THEN {_FUTURE} ELSE valid_reason END AS reason
+        FROM bounded
     )
     SELECT file_id, line_number, position, {_COLUMNS}, reason,
         CASE WHEN reason IS NULL THEN 'span' ELSE 'rejected' END AS record_type,
@@ -188,9 +199,10 @@ def parsed_spans(lines: str) -> str:
             ELSE hash(line_number, position, reason, line, to_json(span)::VARCHAR) END AS fingerprint,
         CASE WHEN reason IS NULL
             THEN make_timestamptz(epoch_us(ended_at) // 3_600_000_000 * 3_600_000_000) END AS hour,
+        CASE WHEN is_early THEN ended_at END AS future_at,
         CASE WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
             WHEN reason IS NOT NULL THEN {cut("to_json(span)::VARCHAR", READ_TEXT_BYTES)} END AS raw
-    FROM shaped
+    FROM timed
     """
 
 
@@ -202,6 +214,15 @@ _COLUMNS = (
     "service_version, session_id, model, tool_name, started_at, ended_at, failed, error, "
     "input_tokens, output_tokens, cost_usd"
 )
+_NAMES = {
+    "name": "name", "agent_id": "the name of the agent", "agent_version": "the version of the agent",
+    "model": "the model", "tool_name": "the tool", "session_id": "the session", "service_name": "service.name",
+    "service_version": "service.version", "operation": "the operation",
+}  # fmt: skip
+"""Columns that hold ids and names, and what they are called in a reason."""
+_FUTURE = f"""
+'endTimeUnixNano {IN_THE_FUTURE}, not ' || span.endTimeUnixNano || ', in span ' || position
+"""
 _STRIPPED = r"rtrim(line, E'\r\n')"
 _HAS_TRAILING_COMMA = (
     r"CASE WHEN ends_with(line, E']}\n') OR ends_with(line, ']}') OR ends_with(line, E']}\r\n') THEN false "
@@ -276,6 +297,16 @@ def _reason() -> str:
     no_code = f"'status.code must be one of {codes}, not ' || status.code[1:{READ_CHARACTERS}]"
     branches.append((f"{_status_code()} IS NULL", no_code))
     return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"
+
+
+def _reason_of_names() -> str:
+    """Why the names of a span cannot be taken; null where they can."""
+    branches = " ".join(
+        f"WHEN strlen({column}) > {MOST_NAME_BYTES} THEN "
+        f"'{told} must be at most 1 KiB long, not ' || printf('%,d', strlen({column})) || ' bytes'"
+        for column, told in _NAMES.items()
+    )
+    return f"CASE {branches} END"
 
 
 def _shown(field: str) -> str:

@@ -4,12 +4,10 @@ What belongs here: running the parser over files and shaping its rows like the t
 itself (`native`) and what has been loaded before (`ingestion`).
 """
 
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import duckdb
 import ibis
@@ -19,6 +17,7 @@ from health_assets.agent_names import mapped, reported
 from health_assets.errors import HealthAssetsError
 from health_assets.judges import KINDS, TRUSTED, among, is_trusted, judged_by
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
+from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
@@ -26,6 +25,7 @@ from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.private_files import private_files
 from health_assets.scoring.targets import resolve_sla
 from health_assets.targets import Targets
+from health_assets.temporary import temporary_folder
 from health_assets.warehouse.expressions import duckdb_sql
 from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
@@ -45,6 +45,7 @@ class Content:
         hour: the hour of their events; None for what was rejected.
         lines: how many.
         digest: sum of their fingerprints modulo 2^64, the same in any order.
+        future_at: the earliest time of those that are rejected for being in the future; None where there is none.
     """
 
     file_id: int
@@ -52,6 +53,7 @@ class Content:
     hour: datetime | None
     lines: int
     digest: int
+    future_at: datetime | None = None
 
 
 class Reading:
@@ -61,19 +63,23 @@ class Reading:
         files: the files.
         connection: the parser of native lines.
         otlp: where lines that hold spans wait until all lines were read.
+        limits: what is taken of them.
     """
 
-    def __init__(self, files: Sequence[RawFile], connection: duckdb.DuckDBPyConnection, otlp: SetAside) -> None:
+    def __init__(
+        self, files: Sequence[RawFile], connection: duckdb.DuckDBPyConnection, otlp: SetAside, limits: Limits
+    ) -> None:
         self._files = files
         self._connection = connection
         self._otlp = otlp
+        self._limits = limits
 
     def count(self) -> list[Content]:
         """What the files hold, without keeping their rows."""
-        found = self._connection.execute(_counted(parsed_lines("lines"))).fetchall()
+        found = self._connection.execute(_counted(parsed_lines("lines", self._limits))).fetchall()
         with self._spans_parser() as parser:
             if parser:
-                found += parser.execute(_counted(parsed_spans("lines"))).fetchall()
+                found += parser.execute(_counted(parsed_spans("lines", self._limits))).fetchall()
         return [Content(*row) for row in _added_up(found)]
 
     def records(self, targets: Targets, trusted: Collection[str] = TRUSTED) -> pa.RecordBatchReader:
@@ -88,7 +94,7 @@ class Reading:
             trusted: patterns of logs whose judgements count as whose they say they are.
         """
         believed = [place for place, file in enumerate(self._files) if is_trusted(file.source_file, trusted)]
-        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets, believed)}")
+        self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets, believed, self._limits)}")
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)
 
@@ -99,7 +105,7 @@ class Reading:
         The rows are like those of `records`, with the columns of `spans`. None where there is no line of spans.
         """
         with self._spans_parser() as parser:
-            spans = redacted_spans(parsed_spans("lines"), targets.redact)
+            spans = redacted_spans(parsed_spans("lines", self._limits), targets.redact)
             yield parser and parser.sql(spans).to_arrow_reader(ROWS_PER_BATCH)
 
     @contextmanager
@@ -113,30 +119,38 @@ class Reading:
             yield connection
 
 
-def contents(files: Sequence[RawFile]) -> list[Content]:
-    """Count what the files hold without keeping their rows."""
-    with reading(files) as parser:
+def contents(files: Sequence[RawFile], limits: Limits | None = None) -> list[Content]:
+    """Count what the files hold without keeping their rows; by default within the limits of now."""
+    with reading(files, limits=limits) as parser:
         return parser.count()
 
 
 @contextmanager
 def reading(
-    files: Sequence[RawFile], notes: Notes | None = None, identities: Identities | None = None
+    files: Sequence[RawFile],
+    notes: Notes | None = None,
+    identities: Identities | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[Reading]:
-    """Read the lines of these files, once; `notes` and `identities` are complete when `records` was read to its end."""
-    with (
-        private_files(),
-        tempfile.TemporaryDirectory(prefix="health-assets-") as folder,
-        in_process() as connection,
-    ):
+    """Read the lines of these files, once.
+
+    Args:
+        files: the files.
+        notes: is filled; complete when `records` was read to its end.
+        identities: likewise.
+        limits: what is taken of them; by default the limits of now.
+    """
+    limits = limits or current_limits()
+    with private_files(), temporary_folder() as folder, in_process() as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
-        otlp = SetAside(Path(folder, "otlp"))
+        otlp = SetAside(folder / "otlp")
         told: list[HealthAssetsError] = []
-        batches = otlp.others(_noted(line_batches(enumerate(files), notes, Meter(files), identities), told))
-        connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        batches = line_batches(enumerate(files), notes, Meter(files), identities, limits.unpacked_bytes)
+        lines = otlp.others(_noted(batches, told))
+        connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
-            yield Reading(files, connection, otlp)
+            yield Reading(files, connection, otlp, limits)
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -155,11 +169,11 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 @contextmanager
 def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is."""
-    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:
+    with temporary_folder() as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
-            "temp_directory": folder,  # without one it would spill into the working directory
+            "temp_directory": str(folder),  # without one it would spill into the working directory
         }
         with duckdb.connect(config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
@@ -168,29 +182,36 @@ def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _counted(rows: str) -> str:
     return f"""
-    SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT
+    SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT, min(future_at)
     FROM ({rows}) GROUP BY ALL
     """
 
 
 def _added_up(found: Sequence[tuple]) -> list[tuple]:
     """Native lines and spans of one file may both be rejected."""
-    sums: dict[tuple, tuple[int, int]] = {}
-    for *key, lines, digest in found:
-        more_lines, more_digest = sums.get(tuple(key), (0, 0))
-        sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64)
+    sums: dict[tuple, tuple[int, int, datetime | None]] = {}
+    for *key, lines, digest, future_at in found:
+        more_lines, more_digest, other = sums.get(tuple(key), (0, 0, None))
+        sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64, earlier(future_at, other))
     return [(*key, *counted) for key, counted in sums.items()]
+
+
+def earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The earlier of two times, of which there may be one or none."""
+    return min((time for time in (one, other) if time is not None), default=None)
 
 
 def _shaped_schema() -> dict[str, str]:
     """Columns of `_shaped`: those of all record tables that need neither targets nor names of files, and its own."""
     columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64", "secrets": "int64"}
+    columns["future_at"] = "timestamp('UTC')"
     for table in RECORD_OF_TABLE.keys() - {"spans"}:
         columns |= schema_of(table)
-    return {name: column_type for name, column_type in columns.items() if name not in ("sla_breached", "source_file")}
+    others = ("sla_breached", "source_file", "lines")
+    return {name: column_type for name, column_type in columns.items() if name not in others}
 
 
-def _shaped(targets: Targets, believed: Sequence[int]) -> str:
+def _shaped(targets: Targets, believed: Sequence[int], limits: Limits) -> str:
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
     states_kind = f"judged_by IN ({kinds})"
     reported_judge = f"CASE WHEN {states_kind} THEN judged_by END"
@@ -199,7 +220,7 @@ def _shaped(targets: Targets, believed: Sequence[int]) -> str:
         for signal in SIGNALS
     )
     return f"""
-    SELECT file_id, record_type, fingerprint, hour, line_number, raw, secrets,
+    SELECT file_id, record_type, fingerprint, hour, future_at, line_number, raw, secrets,
         execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
         {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
         session_id, task_id, model, tool, platform, error, detail, kind,
@@ -216,5 +237,5 @@ def _shaped(targets: Targets, believed: Sequence[int]) -> str:
         {judged_by(among("file_id", believed), reported_judge)} AS judged_by, {reported_judge} AS judged_by_reported,
         coalesce(judge, CASE WHEN NOT {states_kind} THEN judged_by END) AS judge,
         NULL::VARCHAR AS span_id
-    FROM ({redacted_lines(parsed_lines("lines"), targets.redact)})
+    FROM ({redacted_lines(parsed_lines("lines", limits), targets.redact)})
     """

@@ -9,8 +9,11 @@ stand, is left out again. Ids and names stay as they are: tables are joined by t
 """
 
 from health_assets.logs.formats.records import RAW_TEXT_BYTES, READ_TEXT_BYTES
+from health_assets.logs.limits import cut_text
 from health_assets.redaction import Redaction, marks, secrets
 
+TEXTS = ("error", "reason", "detail")
+"""What agents say at any length; of it the beginning is kept, with its length behind."""
 SHOWN_CHARACTERS = 100
 """Of the value that a reason shows."""
 
@@ -46,6 +49,7 @@ def cut(text: str, most_bytes: int | str = RAW_TEXT_BYTES) -> str:
 def _selected(rows: str, kept: dict[str, str], lost: str, reason: str) -> str:
     replaced = ", ".join(f"{sql} AS {_kept(name)}" for name, sql in kept.items())
     final = {name: _kept(name) for name in kept}
+    final |= {name: cut_text(_kept(name)) for name in TEXTS if name in kept}
     final |= {reason: _cut_reason(_kept(reason)), "raw": cut(_kept("raw"), "raw_bytes")}
     columns = ", ".join(f"{sql} AS {name}" for name, sql in final.items())
     left_out = ", ".join([*kept, *map(_kept, kept), "raw_bytes"])

@@ -13,8 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from health_assets.interruption import check
 from health_assets.logs.files import RawFile
-from health_assets.logs.reader import Content
+from health_assets.logs.reader import Content, earlier
+from health_assets.logs.rejections import Rejected
 from health_assets.warehouse.tables import TABLE_OF_RECORD, columns_of
 from health_assets.wording import counted
 
@@ -54,16 +56,20 @@ class Router:
         is_wanted: which lines are asked for.
         schema: schema of the stream.
         folder: for the rows that have to wait.
+        most_rejected: rejected lines of one file that get a row each; the others are one row.
     """
 
-    def __init__(self, files: Sequence[RawFile], is_wanted: IsWanted, schema: pa.Schema, folder: Path) -> None:
+    def __init__(
+        self, files: Sequence[RawFile], is_wanted: IsWanted, schema: pa.Schema, folder: Path, most_rejected: int
+    ) -> None:
         self._files = files
         self._is_wanted = is_wanted
         self._names = pa.array([file.source_file for file in files], pa.string())
         self._named = schema.append(pa.field("source_file", pa.string()))
         self._folder = folder
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
-        self._counts: dict[tuple[int, str, datetime | None], tuple[int, int]] = {}
+        self._counts: dict[tuple[int, str, datetime | None], tuple[int, int, datetime | None]] = {}
+        self._rejected = Rejected(most_rejected)
         self.main_rejection: Rejection | None = None
         """The most frequent reason where every line was rejected, once rows that were set aside have been read."""
         self.secrets = 0
@@ -90,6 +96,7 @@ class Router:
     def _routed(self, stream: pa.RecordBatchReader) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The wanted rows with the table that each goes to."""
         for unnamed in stream:
+            check()
             batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
             kinds = self._count(batch)
             for record_type, places in kinds.items():
@@ -106,13 +113,19 @@ class Router:
     def _count(self, batch: pa.RecordBatch) -> dict[str, list[tuple[int, datetime | None]]]:
         """Count the batch's lines; gives the (file, hour) pairs of every kind of record in it."""
         keys = ["file_id", "record_type", "hour"]
-        table = pa.Table.from_batches([batch.select([*keys, "fingerprint"])])
-        grouped = table.group_by(keys).aggregate([("fingerprint", "count"), ("fingerprint", "sum")])
+        table = pa.Table.from_batches([batch.select([*keys, "fingerprint", "future_at"])])
+        grouped = table.group_by(keys).aggregate(
+            [("fingerprint", "count"), ("fingerprint", "sum"), ("future_at", "min")]
+        )
         kinds: dict[str, list[tuple[int, datetime | None]]] = {}
         for row in grouped.to_pylist():
             key = (row["file_id"], row["record_type"], row["hour"])
-            lines, digest = self._counts.get(key, (0, 0))
-            self._counts[key] = (lines + row["fingerprint_count"], (digest + row["fingerprint_sum"]) % 2**64)
+            lines, digest, future_at = self._counts.get(key, (0, 0, None))
+            self._counts[key] = (
+                lines + row["fingerprint_count"],
+                (digest + row["fingerprint_sum"]) % 2**64,
+                earlier(row["future_at_min"], future_at),
+            )
             kinds.setdefault(row["record_type"], []).append((row["file_id"], row["hour"]))
         return kinds
 
@@ -120,7 +133,7 @@ class Router:
         self, batch: pa.RecordBatch, record_type: str, places: list[tuple[int, datetime | None]], *, is_alone: bool
     ) -> pa.RecordBatch:
         if record_type == "rejected":  # their hour is known only when their file has been read to the end
-            return batch.filter(pc.equal(batch["record_type"], record_type))
+            return self._rejected.kept(batch.filter(pc.equal(batch["record_type"], record_type)))
         wanted = [
             (file_id, hour)
             for file_id, hour in places
@@ -155,6 +168,7 @@ class Router:
             with pa.memory_map(str(self._folder / table)) as source:
                 rows = pa.ipc.open_file(source).read_all()
                 if table == "rejected_records":
+                    rows = self._rejected.summed_up(rows, self._files)
                     if all(record_type == "rejected" for _, record_type, _ in self._counts):
                         self.main_rejection = _most_frequent(rows)
                     rows = self._with_hours(rows, rejected_hours)
@@ -176,7 +190,9 @@ def _most_frequent(rejected: pa.Table) -> Rejection | None:
     if not rejected.num_rows:
         return None
     reasons = pc.replace_substring_regex(rejected["reason"], pattern=VARIABLE_END, replacement="")
-    counts = Counter({row["values"]: row["counts"] for row in pc.value_counts(reasons).to_pylist()})
+    counts: Counter[str] = Counter()
+    for reason, lines in zip(reasons.to_pylist(), rejected["lines"].to_pylist(), strict=True):
+        counts[reason] += lines
     lines = max(counts.values())
     reason = min(reason for reason, own in counts.items() if own == lines)
     of_it = rejected.filter(pc.equal(reasons, reason)).select(["source_file", "line_number"])

@@ -32,13 +32,13 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
         session: a session.
         settings: how long the window is.
         asked: the hour, as it was named.
-        now: the time; hours that have not begun are not shown unless they are named.
+        now: the time; hours that are not over are not shown unless they are named.
 
     Raises:
         HealthAssetsError: the name is no hour, or the hour has no scores.
     """
     sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'agent_health' AND hour <= ?"
-    [(newest,)] = session.query(sql, [now])
+    [(newest,)] = session.query(sql, [now - HOUR])
     if newest is None:
         raise NoWarehouseError("the warehouse holds no scores yet; materialise some hours first")
     hour = parse_hour(asked) if asked else newest

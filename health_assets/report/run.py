@@ -23,8 +23,9 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     """What was read, kept, rejected and scored, and how long it took."""
     span = [outcome.hours.start, outcome.hours.end]
     hours = HourRange(outcome.hours.start, outcome.hours.end)
-    rejected, executions, scores = (
-        session.count_hours(name, hours) for name in ("rejected_records", "executions", "agent_health")
+    executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
+    [(rejected,)] = session.query(
+        "SELECT coalesce(CAST(sum(lines) AS BIGINT), 0) FROM rejected_records WHERE hour >= ? AND hour < ?", span
     )
     [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
     console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
@@ -112,10 +113,10 @@ def _print_rejections(console: Console, session: Session, span: list) -> None:
     reasons = session.query(
         """
         WITH told AS (
-            SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, source_file, line_number
+            SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, source_file, line_number, lines
             FROM rejected_records WHERE hour >= ? AND hour < ?
         ), placed AS (
-            SELECT *, count(*) OVER (PARTITION BY kind) AS lines,
+            SELECT kind, source_file, line_number, CAST(sum(lines) OVER (PARTITION BY kind) AS BIGINT) AS lines,
                 row_number() OVER (PARTITION BY kind ORDER BY source_file, line_number) AS place
             FROM told
         )

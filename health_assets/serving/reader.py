@@ -25,6 +25,7 @@ import duckdb
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.hours import HOUR
 from health_assets.private_files import FOLDER_MODE
 from health_assets.serving.aggregates import hidden_models
 from health_assets.serving.documents import STATES, agents_sql
@@ -101,7 +102,7 @@ def write_snapshot(
 ) -> dict[str, Any] | None:
     """Write the newest hour into a folder: agents as `documents.agents_sql` makes them, their orders, lists.
 
-    An hour that has not begun by `now`, as one that an older program made, hides no other.
+    An hour that is not over by `now` hides no other: what it holds so far is not the health of anybody.
 
     Returns:
         What is true of the whole: version, hour, models, teams, lists; None where the hour is the known version.
@@ -299,7 +300,7 @@ def _version(hours: dict[str, tuple[datetime, datetime]], rules: list[Any]) -> s
 def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:
     """The newest materialised hour of every asset that is served, and when it was last materialised or corrected.
 
-    Hours that have not begun are none.
+    Hours that are not over are none.
     """
     rows = session.query(
         """
@@ -310,7 +311,7 @@ def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, 
         ) AS placed
         WHERE place = 1 ORDER BY asset
         """,
-        [list(ASSETS), now],
+        [list(ASSETS), now - HOUR],
     )
     return {asset: (hour, written_at) for asset, hour, written_at in rows}
 

@@ -59,17 +59,23 @@ class FileLedger:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def known(self) -> dict[str, KnownFile]:
-        """Every file that was read, and has not been forgotten."""
+    def known(self, until: datetime | None = None) -> dict[str, KnownFile]:
+        """Every file that was read, and has not been forgotten.
+
+        Args:
+            until: the latest time that is not in the future. A file that held an event beyond it when it was read
+                counts as changed once the event's time has come; None leaves such files as they are.
+        """
         rows = self._session.query(
             """
-            SELECT source_file, size_bytes, modified_ns, rejected, plain_bytes, content_digest, head_digests, copy_of,
-                gone_at, source_file NOT IN (
+            SELECT source_file, size_bytes, CASE WHEN future_at <= ? THEN -1 ELSE modified_ns END, rejected,
+                plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
                     SELECT source_file FROM raw_logs
                     WHERE lines > 0 AND (coalesce(lost, 0) > 0 OR (NOT is_loaded AND NOT coalesce(is_dropped, false)))
                 )
             FROM raw_files
-            """
+            """,
+            [until],
         )
         return {
             name: KnownFile(

@@ -43,6 +43,11 @@ def part_source(table: str) -> str:
     )
 
 
+def lines_of(table: str) -> str:
+    """SQL for the lines or spans that some rows of a record table stand for."""
+    return "CAST(sum(lines) AS BIGINT)" if table == "rejected_records" else "count(*)"
+
+
 @dataclass(frozen=True)
 class Part:
     """The records of one kind in one file for one hour: the unit that is loaded or not."""
@@ -191,9 +196,20 @@ class Ledger:
             self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [names])
 
     def write(
-        self, files: Sequence[RawFile], entries: Sequence[Entry], identities: Mapping[str, Identity] = {}
+        self,
+        files: Sequence[RawFile],
+        entries: Sequence[Entry],
+        identities: Mapping[str, Identity] = {},
+        future_at: Mapping[str, datetime] = {},
     ) -> None:
-        """Add files that the ledger does not have, with their parts, and what tells them under another name."""
+        """Add files that the ledger does not have, with their parts.
+
+        Args:
+            files: the files.
+            entries: their parts.
+            identities: by file, what tells it under another name.
+            future_at: by file, the earliest of its events that are in the future.
+        """
         self._write_entries(entries)
         lines = dict.fromkeys((file.source_file for file in files), 0)
         rejected = dict(lines)
@@ -207,6 +223,7 @@ class Ledger:
             "modified_ns": [file.modified_ns for file in files],
             "lines": [lines[file.source_file] for file in files],
             "rejected": [rejected[file.source_file] for file in files],
+            "future_at": pa.array([future_at.get(file.source_file) for file in files], HOUR_TYPE),
         }
         if files:
             rows = [
@@ -291,7 +308,7 @@ class Ledger:
                 FROM (
                     SELECT parts.source_file, parts.hour FROM raw_logs AS parts
                     LEFT JOIN (
-                        SELECT hour, {part_source(table)} AS source_file, count(*) AS rows FROM {table}
+                        SELECT hour, {part_source(table)} AS source_file, {lines_of(table)} AS rows FROM {table}
                         WHERE hour >= $start AND hour < $end GROUP BY 1, 2
                     ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
                     WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end AND parts.is_loaded

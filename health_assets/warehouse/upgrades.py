@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 _READ_AGAIN = "UPDATE raw_files SET modified_ns = -1"
 """Lets every file count as changed: version 3 makes more of traces, foreign files and lines that were rejected, and
-version 4 knows files by what they hold."""
+version 4 knows files by what they hold, and rejects events of the future, names that are too long and keys that stand
+twice."""
 
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0",
@@ -28,7 +29,9 @@ _WHO_JUDGED = """
 """
 """Only logs below `judgements/` were written by a judge of ours, and who judged was not yet told."""
 
-STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN, _WHO_JUDGED)}
+_ONE_LINE_EACH = "UPDATE rejected_records SET lines = 1"
+
+STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN, _ONE_LINE_EACH, _WHO_JUDGED)}
 
 
 def statements_since(version: int) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Inspect AI's eval logs, `.eval` and `.json`, read by its own package. How they become executions: docs/formats.md."""
 
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from health_assets.logs.formats.records import (
     present,
     rejected,
 )
+from health_assets.temporary import temporary_folder
 
 ZIP_MAGIC = b"PK\x03\x04"
 NEEDS_PACKAGE = (
@@ -53,8 +53,8 @@ def read(source: Source) -> Iterator[Line]:
     if find_spec("inspect_ai") is None:
         yield rejected(1, "", NEEDS_PACKAGE)
         return
-    with tempfile.TemporaryDirectory(prefix="health-assets-") as folder:
-        copy = Path(folder, "log")
+    with temporary_folder() as folder:
+        copy = folder / "log"
         with copy.open("wb") as out:
             for block in source.blocks:
                 if isinstance(block, Damage):

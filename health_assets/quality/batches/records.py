@@ -49,14 +49,16 @@ def hours_of_records(source: Source) -> pd.DataFrame:
 
 
 def hours_of_rejections(source: Source) -> pd.DataFrame:
-    """`hours_of_records`, with the share of the hour's lines that were rejected, 0 to 1."""
+    """`hours_of_records` by the lines that rows stand for, with the share of lines that were rejected, 0 to 1."""
     rejected = "sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END)"
     share = source.by_hour(
         f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum(lines), 1) FROM raw_logs",
         "source_file <> ?",
         [TRACES],
     )
-    return with_facts(hours_of_records(source), ["rejected_share"], share)
+    lines = source.by_hour("SELECT hour, CAST(sum(lines) AS BIGINT) FROM rejected_records")
+    frame = with_facts(hours_of_records(source).drop(columns="rows_kept"), ["rows_kept"], lines)
+    return with_facts(frame, ["rejected_share"], share)
 
 
 def files(source: Source) -> ir.Table:

@@ -22,6 +22,11 @@ class RawFile(SQLModel, table=True):
     head_digests: str | None = text("Digests of its first 1, 2, 4, ... 4096 bytes, as far as it has so many.")
     copy_of: str | None = text("Raw log that begins with all that this one holds, and counts in its place.")
     gone_at: datetime | None = at("When a run first found it gone, without its lines elsewhere.", nullable=True)
+    future_at: datetime | None = at(
+        "Earliest time of those that were rejected for being in the future, after which the file is read again; null "
+        "where there is none.",
+        nullable=True,
+    )
 
 
 class RawFileNote(SQLModel, table=True):

@@ -218,6 +218,10 @@ class RejectedRecord(FromLine, table=True):
 
     reason: str = text("Why the line or span was rejected, naming the field; a span by its place in the line.")
     raw: str = text("The line, or what was read of the span, cut at 64 KiB; bytes that are not UTF-8 are replaced.")
+    lines: int = count(
+        "Lines and spans that it stands for: 1; more for the last of a file that has more than "
+        "HEALTH_MAX_REJECTED_LINES."
+    )
 
 
 TABLES = (RawLog, Span, Execution, TriggerEvent, ModelCall, ToolCall, Signal, Judgement, AgentUpdate, RejectedRecord)

@@ -1,0 +1,77 @@
+"""Interruption: whoever hands out lines is told at once when the process is asked to end.
+
+What belongs here: noticing that. What does not: ending the run, which the handlers of Dagster and Python do as soon as
+the main thread comes back from the database.
+
+Python runs a signal's handler in the main thread between two of its own steps. While that thread waits within DuckDB
+for a long statement, it has none, and the statement waits for lines. So a thread of its own hears of the signal, and
+the lines end.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NO_SIGNAL = 0
+_asked = threading.Event()
+
+
+class InterruptedReadingError(Exception):
+    """The process is asked to end, so there are no more lines."""
+
+
+@contextmanager
+def noticed() -> Iterator[None]:
+    """Let `check` notice signals that ask the process to end while the block runs; in the main thread alone.
+
+    Raises:
+        KeyboardInterrupt: the process was asked to end, and whatever the database made of that came out of the block.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    listener = threading.Thread(target=_listen, args=(reading,), daemon=True)
+    listener.start()
+    try:
+        yield
+    except Exception as error:
+        _end(listener, writing)
+        if _asked.is_set():
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        _end(listener, writing)
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        os.close(reading)
+        _asked.clear()
+
+
+def _end(listener: threading.Thread, writing: int) -> None:
+    """Let the listener hear of all that has come, and end."""
+    if listener.is_alive():
+        os.write(writing, bytes([NO_SIGNAL]))
+        listener.join()
+
+
+def _listen(reading: int) -> None:
+    numbers = b""
+    while NO_SIGNAL not in numbers:
+        numbers = os.read(reading, 64)
+        if {signal.SIGTERM, signal.SIGINT} & set(numbers):
+            _asked.set()
+
+
+def check() -> None:
+    """Stop handing out lines where the process is asked to end.
+
+    Raises:
+        InterruptedReadingError: it is.
+    """
+    if _asked.is_set():
+        raise InterruptedReadingError("the process is asked to end")

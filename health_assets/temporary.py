@@ -1,0 +1,47 @@
+"""Temporary folders that do not outlive their process for long, even where that was killed.
+
+What belongs here: making them, and removing those of the dead. What does not: what is in them.
+
+A process that is killed cannot tidy up. So every folder holds a file that its process has locked: the operating system
+lets go of the lock, whatever happens, and the next run removes what nobody holds.
+"""
+
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFIX = "health-assets-"
+UNFINISHED = "new-"
+HELD = ".held"
+
+
+@contextmanager
+def temporary_folder(purpose: str = "") -> Iterator[Path]:
+    """A folder that only this user can read, for as long as the context lasts.
+
+    Args:
+        purpose: part of its name, for whoever looks into the folder of temporary files.
+    """
+    made = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{PREFIX}{purpose}"))
+    with (made / HELD).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # it gets the name that others look for once it is held
+        folder = made.rename(made.with_name(made.name.removeprefix(UNFINISHED)))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+def remove_what_the_dead_left() -> None:
+    """Remove temporary folders whose processes have ended; those of other users and programs are left alone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            with (folder / HELD).open() as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+        except OSError:  # somebody holds it, or removes it just now, or it is none of ours
+            continue
