@@ -223,7 +223,7 @@ class Ledger:
             "modified_ns": [file.modified_ns for file in files],
             "lines": [lines[file.source_file] for file in files],
             "rejected": [rejected[file.source_file] for file in files],
-            "future_at": pa.array([future_at.get(file.source_file) for file in files], HOUR_TYPE),
+            "future_at": [future_at.get(file.source_file) for file in files],
         }
         if files:
             rows = [
@@ -395,6 +395,7 @@ FILES_SCHEMA = pa.schema(
         ("head_digests", pa.string()),
         ("copy_of", pa.string()),
         ("gone_at", HOUR_TYPE),
+        ("future_at", HOUR_TYPE),
     ]
 )
 
