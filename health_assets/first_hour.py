@@ -10,7 +10,7 @@ from pathlib import Path
 
 from health_assets.errors import HealthAssetsError, NoRawRootError, NoWarehouseError
 from health_assets.hours import HOUR, floor_hour, parse_hour
-from health_assets.late_logs import Unread, late_parts
+from health_assets.late_logs import all_unread, late_parts
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, RawRoot
 from health_assets.planning import newest_finished_hour, newest_stretch
@@ -79,5 +79,5 @@ def _hours_of_small_logs(root: RawRoot) -> set[datetime]:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
-    found = late_parts(Unread(files, [], []), unreadable=unreadable)
+    found = late_parts(all_unread(files), unreadable=unreadable)
     return {part.hour for part in found if part.record_type != "rejected"}

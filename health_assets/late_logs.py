@@ -56,7 +56,8 @@ def unread(session: Session, files: Sequence[RawFile], unreadable: Collection[st
     )
 
 
-def _all_unread(files: Sequence[RawFile]) -> Unread:
+def all_unread(files: Sequence[RawFile]) -> Unread:
+    """The files that count, where there is no warehouse that knows any."""
     found = recognize({}, files)
     return Unread(found, found.files, [], [])
 
@@ -125,14 +126,17 @@ def held_hours(session: Session | None, files: Sequence[RawFile], unreadable: Fa
         files: all raw logs that there are now.
         unreadable: is filled with files that cannot be read.
     """
-    found = unread(session, files, unreadable) if session else _all_unread(files)
+    found = unread(session, files, unreadable) if session else all_unread(files)
     late = late_parts(found, unreadable=unreadable)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}
     if session is None:
         return HeldHours(events, rejected, set())
     there = names_of(found.found.files) - names_of(found.files)
-    known = [(found.found.name_now(name), *rest) for name, *rest in Ledger(session).known_hours()]
+    known = [
+        (found.found.name_now(name), kind, hour, is_loaded)
+        for name, kind, hour, is_loaded in Ledger(session).known_hours()
+    ]
     events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
     rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
     loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}

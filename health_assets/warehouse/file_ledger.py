@@ -259,7 +259,9 @@ class FileLedger:
             """,
             [since or EVER.start],
         )
-        return [LostLines(*row, HourRange(first, last + HOUR)) for *row, first, last in rows]
+        return [
+            LostLines(name, lines, gone_at, HourRange(first, last + HOUR)) for name, lines, gone_at, first, last in rows
+        ]
 
 
 _TO_BE_WRITTEN_OFF = (
