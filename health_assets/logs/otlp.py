@@ -222,7 +222,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             THEN make_timestamptz(epoch_us(ended_at) // 3_600_000_000 * 3_600_000_000) END AS hour,
         CASE WHEN is_early THEN ended_at END AS future_at,
         CASE WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
-            WHEN reason IS NOT NULL THEN {cut("coalesce(text::VARCHAR, to_json(span)::VARCHAR, 'null')", READ_TEXT_BYTES)} END AS raw
+            WHEN reason IS NOT NULL THEN {cut(_SPAN_TEXT, READ_TEXT_BYTES)} END AS raw
     FROM timed
     """
 
@@ -246,6 +246,7 @@ _FUTURE = f"""
 'endTimeUnixNano {IN_THE_FUTURE}, not ' || span.endTimeUnixNano || ', in span ' || position
 """
 _STRIPPED = r"rtrim(line, E'\r\n')"
+_SPAN_TEXT = "coalesce(text::VARCHAR, to_json(span)::VARCHAR, 'null')"
 _HAS_TRAILING_COMMA = (
     r"CASE WHEN ends_with(line, E']}\n') OR ends_with(line, ']}') OR ends_with(line, E']}\r\n') THEN false "
     f"ELSE {HAS_TRAILING_COMMA} END"
