@@ -140,8 +140,9 @@ def _later(later: list[datetime]) -> str:
     hours = contiguous(later)
     if len(later) == 1:
         return f"they hold events of {later[0]:%Y-%m-%dT%H} too, which is not over and left for later"
-    span = HourRange(hours[0].start, hours[-1].end)
-    return f"they hold events of {counted(len(later), 'hour')} of {span} too, which are not over and left for later"
+    first, last = f"{hours[0].start:%Y-%m-%dT%H}", f"{hours[-1].end - HOUR:%Y-%m-%dT%H}"
+    several = counted(len(later), "hour")
+    return f"they hold events of {several} from {first} to {last} too, which are not over and left for later"
 
 
 def _nothing_is_over(later: list[datetime], running: datetime, of_logs: HourRange, start: datetime | None) -> str:

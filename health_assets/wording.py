@@ -8,6 +8,13 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def few_digits(amount: float) -> str:
+    """An amount from 0 on with one decimal, or with two digits that count where it is below one."""
+    if amount == 0 or amount >= 1:
+        return f"{amount:,.1f}"
+    return f"{amount:.{1 - math.floor(math.log10(amount))}f}"
+
+
 def share(value: float, *, beside: float | None = None) -> str:
     """A share from 0 on as percent, in whole ones; with as many decimals as it takes near all and near nothing.
 

@@ -3,6 +3,9 @@
 The SDK's own exporter to OTLP-JSON files writes them; what the tables say is compared with what the SDK's spans say.
 """
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -49,10 +52,10 @@ def instrumented(project: Project, *, one_span_a_line: bool = False) -> Iterator
     program.provider.shutdown()
 
 
-def ingested(project: Project) -> dict[str, list[Row]]:
+def ingested(project: Project, *more: str) -> dict[str, list[Row]]:
     now = floor_hour(datetime.now(UTC))
     project.ingest(HourRange(now - HOUR, now + 2 * HOUR))
-    return project.tables(names=["executions", "model_calls", "spans", "rejected_records"])
+    return project.tables(names=["executions", "model_calls", "spans", "rejected_records", *more])
 
 
 def id_of(span: ReadableSpan) -> str:
@@ -187,3 +190,24 @@ def test_an_agent_without_a_name_goes_by_its_service(project: Project) -> None:
     with instrumented(project) as program:
         program.tracer.start_span("invoke_workflow", attributes={GenAi.GEN_AI_OPERATION_NAME: "invoke_workflow"}).end()
     assert [row["agent_id"] for row in ingested(project)["executions"]] == ["helpdesk"]
+
+
+def test_the_program_on_the_page_tells_its_runs_its_crash_its_tool_its_tokens_and_its_session(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(project.raw)
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)
+
+    tables = ingested(project, "tool_calls")
+    runs = sorted(tables["executions"], key=lambda row: row["started_at"])
+    assert [row["status"] for row in runs] == ["success", "success", "failure"]
+    told = ("agent_id", "agent_version", "session_id", "model", "actions", "input_tokens", "output_tokens")
+    expected = ("weather-agent", "1.2.0", "chat-42", "small-1", ["get_weather"], 100, 10)
+    assert [tuple(row[name] for name in told) for row in runs] == [expected] * 3
+    assert [row["error"] for row in runs] == [None, None, "ValueError: no such city"]
+    calls = sorted(tables["tool_calls"], key=lambda row: row["ended_at"])
+    assert [(row["tool"], row["status"]) for row in calls] == [("get_weather", status) for status in
+                                                               ("success", "success", "failure")]  # fmt: skip
+    assert tables["rejected_records"] == []

@@ -78,7 +78,7 @@ def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
     look()
     assert [done for done, _ in shown] == [0, 0, READING_WEIGHT / 4, READING_WEIGHT, READING_WEIGHT, READING_WEIGHT + 1]
     assert [text for _, text in shown] == [
-        "3 h · 0 of 38 steps · starting",
+        "3 h · 0 of 38 steps · Dagster starts",
         "3 h · 0 of 38 steps · comparing the logs with the tables",
         "3 h · 0 of 38 steps · reading 1 of 4 files, 1.0 MB of 4.0 MB, 5,000 lines",
         "3 h · 0 of 38 steps · read 20,000 lines of 4 files, writing the records",

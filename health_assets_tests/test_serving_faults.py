@@ -393,6 +393,11 @@ def test_buckets_are_forgotten_when_there_are_too_many() -> None:
 # -- the command --
 
 
+def _heeding_ctrl_c() -> None:
+    """Whatever started the tests may ignore SIGINT, as a shell does for what it runs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_the_command_says_where_it_listens_and_ends_quietly(tmp_path: Path) -> None:
     fill_agents(tmp_path / "health.duckdb", (state("fine"), score("fine")))
     arguments = command_line("serve", "--port", "0", "--warehouse", str(tmp_path / "health.duckdb"))
@@ -400,19 +405,23 @@ def test_the_command_says_where_it_listens_and_ends_quietly(tmp_path: Path) -> N
         with subprocess.Popen(
             [*arguments, "--host-agent", "fine"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment() | {"PYTHONUNBUFFERED": "1"},
+            preexec_fn=_heeding_ctrl_c,
         ) as process:  # fmt: skip
-            assert process.stdout is not None and process.stderr is not None
-            said = process.stdout.readline()
-            found = re.fullmatch(r"serving health documents on http://127\.0\.0\.1:(\d+), .*\n", said)
-            assert found, said
-            running = Served(int(found[1]), [])
-            if ending is signal.SIGINT:
-                running.wait_for(lambda status: status["is_ready"])
-                assert running.ask("/.well-known/agent-health").json["agent_id"] == "fine"
-            os.kill(process.pid, ending)
-            process.wait(timeout=120)
-            assert (process.stdout.read(), process.stderr.read()) == ("", "")
-            assert process.returncode == (0 if ending is signal.SIGINT else -signal.SIGTERM)
+            try:
+                assert process.stdout is not None and process.stderr is not None
+                said = process.stdout.readline()
+                found = re.fullmatch(r"serving health documents on http://127\.0\.0\.1:(\d+), .*\n", said)
+                assert found, said
+                running = Served(int(found[1]), [])
+                if ending is signal.SIGINT:
+                    running.wait_for(lambda status: status["is_ready"])
+                    assert running.ask("/.well-known/agent-health").json["agent_id"] == "fine"
+                os.kill(process.pid, ending)
+                process.wait(timeout=120)
+                assert (process.stdout.read(), process.stderr.read()) == ("", "")
+                assert process.returncode == (0 if ending is signal.SIGINT else -signal.SIGTERM)
+            finally:  # else a failure would wait for ever
+                process.kill()
 
 
 def test_a_port_that_is_taken_is_one_sentence() -> None:

@@ -30,7 +30,7 @@ from health_assets.scoring.urgency import with_verdict
 from health_assets.targets import Targets
 from health_assets.verdict import ORDER, reservation, runs, urgency_sql, verdict
 from health_assets.warehouse.store import Warehouse
-from health_assets.wording import share
+from health_assets.wording import few_digits, share
 
 HOURS = hours_from(START, 24)
 LAST = HOURS.end - HOUR
@@ -479,3 +479,11 @@ def test_what_is_not_all_is_never_called_all_and_what_is_not_nothing_never_nothi
 def test_two_shares_that_differ_do_not_read_the_same() -> None:
     assert share(0.948, beside=0.95) == "94.8%"
     assert share(0.95, beside=0.95) == share(0.95) == "95%"
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [(0, "0.0"), (0.0601, "0.060"), (0.5, "0.50"), (0.996, "1.00"), (1, "1.0"), (29.85, "29.9"), (1234.5, "1,234.5")],
+)
+def test_a_small_amount_keeps_two_digits_that_count(amount: float, told: str) -> None:
+    assert few_digits(amount) == told

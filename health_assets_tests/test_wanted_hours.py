@@ -58,7 +58,7 @@ def test_later_events_are_left_for_later_and_said(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution(f"e{n}", "planner", moment)) for n, moment in enumerate(at)])
     found = wanted(project)
     assert found.hours == HourGroups((HourRange(START, RUNNING),))
-    assert "they hold events of 2 hours of 2026-06-10T00 to 2027-01-04T09" in found.told[1]
+    assert "they hold events of 2 hours from 2026-06-10T00 to 2027-01-04T08" in found.told[1]
 
 
 def test_logs_of_the_running_hour_alone_say_how_to_see_it(project: Project) -> None:

@@ -8,7 +8,7 @@ from health_assets.hours import HourRange
 from health_assets.report.layout import latest_hour, plain_table
 from health_assets.terminal import printable
 from health_assets.warehouse.store import Session
-from health_assets.wording import counted
+from health_assets.wording import counted, few_digits
 
 AGENTS_SHOWN = 10
 SHOWN = ("agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "failures", "allowed_failures")
@@ -48,7 +48,7 @@ def _table(found: list[tuple], burning: int) -> Table:
     for agent_id, spent, rate_1h, rate_6h, failures, allowed in found:
         table.add_row(
             Text(printable(agent_id)), Text(f"{spent:,.0%}", style="red" if spent >= 1 else "yellow"),
-            f"{rate_1h:,.1f}", f"{rate_6h:,.1f}", f"{failures:,}", f"{allowed:,.1f}",
+            f"{rate_1h:,.1f}", f"{rate_6h:,.1f}", f"{failures:,}", few_digits(allowed),
         )  # fmt: skip
     if burning > len(found):
         table.caption = f"the {len(found)} of {burning:,} that have spent most; all are in the table error_budget"

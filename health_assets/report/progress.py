@@ -78,7 +78,7 @@ class RunProgress:
         """What the run is at."""
         if self._step == READING_STEP:
             return self._reading()
-        return self._step.replace("check_", "checking ") or "starting"
+        return self._step.replace("check_", "checking ") or "Dagster starts"
 
     def _reading(self) -> str:
         read = self._read
