@@ -267,15 +267,6 @@ def test_a_folder_that_links_lead_to_keeps_its_own_name_whatever_was_made_first(
     assert [file.source_file for file in list_files(project.raw)] == [f"{day.name}/a.jsonl" for day in days]
 
 
-def test_of_links_to_a_folder_elsewhere_the_first_by_name_names_its_logs(project: Project, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "deep").mkdir(parents=True)
-    (elsewhere / "deep" / "a.jsonl").touch()
-    for name, to in {"z": elsewhere, "m": elsewhere / "deep", "n": elsewhere}.items():
-        (project.raw / name).symlink_to(to)
-    assert [file.source_file for file in list_files(project.raw)] == ["m/a.jsonl"]
-
-
 # -- a locked warehouse ------------------------------------------------------------------------------------------------
 
 
