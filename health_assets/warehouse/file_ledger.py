@@ -27,6 +27,8 @@ from health_assets.wording import counted
 GONE = "gone"
 ELSEWHERE = "elsewhere"
 """Marks behind the name of a log whose name is another's now."""
+_COMPONENTS_WITH_FILES = ("model_components",)
+"""Tables made from records that keep in which log these stand."""
 _RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
 
 
@@ -154,7 +156,7 @@ class FileLedger:
                 f"WHERE {table}.source_file = renamed.old AND {table}.hour >= $start AND {table}.hour < $end",
                 {**values, "start": span.start, "end": span.end},
             )
-        for table in ("raw_logs", "raw_files", "raw_file_notes"):
+        for table in ("raw_logs", "raw_files", "raw_file_notes", *_COMPONENTS_WITH_FILES):
             self._session.query(
                 f"UPDATE {table} SET source_file = renamed.now FROM {renamed} WHERE {table}.source_file = renamed.old",
                 values,
