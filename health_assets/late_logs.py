@@ -60,7 +60,8 @@ def unread(
     )
 
 
-def _all_unread(files: Sequence[RawFile]) -> Unread:
+def all_unread(files: Sequence[RawFile]) -> Unread:
+    """The files that count, where there is no warehouse that knows any."""
     found = recognize({}, files)
     return Unread(found, found.files, [], [])
 
@@ -141,7 +142,7 @@ def held_hours(
         limits: what is taken of the files; by default that of now.
     """
     limits = limits or current_limits()
-    found = unread(session, files, unreadable, until=limits.until) if session else _all_unread(files)
+    found = unread(session, files, unreadable, until=limits.until) if session else all_unread(files)
     late = late_parts(found, unreadable=unreadable, limits=limits)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}

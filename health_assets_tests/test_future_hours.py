@@ -1,4 +1,4 @@
-"""Hours of the future, as an older program made them when it was asked to: they never hide the present."""
+"""Hours that run or lie in the future, as older programs made them too: they never hide those that are over."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from health_assets.defs.checks import newest_hour_check
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.staleness import left_behind
 from health_assets.hours import HOUR, HourRange
+from health_assets.report import report_hours
 from health_assets.serving.reader import read_session, write_snapshot
 from health_assets.settings import Settings
 from health_assets.warehouse.model_choice import best_model
@@ -38,11 +39,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def test_the_endpoint_serves_the_newest_hour_that_has_begun(made: Project, tmp_path: Path) -> None:
+def test_the_endpoint_serves_the_newest_hour_that_is_over(made: Project, tmp_path: Path) -> None:
     facts = write_snapshot(made.settings, tmp_path, None, NOW)
     assert facts is not None
     assert facts["hour"] == (HOURS.end - HOUR).isoformat()
     assert facts["model_hour"] == (HOURS.end - HOUR).isoformat()
+    running = write_snapshot(made.settings, tmp_path, None, NOW - HOUR / 2)
+    assert running is not None
+    assert running["hour"] == START.isoformat(), "the hour that runs is not the newest"
     later = write_snapshot(made.settings, tmp_path, None, FUTURE.end)
     assert later is not None
     assert later["hour"] == FUTURE.start.isoformat()
@@ -52,7 +56,7 @@ def test_the_endpoint_serves_the_newest_hour_that_has_begun(made: Project, tmp_p
     assert read_session(made.settings, "monday", FUTURE.end) is None
 
 
-def test_the_best_model_is_that_of_the_newest_hour_that_has_begun(made: Project) -> None:
+def test_the_best_model_is_that_of_the_newest_hour_that_is_over(made: Project) -> None:
     assert best_model(made.warehouse, ["poor", "unknown"], NOW) == "unknown"
     assert best_model(made.warehouse, ["poor", "unknown"], FUTURE.end) == "poor", "of which nothing is known there"
 
@@ -62,10 +66,14 @@ def test_no_run_is_told_to_make_hours_of_the_future_too(made: Project) -> None:
     made.materialise(HourRange.of(START))
     with made.warehouse.read() as session:
         found = left_behind(session, HourRange.of(START), (), made.settings, NOW)
+        running = left_behind(session, HourRange.of(START), (), made.settings, NOW - HOUR / 2)
+        hours = report_hours(session, made.settings, None, NOW - HOUR / 2)
     assert found == [HourRange.of(START + HOUR)]
+    assert running == []
+    assert hours.end == START + HOUR
 
 
-def test_an_hour_that_is_missing_is_alerted_with_the_newest_that_has_begun(made: Project) -> None:
+def test_an_hour_that_is_missing_is_alerted_with_the_newest_that_is_over(made: Project) -> None:
     watched = look(made.warehouse_path, [HourLate()], now=HOURS.end + 10 * HOUR)
     reasons = [incident.reason for incident in watched.opened if "in time" in incident.reason]
     assert len(reasons) == 1

@@ -1,28 +1,12 @@
-"""A few of the hostile runs that `make hostile` makes many of."""
+"""A few of the damaged requests of which `make hostile` sends many; `test_kill` has a kill within a write."""
 
 from pathlib import Path
-from random import Random
 
-import pytest
 from serving_made import fill_agents, score, served, state
 
-from health_assets_tests.hostile.kills import STEPS, kill_in_writes
 from health_assets_tests.hostile.requests import send_requests
-from health_assets_tests.test_kill import Killed
 
 REQUESTS = 400
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
-    return Killed(tmp_path_factory.mktemp("killed"))
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_a_step_killed_in_a_write_leaves_whole_hours_and_is_mended_by_running_again(
-    step: str, killed: Killed, tmp_path: Path
-) -> None:
-    assert kill_in_writes(killed, tmp_path, step, 1, Random(step)).in_write == 1
 
 
 def test_damaged_requests_get_answers_that_are_no_fault_of_the_server(tmp_path: Path) -> None:

@@ -199,6 +199,15 @@ def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_runni
         killed.assert_mended(project)
 
 
+def test_a_step_killed_in_a_write_leaves_whole_hours_and_is_mended_by_running_again(
+    killed: Killed, tmp_path: Path
+) -> None:
+    """Once in the suite; `make hostile` does it as often as wanted, and with steps of other kinds."""
+    from health_assets_tests.hostile.kills import kill_in_writes
+
+    assert kill_in_writes(killed, tmp_path, "ingest", 1, Random(1)).in_write == 1
+
+
 # -- dropping old hours ------------------------------------------------------------------------------------------------
 
 DAYS = 14

@@ -141,9 +141,9 @@ def records_with(random: Random, texts: list[str]) -> list[str | bytes]:
         {"type": "judgement", "execution_id": "e1", "at": at, "violations": [{"constraint": next(take), "severity": "high"}]},
         {"type": "judgement", "execution_id": "e1", "at": next(take), "violations": []},
         {"type": "execution", "error": next(take)},
-        {"type": "execution", "status": "x" * random.randrange(120) + next(take)},
+        {"type": "execution", "status": "x" * random.randrange(120) + " " + next(take)},
         {"type": next(take)},
-        {"no": "type", "but": "x" * (65_536 - random.randrange(80)) + next(take)},
+        {"no": "type", "but": "x" * (65_536 - random.randrange(80)) + " " + next(take)},
     ]  # fmt: skip
     written: list[str | bytes] = [line(record) for record in lines]
     failing = agent(1, 1, START, error__type=next(take), status={"code": 2, "message": next(take)})

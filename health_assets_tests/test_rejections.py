@@ -195,7 +195,7 @@ def test_rejected_lines_are_in_the_hour_of_their_files_earliest_good_event(proje
     late, early = START + 5 * HOUR, START + 2 * HOUR
     lines = ["bad", line(execution("late", "a", late)), "bad too", line(execution("early", "a", early)), "bad again"]
     project.write_log("a.jsonl", lines, modified=START + 9 * HOUR)
-    project.write_log("only bad.jsonl", ["bad"], modified=START + 3 * HOUR + HOUR / 2)
+    project.write_log("only bad.jsonl", ["as bad"], modified=START + 3 * HOUR + HOUR / 2)
     project.ingest(hours_from(START, 10))
     found = project.query("SELECT DISTINCT source_file, hour FROM rejected_records ORDER BY ALL")
     assert found == [("a.jsonl", early), ("only bad.jsonl", START + 3 * HOUR)]
@@ -306,7 +306,8 @@ TIMES: list[tuple[Any, datetime]] = [
 def test_every_way_to_write_a_time_gives_the_same_moment(project: Project) -> None:
     project.now = datetime(2100, 1, 1, tzinfo=UTC)
     for number, (value, _) in enumerate(TIMES):
-        project.write_log(f"{number}.jsonl", [line(GOOD["trigger"] | {"fired_at": value})])
+        fired = GOOD["trigger"] | {"trigger_id": f"t{number}", "fired_at": value}
+        project.write_log(f"{number}.jsonl", [line(fired)])
     project.ingest(HourRange.of(START))
     found = {
         name: (kind, hour) for name, kind, hour in project.query("SELECT source_file, record_type, hour FROM raw_logs")

@@ -229,12 +229,11 @@ def test_a_log_that_is_gone_blocks_nothing_and_what_is_lost_of_it_is_told(projec
     project.write_log("kept.jsonl", [restart("k", 0), restart("l", 4)])
     project.ingest(FIRST)
     path.unlink()
-    for _ in range(2):
-        done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "gone.jsonl was gone before 3 lines of 2026-06-07T04 to 2026-06-07T06 (2 h)" in done.stdout
-        assert [row[0] for row in restarts(project)] == ["a", "k", "l"], "what was loaded of it stays"
-        assert lost(project) == [("gone.jsonl", 3)]
+    done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gone.jsonl was gone before 3 lines of 2026-06-07T04 to 2026-06-07T06 (2 h)" in done.stdout
+    assert [row[0] for row in restarts(project)] == ["a", "k", "l"], "what was loaded of it stays"
+    assert lost(project) == [("gone.jsonl", 3)]
     project.write_log("late.jsonl", [restart("e", 0)])
     project.ingest(HOURS)
     assert [row[0] for row in restarts(project)] == ["a", "e", "k", "l"], "also where its hour is built anew"
@@ -286,13 +285,11 @@ def test_a_name_that_is_not_utf_8_is_escaped_and_told_once(project: Project) -> 
     path = project.raw / os.fsdecode(b"b\xff\xfe/caf\xe9.jsonl")
     path.parent.mkdir()
     path.write_bytes(bytes_of(restart("a", 0), "bad"))
-    first, second = (
-        forked_command(*materialise_arguments(project, HOURS), folder=project.folder).stdout for _ in range(2)
-    )
+    told = forked_command(*materialise_arguments(project, HOURS), folder=project.folder).stdout
     name = r"b\xff\xfe/caf\xe9.jsonl"
     assert restarts(project) == [("a", name, 1)]
-    assert f"{name}: its name is not UTF-8" in first
-    assert "not UTF-8" not in second
+    assert f"{name}: its name is not UTF-8" in told
+    assert "odd files" not in project.materialise(FIRST, only=["ingest"])["raw_logs"]
     assert project.ingest(HOURS).files_read == []
 
 
@@ -320,10 +317,7 @@ def test_links_that_lead_out_of_the_raw_root_are_not_followed_and_told_once(proj
     (project.raw / "folder").symlink_to(tmp_path)
     (project.raw / "within.jsonl").symlink_to("deep/a.jsonl")
     told = project.materialise(FIRST, only=["ingest"])["raw_logs"]["odd files"].data
-    assert told == [
-        "folder/: a link that leads out of the raw root is not followed",
-        "file.jsonl: a link that leads out of the raw root is not followed",
-    ] or told == [
+    assert sorted(told) == [
         "file.jsonl: a link that leads out of the raw root is not followed",
         "folder/: a link that leads out of the raw root is not followed",
     ]

@@ -28,6 +28,13 @@ from health_assets.logs.files import LINES_SCHEMA
 from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
+from health_assets.logs.otlp_repeats import (
+    may_repeat_in_attributes,
+    repeats_above_spans,
+    repeats_in_span,
+    repeats_in_spans,
+    repeats_in_status,
+)
 from health_assets.logs.redacting import cut
 
 START = r'^\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:'
@@ -56,10 +63,11 @@ _PLACES = {
     "$.resourceSpans[*].scopeSpans": "ARRAY",
     "$.resourceSpans[*].scopeSpans[*]": "OBJECT",
     "$.resourceSpans[*].scopeSpans[*].spans": "ARRAY",
-    "$.resourceSpans[*].scopeSpans[*].spans[*]": "OBJECT",
-    "$.resourceSpans[*].scopeSpans[*].spans[*].attributes": "ARRAY",
 }
-"""What must stand where in a line; anything else there could not be read as spans."""
+"""What must stand where above the spans of a line; anything else there could not be read as spans."""
+
+_TEXTS = '{"resourceSpans": [{"scopeSpans": [{"spans": ["JSON"]}]}]}'
+"""The spans of a line as they are written, for those that need a closer look."""
 
 _STATUS_CODES = {
     "0": "0", "1": "1", "2": "2", "STATUS_CODE_UNSET": "0", "STATUS_CODE_OK": "1", "STATUS_CODE_ERROR": "2",
@@ -127,34 +135,47 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
                 THEN TRY(json_transform(line, '{_LINE}')) END AS tokens
         FROM {lines}
+    ), looked_at AS (
+        SELECT *, tokens IS NOT NULL AND {may_repeat_in_attributes("line")} AS shows_sign,
+            coalesce({_is_read_whole()}, false) AS is_whole
+        FROM read
+    ), sifted AS (
+        SELECT *,
+            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("line", "shows_sign")} ELSE false END AS repeats
+        FROM looked_at
     ), checked AS (
-        SELECT *, CASE WHEN {_is_read_whole()} THEN NULL ELSE {_line_reason()} END AS line_reason FROM read
+        SELECT *, CASE WHEN repeats THEN '{_REPEATS}' WHEN NOT is_whole THEN {_line_reason()} END AS line_reason,
+            CASE WHEN NOT repeats AND tokens IS NOT NULL AND (NOT is_whole OR shows_sign OR {repeats_in_spans("line")})
+                THEN json_transform(line, '{_TEXTS}').resourceSpans END AS texts
+        FROM sifted
     ), listed AS (
-        SELECT file_id, line_number, CASE WHEN line_reason IS NOT NULL THEN line END AS line, line_reason,
-            coalesce(len(tokens.resourceSpans), 0) AS resource_count,
+        SELECT file_id, line_number, CASE WHEN line_reason IS NOT NULL THEN line END AS line, line_reason, texts,
+            CASE WHEN repeats THEN 0 ELSE coalesce(len(tokens.resourceSpans), 0) END AS resource_count,
             CASE WHEN line_reason IS NULL THEN tokens.resourceSpans
+                WHEN repeats THEN list_concat(tokens.resourceSpans[:0], [{_ROOM_FOR_THE_LINE}])
                 ELSE list_concat(tokens.resourceSpans, [{_ROOM_FOR_THE_LINE}]) END AS resources
         FROM checked
     ), resources AS (
         SELECT file_id, line_number, line, line_reason, resource_count,
-            unnest(resources) AS resource, generate_subscripts(resources, 1) AS resource_number
+            unnest(resources) AS resource, generate_subscripts(resources, 1) AS resource_number, unnest(texts) AS text
         FROM listed
     ), scopes AS (
         SELECT file_id, line_number, line, line_reason, resource_number, resource_number > resource_count AS is_line,
             {_resource_value("service.name")} AS service_name, {_resource_value("service.version")} AS service_version,
-            unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number
+            unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number,
+            unnest(text.scopeSpans) AS text
         FROM resources
     ), spans AS (
         SELECT file_id, line_number, line, line_reason, is_line, service_name, service_version,
             resource_number, scope_number,
-            unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number
+            unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text
         FROM scopes
     ), taken_apart AS (
         SELECT *, list_transform(span.attributes, lambda one: one.key) AS keys,
             list_transform(span.attributes, lambda one: one.value) AS attribute_values
         FROM spans
     ), looked_up AS (
-        SELECT file_id, line_number, line, line_reason, is_line, span, service_name, service_version,
+        SELECT file_id, line_number, line, line_reason, is_line, span, text, service_name, service_version,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
             {_id("traceId", 32)} AS trace_id, {_id("spanId", 16)} AS span_id,
             {_parent_id()} AS parent_span_id,
@@ -173,7 +194,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             CASE WHEN failed THEN {_error()} END AS error
         FROM judged
     ), shaped AS (
-        SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span,
+        SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span, text,
             trace_id, span_id, parent_span_id, kind, {operation()} AS operation,
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
@@ -201,11 +222,12 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             THEN make_timestamptz(epoch_us(ended_at) // 3_600_000_000 * 3_600_000_000) END AS hour,
         CASE WHEN is_early THEN ended_at END AS future_at,
         CASE WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
-            WHEN reason IS NOT NULL THEN {cut("to_json(span)::VARCHAR", READ_TEXT_BYTES)} END AS raw
+            WHEN reason IS NOT NULL THEN {cut(_SPAN_TEXT, READ_TEXT_BYTES)} END AS raw
     FROM timed
     """
 
 
+_REPEATS = "a key stands twice in the object"
 _ROOM_FOR_THE_LINE = "{'resource': NULL, 'scopeSpans': [{'spans': [NULL]}]}"
 """Makes one more row, for the reason of a line of which something cannot be read."""
 
@@ -224,6 +246,7 @@ _FUTURE = f"""
 'endTimeUnixNano {IN_THE_FUTURE}, not ' || span.endTimeUnixNano || ', in span ' || position
 """
 _STRIPPED = r"rtrim(line, E'\r\n')"
+_SPAN_TEXT = "coalesce(text::VARCHAR, to_json(span)::VARCHAR, 'null')"
 _HAS_TRAILING_COMMA = (
     r"CASE WHEN ends_with(line, E']}\n') OR ends_with(line, ']}') OR ends_with(line, E']}\r\n') THEN false "
     f"ELSE {HAS_TRAILING_COMMA} END"
@@ -272,7 +295,18 @@ def _reason() -> str:
     """Why a span cannot be used; null where it can."""
     no_id = "'{field} must be {digits} hexadecimal digits that are not all zero, not ' || {shown}"
     no_time = "'{field} must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || {shown}"
-    branches = [("span IS NULL", "'a span must be an object, not null'")]
+    branches = [
+        (
+            "span IS NULL OR json_type(text) <> 'OBJECT'",
+            "'a span must be an object, not ' || coalesce(text::VARCHAR, 'null')[1:100]",
+        ),
+        (f"text IS NOT NULL AND ({repeats_in_span('text')})", f"'{_REPEATS}'"),
+        (repeats_in_status("span.status"), f"'{_REPEATS}'"),
+        (
+            "span.attributes IS NULL AND json_type(text, '$.attributes') NOT IN ('ARRAY', 'NULL')",
+            "'attributes must be a list, not ' || (json_extract(text, '$.attributes')::VARCHAR)[1:100]",
+        ),
+    ]
     for field, column, digits in (("traceId", "trace_id", 32), ("spanId", "span_id", 16)):
         branches.append((f"span.{field} IS NULL OR span.{field} = ''", f"'{field} is missing'"))
         branches.append((f"{column} IS NULL", no_id.format(field=field, digits=digits, shown=_shown(field))))

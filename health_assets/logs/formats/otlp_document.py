@@ -1,13 +1,14 @@
 """OTLP-JSON as one document that somebody made readable: every resource becomes a line as the Collector writes it."""
 
+import json
 from collections.abc import Iterator
 
 from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import Line, Source, UnusableRecordError, line_of, rejected
+from health_assets.logs.formats.records import Line, Source, rejected
 
 
 def read(source: Source) -> Iterator[Line]:
-    """A line for each resource of `resourceSpans`, `resourceLogs` or `resourceMetrics`."""
+    """A line for each resource of `resourceSpans`, `resourceLogs` or `resourceMetrics`, as it is written."""
     document, number = Document(source.blocks), 0
     try:
         for name in document.members():
@@ -17,12 +18,9 @@ def read(source: Source) -> Iterator[Line]:
                     number += 1
                     yield rejected(number, {name: value}, f"{name} must be a list")
                 continue
-            for resource in document.elements():
+            for resource in document.texts():
                 number += 1
-                try:
-                    yield line_of(number, {name: [resource]})
-                except UnusableRecordError as error:
-                    yield rejected(number, resource, str(error))
+                yield Line(number, f"{{{json.dumps(name)}:[{resource}]}}")
         document.finish()
     except DocumentError as error:
         yield rejected(number + 1, error.piece, error.reason)
