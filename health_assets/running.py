@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from sqlalchemy.exc import OperationalError
 
 from health_assets.dagster_home import EVENT_STORAGE
 from health_assets.defs.build import JOB, build_definitions
+from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress import listening
 from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.errors import HealthAssetsError
 from health_assets.first_hour import EARLIEST
-from health_assets.hours import HourGroups, HourRange
+from health_assets.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.run_owners import free_what_the_dead_hold, owner_tags
 from health_assets.settings import Settings, load_settings
@@ -34,7 +36,49 @@ from health_assets.wording import counted
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 REASONS_SHOWN = 3
+HOURS_SHOWN = 3
+UNITS = {EVERY_LOG_WAS_READ: "raw log", EVERY_LINE_IS_STILL_THERE: "line"}
+"""What the checks count that look at something else than rows."""
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
+
+
+@dataclass(frozen=True)
+class FailedCheck:
+    """A check that failed.
+
+    Args:
+        asset: the asset that it is about.
+        name: says what should be true.
+        severity: `ERROR`, which stops what follows, or `WARN`.
+        unexpected: rows that break it; of the checks of the raw logs, logs or lines.
+        hours: the hours that these are of, at least the first ones, where the check tells them.
+        hour_count: how many hours these are.
+    """
+
+    asset: str
+    name: str
+    severity: str
+    unexpected: int
+    hours: Sequence[datetime] = ()
+    hour_count: int = 0
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it stops what follows."""
+        return self.severity == dg.AssetCheckSeverity.ERROR.value
+
+    def __str__(self) -> str:
+        """The check, and how much breaks it."""
+        unit = UNITS.get(self.name, "row")
+        return f"{self.asset}.{self.name} failed ({'error' if self.is_error else 'warning'}): {self._counted(unit)}"
+
+    def _counted(self, unit: str) -> str:
+        told = counted(self.unexpected, unit)
+        if not self.hours:
+            return told
+        names = [f"{hour:%Y-%m-%dT%H}" for hour in self.hours[:HOURS_SHOWN]]
+        more = ", …" if self.hour_count > len(names) else ""
+        return f"{told} of {counted(self.hour_count, 'hour')}, {', '.join(names)}{more}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +93,7 @@ class Outcome:
         lines_read: lines read that are not blank, but for those that hold spans.
         spans_read: spans read.
         lines_rejected: lines and spans that were rejected.
-        failed_checks: (asset, check, severity, rows that break it) of every failed check.
+        failed_checks: every failed check.
         error: one sentence when the run failed, else None.
         files_unreadable: raw logs that could not be read, while all others were.
         unreadable: why, in a sentence for each of the first.
@@ -67,7 +111,7 @@ class Outcome:
     lines_read: int
     spans_read: int
     lines_rejected: int
-    failed_checks: list[tuple[str, str, str, int]]
+    failed_checks: list[FailedCheck]
     error: str | None
     files_unreadable: int = 0
     unreadable: Sequence[str] = ()
@@ -85,7 +129,7 @@ class Outcome:
             more = self.files_unreadable - len(self.unreadable[:REASONS_SHOWN])
             reasons = [*self.unreadable[:REASONS_SHOWN], *([f"and {more:,} more"] if more else [])]
             logs = counted(self.files_unreadable, "raw log")
-            found.append(f"{logs} could not be read, what else there is was: {'; '.join(reasons)}")
+            found.append(f"{logs} could not be read; all others were loaded: {'; '.join(reasons)}")
         if self.all_rejected:
             found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
         return found
@@ -194,18 +238,28 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
 
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, elapsed_s: float) -> Outcome:
-    failed = [
-        (
-            evaluation.asset_key.to_user_string(),
-            evaluation.check_name,
-            evaluation.severity.value,
-            _number(evaluation.metadata, "unexpected_count"),
-        )
-        for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed
-    ]
+    failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
     error = None if result.success else _first_error(result, failed)
     return Outcome(hours, elapsed_s, **_read_counts(result), failed_checks=failed, error=error)
+
+
+def _hour_of(key: str) -> datetime:
+    return datetime.strptime(key, KEY_FORMAT).replace(tzinfo=UTC)
+
+
+def _failed_check(evaluation: dg.AssetCheckEvaluation) -> FailedCheck:
+    count, hours = 0, []
+    if told := evaluation.metadata.get(FAILED_HOURS):
+        number, _, keys = str(told.value).partition(": ")
+        count, hours = int(number), [_hour_of(key) for key in keys.split(", ")]
+    return FailedCheck(
+        evaluation.asset_key.to_user_string(),
+        evaluation.check_name,
+        evaluation.severity.value,
+        _number(evaluation.metadata, "unexpected_count"),
+        hours,
+        count,
+    )
 
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
@@ -226,7 +280,7 @@ def _number(metadata: Mapping[str, Any], name: str) -> int:
     return int(metadata[name].value)
 
 
-def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[str, str, str, int]]) -> str:
+def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCheck]) -> str:
     for event in result.get_step_failure_events():
         failure = event.step_failure_data
         if failure.user_failure_data and failure.user_failure_data.description:
@@ -239,6 +293,6 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[tuple[st
         if error and error.cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {error.to_string()}"
     errors = [
-        f"{asset}.{check} ({count} rows)" for asset, check, severity, count in failed_checks if severity == "ERROR"
+        f"{check.asset}.{check.name} ({counted(check.unexpected, 'row')})" for check in failed_checks if check.is_error
     ]
     return f"checks failed, so what follows was not materialised: {', '.join(errors)}"

@@ -30,7 +30,7 @@ from health_assets.cli import app
 from health_assets.errors import HealthAssetsError, is_want_of_memory
 from health_assets.hours import HOUR, HourRange
 from health_assets.report.run import print_outcome
-from health_assets.running import Outcome
+from health_assets.running import FailedCheck, Outcome
 from health_assets.wanted_hours import wanted_hours
 
 HOURS = hours_from(START, 3)
@@ -277,6 +277,26 @@ def test_of_lines_that_were_rejected_for_one_reason_the_first_of_the_first_file_
     for name in ("b.jsonl", "a.jsonl"):
         project.write_log(name, [*[good] * 8, *["no JSON"] * 3])
     assert "6 × not valid JSON  (first in a.jsonl:9)" in printed(project, HourRange.of(START))
+
+
+def test_a_run_that_rejects_nothing_says_that_the_rejected_lines_of_its_hours_are_of_earlier_runs(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path)
+    project.write_log("a.jsonl", [line(execution("e", "planner", START)), "no JSON"])
+    first, again = (printed(project, HourRange.of(START)).splitlines() for _ in range(2))
+    held = "  these hours hold 1 execution, 0 scores of 0 agents, 1 rejected line"
+    reason = "         1 × not valid JSON  (first in a.jsonl:2)"
+    assert first[1].endswith("rejected 1") and first[2:4] == [f"{held}:", reason]
+    assert again[1].endswith("rejected 0") and again[2:4] == [f"{held}, all of earlier runs:", reason]
+
+
+def test_a_failed_check_is_told_with_its_severity_its_rows_and_their_hours() -> None:
+    hours = [START + number * HOUR for number in range(4)]
+    assert str(FailedCheck("a", "b", "WARN", 1, hours[:1], 1)) == "a.b failed (warning): 1 row of 1 hour, 2026-06-07T00"
+    assert str(FailedCheck("a", "b", "ERROR", 1234, hours, 30)) == (
+        "a.b failed (error): 1,234 rows of 30 hours, 2026-06-07T00, 2026-06-07T01, 2026-06-07T02, …"
+    )
 
 
 def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_path: Path) -> None:

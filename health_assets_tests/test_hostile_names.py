@@ -20,7 +20,7 @@ from health_assets.report import BLOCKS
 from health_assets.report.agent import print_agent
 from health_assets.report.alerts import print_alerts, print_trials
 from health_assets.report.run import print_outcome
-from health_assets.running import Outcome
+from health_assets.running import FailedCheck, Outcome
 from health_assets.targets import Targets
 from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.tables import ALL_TABLES, describe
@@ -129,7 +129,7 @@ def test_nor_does_the_end_of_a_run(warehouse: Warehouse) -> None:
     with warehouse.read() as session:
         outcome = Outcome(
             hours=HourRange.of(HOUR), elapsed_s=1.0, lines_read=1, lines_rejected=1, files_read=1, files_seen=1,
-            spans_read=1, failed_checks=[(EVIL, EVIL, "ERROR", 1)], error=None,
+            spans_read=1, failed_checks=[FailedCheck(EVIL, EVIL, "ERROR", 1)], error=None,
         )  # fmt: skip
         print_outcome(made, outcome, session)
     assert_harmless(text_of(made))

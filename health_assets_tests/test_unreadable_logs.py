@@ -50,10 +50,11 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
         done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
         assert done.returncode == 1
         assert done.stderr == (
-            "health-assets: 1 raw log could not be read, what else there is was: "
+            "health-assets: 1 raw log could not be read; all others were loaded: "
             f"cannot read the raw log {path}: No such file or directory\n"
         )
         assert "these hours hold 2 executions" in done.stdout
+        assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
         assert executions(project) == ["a", "z"]
     path.unlink()
     done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
@@ -240,6 +241,11 @@ def test_in_dagster_a_check_says_which_log_could_not_be_read_and_the_sensor_does
     (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == EVERY_LOG_WAS_READ]
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert str(gone) in str(found.metadata)
+    history = world.query(
+        "SELECT hour, success, element_count, unexpected_count, severity FROM expectation_results "
+        f"WHERE asset = 'raw_logs' AND expectation = '{EVERY_LOG_WAS_READ}'"
+    )
+    assert history == [(NOON, False, 2, 1, "warn")]
 
     world.materialize(HourRange.of(NOON))
     tick = sensor_tick(world, instance)

@@ -270,6 +270,11 @@ def test_in_dagster_a_check_and_the_sensor_say_which_log_was_gone_and_how_many_l
     (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == EVERY_LINE_IS_STILL_THERE]
     assert (found.passed, found.severity.value) == (False, "WARN")
     assert "gone.jsonl was gone before 1 line of 2026-06-07T13" in str(found.metadata)
+    history = (
+        "SELECT hour, success, element_count, unexpected_count, severity FROM expectation_results "
+        f"WHERE expectation = '{EVERY_LINE_IS_STILL_THERE}' AND hour > TIMESTAMPTZ '{NOON}'"
+    )
+    assert world.query(history) == [(NOON + HOUR, False, 3, 1, "warn")]
     assert world.query("SELECT execution_id FROM executions ORDER BY ALL") == [("kept",), ("loaded",)]
 
 

@@ -1,6 +1,6 @@
 """Asset checks: one op per asset evaluates its suite, reports each check to Dagster and writes the history."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import dagster as dg
@@ -10,17 +10,20 @@ from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import POOL
 from health_assets.defs.summaries import lost_summary, unreadable_summary
-from health_assets.hours import HOUR, KEY_FORMAT, HourGroups
+from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.planning import newest_finished_hour
 from health_assets.quality.batches.common import Source
-from health_assets.quality.evaluation import CheckResult, evaluate, of_pieces, write_history
+from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
 from health_assets.quality.suites import SUITES
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.store import Session
 
 SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverity.WARN}
 HOURS_SHOWN = 24
+FAILED_HOURS = "failed_hours"
+"""Under this key stand the hours that break a check: how many, and the first ones."""
 EVERY_LOG_WAS_READ = "every_log_was_read"
 EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
 
@@ -75,7 +78,7 @@ def _check_result(asset: str, result: CheckResult, hours: HourGroups) -> dg.Asse
         "unexpected_count": dg.MetadataValue.int(result.unexpected_count),
     }
     if failed:
-        metadata["failed_hours"] = dg.MetadataValue.text(f"{len(failed)}: {', '.join(failed[:HOURS_SHOWN])}")
+        metadata[FAILED_HOURS] = dg.MetadataValue.text(f"{len(failed)}: {', '.join(failed[:HOURS_SHOWN])}")
         metadata["failing_rows"] = _table(result.samples)
     return dg.AssetCheckResult(
         asset_key=asset,
@@ -124,14 +127,25 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
     return newest_hour_is_in_time
 
 
+def _write_own_history(session: Session, name: str, hours: HourGroups, found: Sequence[HourResult]) -> None:
+    """Write the history of a warning about `raw_logs` that is of no suite."""
+    write_history(session, "raw_logs", hours, [CheckResult(Check(name, (), "warn"), found, pd.DataFrame())])
+
+
 def every_log_was_read_check() -> dg.AssetChecksDefinition:
     """A check that no raw log was left out of a run because it cannot be read."""
 
     @dg.asset_check(asset="raw_logs", name=EVERY_LOG_WAS_READ, pool=POOL)
-    def every_log_was_read(pipeline: PipelineResource) -> dg.AssetCheckResult:
+    def every_log_was_read(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> dg.AssetCheckResult:
         """Every raw log below the raw root could be read; what was loaded of one before stays in the tables."""
+        hours = run_groups(context)
         with pipeline.write() as session:
             unreadable = Ledger(session).unreadable()
+            logs = len(Ledger(session).known_files() | unreadable.keys())
+            # a log that nobody could read may hold events of any hour
+            _write_own_history(
+                session, EVERY_LOG_WAS_READ, hours, [HourResult(hour, logs, len(unreadable)) for hour in hours]
+            )
         reasons = unreadable_summary(unreadable)
         return dg.AssetCheckResult(
             passed=not unreadable,
@@ -150,9 +164,14 @@ def every_line_is_still_there_check() -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, pipeline: PipelineResource
     ) -> dg.AssetCheckResult:
         """No log of these hours, and of those that they look back on, was gone before all of its lines were loaded."""
-        since = run_groups(context).start - pipeline.settings.reach_hours * HOUR
+        hours, reach = run_groups(context), pipeline.settings.reach_hours
+        since = hours.start - reach * HOUR
         with pipeline.write() as session:
             lost = FileLedger(session).lost(since)
+            counts = FileLedger(session).lines_and_lost(HourRange(since, hours.end), reach)
+            _write_own_history(
+                session, EVERY_LINE_IS_STILL_THERE, hours, [HourResult(hour, *counts[hour]) for hour in hours]
+            )
         return dg.AssetCheckResult(
             passed=not lost,
             severity=dg.AssetCheckSeverity.WARN,

@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.text import Text
 
 from health_assets.agent_names import UUID_LIKE, alike_but_for_uuids
-from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.hours import HOUR, HourRange
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.running import Outcome
@@ -40,9 +39,10 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         secrets, lines = counted(outcome.secrets_redacted, "secret"), counted(outcome.lines_redacted, "line")
         console.print(f"  {secrets} redacted in {lines}")
     console.print(
-        f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}, "
-        f"{counted(scores, 'score')} of {counted(agents, 'agent')}"
+        f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
+        f"{counted(agents, 'agent')}, {_rejected(rejected, outcome.lines_rejected)}"
     )
+    _print_rejections(console, session, span)
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, span)
     if outcome.hours.end > datetime.now(UTC):
@@ -51,14 +51,19 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
     elif not executions:
         _print_where_events_are(console, session)
-    _print_rejections(console, session, span)
     for sentence in [*outcome.lost[:REASONS_SHOWN], *outcome.odd[:REASONS_SHOWN]]:
         console.print(Text(printable(f"  {sentence}", 400), style="yellow"), soft_wrap=True)
-    for asset, check, severity, unexpected in outcome.failed_checks:
-        if check in (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE):  # which are told log by log
-            continue
-        colour = "red" if severity == "ERROR" else "yellow"
-        console.print(Text(printable(f"  check {asset}.{check} failed: {unexpected:,} rows"), style=colour))
+    for check in outcome.failed_checks:
+        text = Text(printable(f"  check {check}", 400), style="red" if check.is_error else "yellow")
+        console.print(text, soft_wrap=True)
+
+
+def _rejected(lines: int, new: int) -> str:
+    """The rejected lines of the hours, whose reasons follow, and whether an earlier run rejected them."""
+    if not lines:
+        return counted(lines, "rejected line")
+    of_earlier_runs = "" if new >= lines else f", {'also' if new else 'all'} of earlier runs"
+    return f"{counted(lines, 'rejected line')}{of_earlier_runs}:"
 
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:

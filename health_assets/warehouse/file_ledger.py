@@ -271,6 +271,26 @@ class FileLedger:
             LostLines(name, lines, gone_at, HourRange(first, last + HOUR)) for name, lines, gone_at, first, last in rows
         ]
 
+    def lines_and_lost(self, hours: HourRange, reach_hours: int) -> dict[datetime, tuple[int, int]]:
+        """For each hour, the lines on which its results rest, and how many of them are lost.
+
+        Args:
+            hours: the hours; what lies before the first one is not counted.
+            reach_hours: how many hours before an hour belong to it.
+        """
+        rows = self._session.query(
+            "SELECT hour, CAST(sum(lines) AS BIGINT), CAST(sum(coalesce(lost, 0)) AS BIGINT) FROM raw_logs "
+            "WHERE hour >= ? AND hour < ? GROUP BY hour",
+            [hours.start, hours.end],
+        )
+        own = {hour: (lines, lost) for hour, lines, lost in rows}
+        found, lines, lost = {}, 0, 0
+        for hour in hours:
+            come, go = own.get(hour, (0, 0)), own.get(hour - (reach_hours + 1) * HOUR, (0, 0))
+            lines, lost = lines + come[0] - go[0], lost + come[1] - go[1]
+            found[hour] = (lines, lost)
+        return found
+
 
 _TO_BE_WRITTEN_OFF = (
     "NOT raw_logs.is_loaded AND NOT coalesce(raw_logs.is_dropped, false) AND raw_logs.lines > 0 "

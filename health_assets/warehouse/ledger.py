@@ -89,8 +89,7 @@ class Ledger:
         """The files that were read before, among those that cannot be read now."""
         if not unreadable:
             return set()
-        known = self._session.query("SELECT source_file FROM raw_files")
-        return {name for (name,) in known if is_among(unreadable, name)}
+        return {name for name in self.known_files() if is_among(unreadable, name)}
 
     def entries(self, names: Iterable[str]) -> list[Entry]:
         """What the ledger says of the files of these names."""
@@ -251,6 +250,10 @@ class Ledger:
             notes = [f"{UNREADABLE}{reason}" for reason in unreadable.values()]
             columns = {"source_file": [*unreadable], "note": notes, "records": [1] * len(notes)}
             self._session.insert_arrow("raw_file_notes", pa.table(columns))
+
+    def known_files(self) -> set[str]:
+        """The files that were read, whether they are still there or not."""
+        return {name for (name,) in self._session.query("SELECT source_file FROM raw_files")}
 
     def unreadable(self) -> dict[str, str]:
         """The files that could not be read when hours were last brought up to date, and why."""
