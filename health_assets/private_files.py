@@ -9,6 +9,7 @@ anyone needs it, by a count.
 
 import logging
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,14 +55,14 @@ def make_private_folder(path: Path) -> None:
 
 
 def shut_out_others(path: Path) -> None:
-    """Take from everybody but owner and group what an older program let them do with a file; without it, nothing.
+    """Take from everybody but owner and group what an older program let them do with a file, if it is one.
 
     The group keeps what it may do: that is how an operator lets another user read the file.
     """
     try:
-        mode = path.stat().st_mode & 0o777
-        if mode & _OTHERS:
-            path.chmod(mode & ~_OTHERS)
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode) and mode & _OTHERS:
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
     except FileNotFoundError:
         return
     except OSError as error:

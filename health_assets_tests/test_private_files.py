@@ -88,6 +88,13 @@ def test_of_a_database_that_is_there_others_are_shut_out_and_the_group_keeps_wha
         assert mode_of(warehouse.path) == after
 
 
+def test_a_folder_that_somebody_names_as_the_warehouse_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with pytest.raises(HealthAssetsError), DuckDBFile(str(tmp_path), 1.0, "100MB", None).write():
+        pass
+    assert mode_of(tmp_path) == 0o755
+
+
 def test_judgements_and_the_trackers_log_are_their_owners_alone(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir(mode=0o700)

@@ -62,8 +62,9 @@ def _kept(name: str) -> str:
 
 def _raw_bytes() -> str:
     """How much of the raw text stays; of one that was cut before it got here, not what stands at its end."""
-    spare = READ_TEXT_BYTES - RAW_TEXT_BYTES
-    was_cut = f"strlen(raw) > {READ_TEXT_BYTES - 4}"
+    character = 4  # bytes of the longest one, before which it may have been cut
+    spare = READ_TEXT_BYTES - RAW_TEXT_BYTES - character
+    was_cut = f"strlen(raw) > {READ_TEXT_BYTES - character}"
     less = f"least({RAW_TEXT_BYTES}, strlen({_kept('raw')}) - {spare})"
     return f"CASE WHEN {was_cut} THEN greatest(0, {less}) ELSE {RAW_TEXT_BYTES} END"
 

@@ -130,7 +130,7 @@ class DuckDBFile:
             make_private_folder(self.path.parent)
         except OSError as error:
             raise HealthAssetsError(f"cannot make the folder of the warehouse {self.path}: {error.strerror}") from error
-        for path in (self.path, self.path.with_name(f"{self.path.name}.wal")):
+        for path in (self.path, Path(f"{self.path}.wal")):
             shut_out_others(path)
         with self._session("write") as session:
             yield session
