@@ -230,7 +230,7 @@ def test_any_history_of_deliveries_ends_like_a_clean_rebuild(machine: type[Deliv
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=10))
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (2, "postgres")])
 def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
     tmp_path: Path, seed: int, engine: str
 ) -> None:
@@ -293,7 +293,7 @@ def assert_like_a_clean_rebuild_in_the_hours_built(
         assert_same_tables({table: project.rows(table)}, {table: expected})
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (1, "duckdb"), (2, "postgres")])
+@pytest.mark.parametrize(("seed", "engine"), [(0, "duckdb"), (2, "postgres")])
 def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: int, engine: str) -> None:
     random = Random(seed)
     targets = {"agents": {"listed": {}}}
@@ -740,7 +740,7 @@ def sums_by_hand(
     return rows
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("window_hours", "lookback_hours"), [(1, 1), (3, 3), (4, 9), (9, 4), (1, 12), (24, 168)])
 def test_one_hour_many_hours_and_adding_up_by_hand_agree_exactly(
     seed: int, window_hours: int, lookback_hours: int
