@@ -19,7 +19,7 @@ from health_assets.hours import EVER, HOUR, HourRange
 from health_assets.logs.identity import Identity
 from health_assets.logs.stores import RawFile
 from health_assets.recognition import KnownFile, Recognized
-from health_assets.warehouse.ledger import FILES_SCHEMA, ODD, TRACES, Part, columns_of_identity, part_source
+from health_assets.warehouse.ledger import FILES_SCHEMA, ODD, TRACES, Part, columns_of_identity, lines_of, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.wording import counted
@@ -243,7 +243,7 @@ class FileLedger:
                         SELECT parts.source_file, parts.hour, parts.lines, parts.superseded,
                             coalesce(own.rows, 0) AS rows
                         FROM raw_logs AS parts LEFT JOIN (
-                            SELECT {part_source(table)} AS source_file, hour, count(*) AS rows FROM {table}
+                            SELECT {part_source(table)} AS source_file, hour, {lines_of(table)} AS rows FROM {table}
                             WHERE hour >= $start AND hour < $end GROUP BY 1, 2
                         ) AS own ON own.source_file = parts.source_file AND own.hour = parts.hour
                         WHERE parts.record_type = $record
