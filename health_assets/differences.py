@@ -54,7 +54,7 @@ def why(row: Row) -> str:
     Args:
         row: `COLUMNS` of the three tables, of one agent and hour.
     """
-    return "; ".join(filter(None, [_score_and_document(row), _budget(row)]))
+    return "; ".join(dict.fromkeys([*_score_and_document(row), *_budget(row)]))  # both may name one cost
 
 
 def is_spent(row: Row) -> bool:
@@ -68,14 +68,14 @@ def is_burning(row: Row) -> bool:
     return None not in rates and min(rates) > 1
 
 
-def _score_and_document(row: Row) -> str:
+def _score_and_document(row: Row) -> list[str]:
     if row["status"] == "unknown" and not row["is_provisional"]:
         wanted = f"the document wants {FEWEST_SAMPLES} runs, the score {row['n_full']:,}"
-        return f"{counted(row['n'], 'run')}: {wanted}"
+        return [f"{counted(row['n'], 'run')}: {wanted}"]
     if row["status"] not in LEVELS or row["status"] == row["state"]:
-        return ""
+        return []
     if LEVELS.index(row["state"]) > LEVELS.index(row["status"]):
-        return _score_is_worse(row)
+        return [_score_is_worse(row)]
     return _document_is_worse(row)
 
 
@@ -89,13 +89,13 @@ def _score_is_worse(row: Row) -> str:
     return f"{cost}; the document{asks}: {_of_document(row)}"
 
 
-def _document_is_worse(row: Row) -> str:
+def _document_is_worse(row: Row) -> list[str]:
     if _is_slow(row):
         mean = "" if row["ar_s"] is None else f", {row['ar_s']:,.1f} s"
         expected = row["expected_runtime_s"]
         against = "expects none" if expected is None else f"expects {expected:g} s"
-        return f"the document: {_of_document(row)}; the score looks at the mean runtime{mean}, and {against}"
-    return f"the document: {_of_document(row)}; {_cost_of_failures(row)}"
+        return [f"the document: {_of_document(row)}", f"the score looks at the mean runtime{mean}, and {against}"]
+    return [f"the document: {_of_document(row)}", _cost_of_failures(row)]
 
 
 def _is_slow(row: Row) -> bool:
@@ -122,20 +122,20 @@ def _cost_of_failures(row: Row) -> str:
     return f"that costs the score {lost:.1f} points of 40"
 
 
-def _budget(row: Row) -> str:
+def _budget(row: Row) -> list[str]:
     """Why a budget is spent, or being spent too fast, of an agent that another system calls healthy."""
     is_called_healthy = "healthy" in (row["state"], row["status"])
     if not is_called_healthy:
-        return ""
+        return []
     if is_spent(row):
         spent = f"{row['failures']:,} of {row['n']:,} failed, {_few(row['allowed_failures'])} may"
         if row["state"] == "healthy":
-            return f"{spent}; {_cost_of_failures(row)}"
-        return f"{spent} by a target of {share(row['expected_success_rate'])}"
+            return [spent, _cost_of_failures(row)]
+        return [f"{spent} by a target of {share(row['expected_success_rate'])}"]
     if is_burning(row):
         whole = f"{row['failures']:,} of {row['n']:,} in the whole window"
-        return f"{row['failures_6h']:,} of {row['n_6h']:,} failed in the last 6 h, {whole}"
-    return ""
+        return [f"{row['failures_6h']:,} of {row['n_6h']:,} failed in the last 6 h, {whole}"]
+    return []
 
 
 def _few(number: float) -> str:
