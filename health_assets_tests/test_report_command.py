@@ -23,6 +23,16 @@ LAST = HOURS.end - HOUR
 NOW = HOURS.end + timedelta(minutes=10)
 
 
+DETAILS = [
+    {"error": "CardDeclined: code 51\n  File pay.py", "agent_version": "1.9"},
+    {"error": "CardDeclined: code 51\r\n  File pay.py", "agent_version": "1.9"},
+    {"error": "\nCardDeclined: code 51", "agent_version": "1.10"},
+    {"error": "\x1b[2JTimeout", "agent_version": "1.10"},
+    {"error": "", "agent_version": "1.10"},
+    {},
+]
+
+
 def at(number: float) -> datetime:
     return START + number * HOUR
 
@@ -31,7 +41,7 @@ def make_project(folder: Path, engine: str) -> Project:
     project = Project(folder, {"agents": {"crashing": {"expected_runtime_s": 10, "n_full": 1}}}, engine=engine)
     records = [
         execution(f"crash {n}", "crashing", at(n / 2), 20, status="failure", session_id="monday", model="atlas",
-                  task_id=f"task {n % 2}", confidence=0.2)
+                  task_id=f"task {n % 2}", confidence=0.2, **DETAILS[n])
         for n in range(6)
     ]  # fmt: skip
     records += [execution(f"good {n}", "steady", at(n / 2), model="borealis") for n in range(8)]
@@ -103,6 +113,21 @@ def test_an_agent_is_shown_with_its_lost_points_their_evidence_and_everything_el
     assert session
     assert "borealis" not in output
     assert "good" not in output
+
+
+def test_the_errors_and_versions_of_an_agents_runs_are_shown(made: Project) -> None:
+    text = printed(made, HOURS.extended_back(20), "crashing")
+    blocks = {first: rest for first, *rest in (part.strip().splitlines() for part in text.split("\n\n"))}
+    told = blocks["6 failed executions in 24 h"]
+    assert [" ".join(row.split()) for row in told] == [
+        "3 × CardDeclined: code 51 last 2026-06-07 01:00",
+        "2 × the log states no error last 2026-06-07 02:30",
+        "1 × \\x1b[2JTimeout last 2026-06-07 01:30",
+    ]
+    _, *versions = blocks["Versions in 24 h"]
+    assert [row.split()[:3] for row in versions] == [["–", "1", "0"], ["1.10", "3", "0"], ["1.9", "2", "0"]]
+    steady = printed(made, HOURS, "steady")
+    assert "failed execution" not in steady and "Versions" not in steady
 
 
 def test_every_score_of_an_agent_is_shown_whatever_system_it_is_of() -> None:

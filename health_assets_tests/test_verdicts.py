@@ -23,6 +23,7 @@ from health_assets.alerts.messages import message_of
 from health_assets.alerts.rules import Drop, Floor, StateWorsened
 from health_assets.hours import HOUR, HourRange
 from health_assets.report import print_health
+from health_assets.report.agent import print_agent
 from health_assets.report.alerts import print_alerts
 from health_assets.report.differences import worst_agents
 from health_assets.scoring import agent_health_state
@@ -107,6 +108,14 @@ def shown(project: Project, width: int = 160) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
+def shown_agent(project: Project, agent_id: str) -> str:
+    """What the terminal shows of one agent."""
+    console = Console(file=StringIO(), width=160)
+    with project.warehouse.read() as session:
+        print_agent(console, session, HOURS, agent_id)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def block(text: str, title: str) -> list[str]:
     """The lines of the block whose title starts so."""
     [found] = [part for part in text.split("\n\n") if part.strip().startswith(title)]
@@ -169,6 +178,13 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
     provisional = sum(row["is_provisional"] for row in rows.values())
     assert f"({provisional} of them provisional)" in table[0]
     assert rows_of(fleet, "system_health", "hour")[LAST]["provisional"] == provisional > 0
+
+
+def test_the_report_of_one_agent_says_that_its_score_is_provisional_and_of_how_many_runs(fleet: Project) -> None:
+    [heading, *_] = shown_agent(fleet, "failed four of four").strip().splitlines()
+    assert heading.endswith(": healthy?, 94.4 of 100 (provisional, 4 of 20 runs)")
+    [heading, *_] = shown_agent(fleet, "proven").strip().splitlines()
+    assert heading.endswith(": healthy, 100.0 of 100")
 
 
 def test_a_fleet_without_a_provisional_score_has_no_word_about_it(project: Project) -> None:
@@ -249,7 +265,9 @@ def test_any_row_has_a_clause_where_systems_differ_and_none_where_they_agree() -
         differs = not row["is_provisional"] if is_unknown else row["status"] != row["state"]
         is_spending = differences.is_spent(row) or differences.is_burning(row)
         differs |= is_spending and "healthy" in (row["state"], row["status"])
-        assert bool(differences.why(row)) is differs, row
+        clauses = differences.why(row).split("; ")
+        assert any(clauses) is differs, row
+        assert len(set(clauses)) == len(clauses), "no clause is said twice"
         told += differs
     assert 0 < told < 300
 
@@ -269,6 +287,13 @@ def test_a_session_without_signals_is_counted_and_in_no_list_of_the_worst(fleet:
     metadata = fleet.materialise(hours_from(LAST, 1), only=["session_scores"])["session_scores"]
     assert "session unseen" not in metadata["worst sessions"].value
     assert "session bad" in metadata["worst sessions"].value
+
+
+def test_the_report_of_one_agent_gives_a_session_that_nobody_evaluated_no_score(fleet: Project) -> None:
+    _, _, unseen = block(shown_agent(fleet, "worker unseen"), "Sessions in 24 h")
+    assert unseen.split() == ["session", "unseen", "–", "not", "evaluated", "–", "not", "evaluated", "1", "none"]
+    _, _, looped = block(shown_agent(fleet, "worker looped"), "Sessions in 24 h")
+    assert looped.split()[2] == "0.9" and looped.split()[4:7] == ["–", "not", "evaluated"]
 
 
 def test_sessions_that_nobody_evaluated_are_no_good_news(project: Project) -> None:

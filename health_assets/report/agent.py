@@ -1,6 +1,6 @@
 """The report of one agent: what every scoring system says of it at one hour, and by which events.
 
-What belongs here: the score with the points that it lost, the health document, sessions and models; and every other
+What belongs here: the score with the points that it lost, failures, versions, sessions and models; and every other
 table about agents and windows as it is, so that a new scoring system shows here by itself. What does not: the fleet,
 which has a module for each system.
 """
@@ -19,6 +19,7 @@ from health_assets.explanation import COLUMNS, Evidence, explain
 from health_assets.hours import HOUR, HourRange
 from health_assets.report.layout import plain_table
 from health_assets.terminal import printable
+from health_assets.verdict import reservation, verdict
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ALL_TABLES, columns_of
 from health_assets.wording import counted
@@ -26,13 +27,17 @@ from health_assets.wording import counted
 IDS_SHOWN = 5
 ROWS_SHOWN = 10
 SESSIONS_SHOWN = 10
+ERRORS_SHOWN = 5
+FIRST_LINE_OF_ERROR = (
+    "nullif(rtrim(split_part(ltrim(error, chr(13) || chr(10) || ' '), chr(10), 1), chr(13) || ' '), '')"
+)
 NAMES_SUGGESTED = 3
 NOT_SHOWN = ("hour", "agent_id", "window_start", "window_end", "formula_version")
 """Columns that say the same of every row, or stand in the heading."""
 
 
 def print_agent(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
-    """Everything that is known of an agent at the last of these hours, and its sessions in all of them.
+    """Everything that is known of an agent at the last of these hours, and its runs and sessions in all of them.
 
     Raises:
         HealthAssetsError: the agent is not known at that hour.
@@ -40,6 +45,8 @@ def print_agent(console: Console, session: Session, hours: HourRange, agent_id: 
     hour = hours.end - HOUR
     _require(session, hour, agent_id)
     _print_score(console, session, hour, agent_id)
+    _print_failures(console, session, hours, agent_id)
+    _print_versions(console, session, hours, agent_id)
     for name in shown_tables():
         block = OWN_BLOCKS.get(name, _print_rows)
         block(console, session, hours, agent_id, name)
@@ -77,10 +84,12 @@ def _heading(console: Console, text: str) -> None:
 
 def _print_score(console: Console, session: Session, hour: datetime, agent_id: str) -> None:
     """The score, and by component the points that it lost, why, and the ids of the events that weigh most."""
-    columns = tuple(dict.fromkeys(("state", "health_score", "n", "hours_covered", *COLUMNS)))
+    columns = tuple(dict.fromkeys(("state", "is_provisional", "health_score", "n", "hours_covered", *COLUMNS)))
     row = _row(session, "agent_health", hour, agent_id, columns)
     score = "no score" if row["health_score"] is None else f"{row['health_score']:.1f} of 100"
-    _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC: {row['state']}, {score}")
+    doubt = f" ({reservation(row)})" if row["is_provisional"] else ""
+    word = verdict(row["state"], is_provisional=row["is_provisional"])
+    _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC: {word}, {score}{doubt}")
     console.print(f"{counted(row['n'], 'execution')} in the window, of which {row['hours_covered']:,} h are covered")
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:
@@ -109,20 +118,77 @@ def _evidence(session: Session, hour: datetime, agent_id: str) -> Evidence:
     return evidence
 
 
+def _print_failures(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
+    """The most frequent errors of the agent's failed executions in these hours, by the first line of their texts."""
+    found = session.query(
+        f"""
+        SELECT {FIRST_LINE_OF_ERROR} AS line, count(*), max(ended_at)
+        FROM executions WHERE agent_id = ? AND status = 'failure' AND hour >= ? AND hour < ?
+        GROUP BY 1 ORDER BY 2 DESC, 3 DESC, 1
+        """,
+        [agent_id, hours.start, hours.end],
+    )
+    if not found:
+        return
+    failures = sum(count for _, count, _ in found)
+    _heading(console, f"{counted(failures, 'failed execution')} in {len(hours):,} h")
+    table = plain_table()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    table.add_column(no_wrap=True)
+    table.show_header = False
+    for error, count, last in found[:ERRORS_SHOWN]:
+        text = Text("the log states no error", style="dim") if error is None else Text(printable(error))
+        table.add_row(f"{count:,} ×", text, f"last {_shown(last)}")
+    if len(found) > ERRORS_SHOWN:
+        others = failures - sum(count for _, count, _ in found[:ERRORS_SHOWN])
+        table.caption = f"{others:,} with {counted(len(found) - ERRORS_SHOWN, 'more error')}"
+    console.print(table)
+
+
+def _print_versions(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
+    """Runs and successes in these hours by version of the agent, the newest version first, where one is told."""
+    found = session.query(
+        """
+        SELECT agent_version, count(*), count(CASE WHEN status = 'success' THEN 1 END) AS succeeded, max(ended_at)
+        FROM executions WHERE agent_id = ? AND hour >= ? AND hour < ?
+        GROUP BY 1 ORDER BY 4 DESC, 1
+        """,
+        [agent_id, hours.start, hours.end],
+    )
+    if any(version is not None for version, *_ in found):
+        shown = ("agent_version", "runs", "succeeded", "last")
+        _print_table(console, f"Versions in {len(hours):,} h", shown, found, len(found))
+
+
 def _print_sessions(console: Console, session: Session, hours: HourRange, agent_id: str, table: str) -> None:
-    """The newest scores of the agent's sessions in these hours, the least reliable first."""
+    """The newest scores of the agent's sessions in these hours, the least reliable first.
+
+    Without signals both metrics are 1 by the source's formula. Nobody evaluated such a session: it has no score here,
+    and comes last.
+    """
     shown = ("session_id", "agent_reliability", "reliability_band", "agent_consistency", "consistency_band",
              "total_traces", "flagged_traces")  # fmt: skip
     newest = f"""
-        SELECT {", ".join(shown)}, row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) AS place
+        SELECT *, row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) AS place
         FROM {table} WHERE agent_id = ? AND hour >= ? AND hour < ?
     """
     found = session.query(
-        f"SELECT {', '.join(shown)} FROM ({newest}) AS newest WHERE place = 1 "
-        "ORDER BY agent_reliability, agent_consistency, session_id",
+        f"""
+        SELECT session_id, {_evaluated("agent_reliability", "reliability_band", "traces_evaluated")},
+            {_evaluated("agent_consistency", "consistency_band", "consistency_traces_evaluated")},
+            total_traces, flagged_traces
+        FROM ({newest}) AS newest WHERE place = 1
+        ORDER BY CASE WHEN traces_evaluated > 0 THEN 0 ELSE 1 END, agent_reliability, agent_consistency, session_id
+        """,
         [agent_id, hours.start, hours.end],
     )
     _print_table(console, f"Sessions in {len(hours):,} h", shown, found[:SESSIONS_SHOWN], len(found))
+
+
+def _evaluated(score: str, band: str, evaluated: str) -> str:
+    """A session's metric and its band as SQL: null, and said so, where no trace could be evaluated."""
+    return f"CASE WHEN {evaluated} > 0 THEN {score} END, CASE WHEN {evaluated} > 0 THEN {band} ELSE 'not evaluated' END"
 
 
 def _print_models(console: Console, session: Session, hours: HourRange, agent_id: str, table: str) -> None:
