@@ -169,7 +169,7 @@ def shown(project: Project) -> str:
     return console.export_text()
 
 
-def test_the_terminal_shows_only_agents_that_spend_too_fast_and_go_on(project: Project) -> None:
+def test_the_terminal_lists_the_agents_that_spent_or_burn_their_budget_most_spent_first(project: Project) -> None:
     records: list[Any] = [
         *runs(100, 0, agent_id="sound"), *runs(5, 5, agent_id="burning"), *runs(8, 2, agent_id="warm\x1b[31m"),
         *runs(5, 5, 3, "was burning"), *runs(90, 0, 0, "was burning"),
@@ -177,9 +177,19 @@ def test_the_terminal_shows_only_agents_that_spend_too_fast_and_go_on(project: P
     budgets(project, records)
     text = shown(project)
     assert "Error budgets at 2026-06-07 23:00 UTC: 4 agents: 3 spent  2 burning too fast" in text
-    lines = [text for text in text.splitlines()[2:] if "burning" in text or "warm" in text]
-    assert [text.split()[0] for text in lines] == ["burning", "warm\\x1b[31m"]
+    lines = text.splitlines()[3:]
+    assert [text.split("%")[0].rsplit(maxsplit=1)[0] for text in lines] == ["burning", "warm\\x1b[31m", "was burning"]
     assert lines[0].split()[1:4] == ["1,000%", "10.0", "10.0"]
+    assert lines[2].split()[3] == "0.0", "spent, and not burning any more"
+
+
+def test_of_many_agents_that_spent_their_budget_ten_are_listed_and_all_are_counted(project: Project) -> None:
+    records = [record for number in range(11) for record in runs(5, 5, 20, agent_id=f"spent {number:02}")]
+    budgets(project, records)
+    text = shown(project)
+    assert "11 agents: 11 spent  0 burning too fast" in text
+    assert "spent 09" in text and "spent 10" not in text
+    assert "the 10 of 11 that have spent most; all are in the table error_budget" in " ".join(text.split())
 
 
 def test_the_terminal_says_so_where_nobody_burns_too_fast_and_nothing_where_there_are_no_budgets(
