@@ -71,7 +71,7 @@ def report(
     warehouse: WarehouseOption = None,
 ) -> None:
     """Show the health of the fleet, or all that is known of one agent, as of the end of an hour."""
-    from health_assets.report import print_health, report_hours
+    from health_assets.report import print_report, report_hours
     from health_assets.report.agent import print_agent
     from health_assets.warehouse.store import Warehouse
 
@@ -80,7 +80,7 @@ def report(
         with Warehouse.of(settings).read() as session:
             hours = report_hours(session, settings, hour, datetime.now(UTC))
             if agent is None:
-                print_health(console, session, hours)
+                print_report(console, session, hours)
             else:
                 print_agent(console, session, hours, agent)
 

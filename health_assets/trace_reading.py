@@ -60,6 +60,17 @@ def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
     return TraceReading(spans, **made, unused=most_first, warnings=list(counting.warnings(made["executions"])))
 
 
+def without_agents(session: Session, hours: HourRange) -> str | None:
+    """A sentence where these hours hold model calls of spans and no agent's run, with the place to read on."""
+    counting = _Counting(session, hours)
+    calls = counting.rows_from_spans("model_calls")
+    return _no_agent(calls) if calls and not counting.rows_from_spans("executions") else None
+
+
+def _no_agent(calls: int) -> str:
+    return f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only"
+
+
 class _Counting:
     def __init__(self, session: Session, hours: HourRange) -> None:
         self._session = session
@@ -109,7 +120,7 @@ class _Counting:
             """
         )
         if calls and not executions:
-            yield f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only"
+            yield _no_agent(calls)
         elif outside:
             with_failures = f", {failed:,} of them failed" if failed else ""
             yield f"{counted(outside, 'model call')} outside any agent's run{with_failures}"

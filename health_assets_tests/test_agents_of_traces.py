@@ -45,6 +45,7 @@ def test_a_run_over_model_calls_alone_says_that_there_is_no_agent_span(project: 
     assert done.returncode == 0, done.stderr
     told = "6 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only"
     assert told in done.stdout
+    assert told in command("report", folder=project.folder).stdout
     heading = "## Spans of model calls only"
     assert heading in (REPOSITORY / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
 

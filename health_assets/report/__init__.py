@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from rich.console import Console
+from rich.text import Text
 
 from health_assets.errors import HealthAssetsError, NoWarehouseError
 from health_assets.hours import HOUR, HourRange, parse_hour
@@ -17,6 +18,8 @@ from health_assets.report.session_scores import print_sessions
 from health_assets.report.survey import print_survey
 from health_assets.report.tool_health import print_tools
 from health_assets.settings import Settings
+from health_assets.terminal import printable
+from health_assets.trace_reading import without_agents
 from health_assets.warehouse.store import Session
 
 BLOCKS = (
@@ -48,6 +51,13 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
             f"health-assets materialize --from {hour:%Y-%m-%dT%H} --to {hour + HOUR:%Y-%m-%dT%H} makes them"
         )
     return HourRange.of(hour).extended_back(settings.window_hours - 1)
+
+
+def print_report(console: Console, session: Session, hours: HourRange) -> None:
+    """All blocks, and before them what else a run says of hours in which only models are known."""
+    if hint := without_agents(session, hours):
+        console.print(Text(printable(hint), style="yellow"), soft_wrap=True)
+    print_health(console, session, hours)
 
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
