@@ -7,6 +7,7 @@ from health_assets.cli import app
 from health_assets.defs.build import build_definitions
 from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
 from health_assets.logs.native import RECORD_TYPES, RULES
+from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.settings import Settings
 from health_assets.targets import AgentTargets
 from health_assets.warehouse.documentation import PAGE, tables_page
@@ -56,6 +57,15 @@ def test_every_command_is_in_the_readme() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         assert re.search(rf"(health-assets|make) {command.callback.__name__}\b", README)
+
+
+def test_every_ending_of_a_log_is_in_the_readme() -> None:
+    for ending in re.findall(r"\.\w+", NAMES_THAT_COUNT):
+        assert f"`{ending}`" in README, ending
+
+
+def test_the_page_on_opentelemetry_states_the_error_as_the_tables_have_it() -> None:
+    assert "`ValueError: no such city`" in (ROOT / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
 
 
 def test_nothing_left_to_fill_in() -> None:
