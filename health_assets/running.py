@@ -76,7 +76,7 @@ class Outcome:
             more = self.files_unreadable - len(self.unreadable[:REASONS_SHOWN])
             reasons = [*self.unreadable[:REASONS_SHOWN], *([f"and {more:,} more"] if more else [])]
             logs = counted(self.files_unreadable, "raw log")
-            found.append(f"{logs} could not be read, what else there is was: {'; '.join(reasons)}")
+            found.append(f"{logs} could not be read; all others were loaded: {'; '.join(reasons)}")
         if self.all_rejected:
             found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
         return found

@@ -50,7 +50,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
         done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
         assert done.returncode == 1
         assert done.stderr == (
-            "health-assets: 1 raw log could not be read, what else there is was: "
+            "health-assets: 1 raw log could not be read; all others were loaded: "
             f"cannot read the raw log {path}: No such file or directory\n"
         )
         assert "these hours hold 2 executions" in done.stdout
