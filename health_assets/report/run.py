@@ -36,9 +36,11 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         f"kept {read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
     )
     console.print(
-        f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}, "
+        f"  these hours hold {counted(executions, 'execution')}, {counted(rejected, 'rejected line')}"
+        f"{' of earlier runs' if rejected and not outcome.lines_rejected else ''}, "
         f"{counted(scores, 'score')} of {counted(agents, 'agent')}"
     )
+    _print_rejections(console, session, span)
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, span)
     if outcome.hours.end > datetime.now(UTC):
@@ -47,12 +49,11 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
     elif not executions:
         _print_where_events_are(console, session)
-    _print_rejections(console, session, span)
     for asset, check, severity, unexpected in outcome.failed_checks:
         if check == EVERY_LOG_WAS_READ:  # which is told at the end, log by log
             continue
-        colour = "red" if severity == "ERROR" else "yellow"
-        console.print(Text(f"  check {asset}.{check} failed: {unexpected:,} rows", style=colour))
+        kind, colour = ("error", "red") if severity == "ERROR" else ("warning", "yellow")
+        console.print(Text(f"  check {asset}.{check} failed ({kind}): {counted(unexpected, 'row')}", style=colour))
 
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
