@@ -109,7 +109,7 @@ def shown(project: Project, width: int = 160) -> str:
 
 
 def shown_agent(project: Project, agent_id: str) -> str:
-    """What the terminal shows of one agent."""
+    """The report of one agent, as the terminal shows it."""
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_agent(console, session, HOURS, agent_id)

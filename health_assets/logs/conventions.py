@@ -105,7 +105,7 @@ NO_ERRORS = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp"
 
 SAYS_ERROR = r'"status"\s*:\s*"error"'
 RESULT_OF_LANGCHAIN = ("$.data", "$.output.kwargs", "$.kwargs")
-"""What tells that a tool failed in the message that LangChain makes of its result, and where that message is."""
+"""LangChain puts a message at one of these places of a tool's result; its `status` says whether the tool failed."""
 
 NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""

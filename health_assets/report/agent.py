@@ -31,6 +31,7 @@ ERRORS_SHOWN = 5
 FIRST_LINE_OF_ERROR = (
     "nullif(rtrim(split_part(ltrim(error, chr(13) || chr(10) || ' '), chr(10), 1), chr(13) || ' '), '')"
 )
+"""SQL for the first line of an error that is not blank; null where the log states none."""
 NAMES_SUGGESTED = 3
 NOT_SHOWN = ("hour", "agent_id", "window_start", "window_end", "formula_version")
 """Columns that say the same of every row, or stand in the heading."""
