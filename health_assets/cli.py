@@ -77,10 +77,10 @@ def materialize(
     targets: TargetsOption = None,
     warehouse: WarehouseOption = None,
     system: Annotated[
-        list[str] | None, typer.Option(help="Scoring system to materialise, again for more; all by default.")
+        list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
     ] = None,
 ) -> None:
-    """Materialise all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
+    """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
@@ -133,7 +133,7 @@ def prune(
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
 ) -> None:
-    """Make sample logs of a small fleet that end now, materialise them, and show the fleet's health."""
+    """Make sample logs of a small fleet that end now, materialize them, and show the fleet's health."""
     from health_assets.demo import Demo
 
     with _readable_errors():

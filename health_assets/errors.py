@@ -29,7 +29,7 @@ class UnreadableFilesError(HealthAssetsError):
 
 
 class NoWarehouseError(HealthAssetsError):
-    """Nothing has been materialised yet."""
+    """Nothing has been materialized yet."""
 
 
 class WarehouseBusyError(HealthAssetsError):

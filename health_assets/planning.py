@@ -1,4 +1,4 @@
-"""Which hours need work: what a window depends on, what late data touches, what has not been materialised.
+"""Which hours need work: what a window depends on, what late data touches, what has not been materialized.
 
 What belongs here: arithmetic on sets of hours. What does not: reading files or tables (`ingestion`, `warehouse`).
 """
@@ -12,7 +12,7 @@ from health_assets.hours import HOUR, HourRange, contiguous, floor_hour
 def hours_covered(
     hours: HourRange, window_hours: int, materialized: AbstractSet[datetime], first_event_hour: datetime | None
 ) -> list[int]:
-    """For each hour, how many hours of its window were materialised or lie before the first log."""
+    """For each hour, how many hours of its window were materialized or lie before the first log."""
     span = hours.extended_back(window_hours - 1)
     is_covered = [first_event_hour is None or hour < first_event_hour or hour in materialized for hour in span]
     covered = sum(is_covered[: window_hours - 1])
@@ -36,7 +36,7 @@ def late_ranges(
     Args:
         touched: hours whose events changed.
         lookback_hours: how far an hour's results look back.
-        until: end of the hours that may be materialised, excluded.
+        until: end of the hours that may be materialized, excluded.
         only_themselves: hours that need work although no later hour depends on it.
     """
     dependent = {hour for hour in only_themselves if hour < until}

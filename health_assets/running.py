@@ -141,13 +141,13 @@ def run_hours(
     on_event: Callable[[dg.DagsterEvent], None],
     systems: Collection[str] = (),
 ) -> Outcome:
-    """Materialise the assets for these hours, with checks, as one Dagster run in this process.
+    """Materialize the assets for these hours, with checks, as one Dagster run in this process.
 
     Args:
         settings: where logs, targets and warehouse are.
         hours: at least one hour; between them there may be holes.
         on_event: called with every event of the run.
-        systems: scoring systems to materialise, keys of `SYSTEMS`; all where none is named.
+        systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
 
     Raises:
         HealthAssetsError: the range is empty, or there is no such system.
@@ -295,4 +295,4 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCh
     errors = [
         f"{check.asset}.{check.name} ({counted(check.unexpected, 'row')})" for check in failed_checks if check.is_error
     ]
-    return f"checks failed, so what follows was not materialised: {', '.join(errors)}"
+    return f"checks failed, so what follows was not materialized: {', '.join(errors)}"

@@ -78,8 +78,8 @@ class Settings(BaseSettings):
     max_unpacked_gib: int = Field(
         64, ge=1, le=1 << 20, description="Most that is read of one file, once it is unpacked; the rest is rejected."
     )
-    schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialised.")
-    late_after_minutes: int = Field(30, ge=1, description="An hour not materialised so long after its end is late.")
+    schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialized.")
+    late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
     schedules: bool = Field(True, description="Whether Dagster's schedules start by themselves.")
     first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(
         None, description="First hour that Dagster offers and its sensor looks after; by default the logs' first."

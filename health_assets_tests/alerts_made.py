@@ -58,7 +58,7 @@ def insert(session: Session, table: str, hour: datetime, rows: Iterable[Row]) ->
 
 
 def fill_hour(warehouse: Path, hour: datetime, agents: Sequence[Row] = (), **tables: Sequence[Row]) -> None:
-    """An hour as a run leaves it: its scores, other tables, and that it was materialised."""
+    """An hour as a run leaves it: its scores, other tables, and that it was materialized."""
     with Warehouse(str(warehouse)).write() as session:
         keep_hour(session, hour, agents, **tables)
 

@@ -100,7 +100,7 @@ class World:
         return World(self.settings.model_copy(update=changed))
 
     def rebuilt(self, folder: Path, hours: HourRange) -> "World":
-        """The same logs in a new warehouse, with these hours materialised from nothing and without checks."""
+        """The same logs in a new warehouse, with these hours materialized from nothing and without checks."""
         folder.mkdir(parents=True, exist_ok=True)
         world = World(self.settings.model_copy(update={"warehouse": str(folder / "health.duckdb")}))
         world.materialize(hours)
@@ -113,7 +113,7 @@ class World:
         tags: Mapping[str, str] | None = None,
         only: Sequence[str] | None = None,
     ) -> None:
-        """Materialise hours, or those of a run request, by the assets' bodies: without Dagster and without checks."""
+        """Materialize hours, or those of a run request, by the assets' bodies: without Dagster and without checks."""
         chosen = dict(tags) if hours is None else hours_tags(hours)
         is_stale = ONLY_STALE_TAG in chosen
         run_bodies(Pipeline(self.settings), requested_hours(chosen), only_stale=is_stale, only=only)

@@ -1,6 +1,6 @@
 """A project of its own for one test: a raw root, a targets file and a warehouse in a folder, and ways to look at them.
 
-`Project.materialise` runs the bodies of the real assets, one after another, without a Dagster run around them: the same
+`Project.materialize` runs the bodies of the real assets, one after another, without a Dagster run around them: the same
 code in a tenth of the time. What Dagster itself does with the assets is tested elsewhere.
 """
 
@@ -144,7 +144,7 @@ class Project:
     def has_warehouse(self) -> bool:
         return self.warehouse.exists
 
-    def materialise(
+    def materialize(
         self, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
     ) -> dict[str, dict[str, Any]]:
         """Run the asset bodies for these hours, in the order of the lineage; returns each asset's metadata.
@@ -193,11 +193,11 @@ class Project:
         return tables
 
     def built_hours(self, asset: str) -> set[datetime]:
-        """Hours of an asset that are noted as materialised."""
+        """Hours of an asset that are noted as materialized."""
         return {row[0] for row in self.query("SELECT hour FROM materialized_hours WHERE asset = ?", [asset])}
 
     def clean_rebuild(self, hours: HourRange, name: str = "clean", *, only: Sequence[str] | None = None) -> "Project":
-        """The same logs and targets materialised in one go into an empty warehouse; all steps, or these."""
+        """The same logs and targets materialized in one go into an empty warehouse; all steps, or these."""
         twin = Project(
             self.folder / name, None, self.window_hours, self.lookback_hours,
             evaluation_window_hours=self.evaluation_window_hours, engine=self.engine, now=self.now,
@@ -206,14 +206,14 @@ class Project:
         twin.raw = self.raw
         if self.targets is not None:
             twin.write_targets(self.targets)
-        twin.materialise(hours, only=only)
+        twin.materialize(hours, only=only)
         return twin
 
 
 def run_bodies(
     pipeline: Pipeline, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """What `Project.materialise` does, with any pipeline."""
+    """What `Project.materialize` does, with any pipeline."""
     metadata = {}
     tags = {ONLY_STALE_TAG: "true"} if only_stale else {}
     if isinstance(hours, HourGroups):
@@ -364,7 +364,7 @@ def command_environment() -> dict[str, str]:
     return kept | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-def materialise_arguments(project: Project, hours: HourRange) -> list[str]:
+def materialize_arguments(project: Project, hours: HourRange) -> list[str]:
     arguments = ["materialize", "--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
     arguments += ["--raw", str(project.raw), "--warehouse", project.warehouse_url]
     return arguments if project.targets is None else [*arguments, "--targets", str(project.targets_path)]

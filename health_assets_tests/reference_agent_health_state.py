@@ -114,7 +114,7 @@ def agent_health_state(
 ) -> list[Record]:
     """Contract section 4, `agent_health_state`: a row for each of these hours, in order, and each known agent.
 
-    `hours` are all that are materialised: `last_healthy_at` knows no others.
+    `hours` are all that are materialized: `last_healthy_at` knows no others.
     """
     events_of: dict[str, list[Record]] = {agent_id: [] for agent_id in targets.get("agents") or {}}
     for record in deduplicate(records):

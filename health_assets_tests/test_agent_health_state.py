@@ -51,9 +51,9 @@ def runs(
 def states(
     project: Project, records: Sequence[Record], hours: HourRange, name: str = "a.jsonl"
 ) -> dict[tuple[datetime, str], Row]:
-    """Rows of `agent_health_state` by hour and agent, once these records are materialised."""
+    """Rows of `agent_health_state` by hour and agent, once these records are materialized."""
     project.write_log(name, [line(record) for record in records])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     return {(row["hour"], row["agent_id"]): row for row in project.rows("agent_health_state")}
 
 
@@ -274,17 +274,17 @@ def test_an_agent_that_returns_after_the_look_back_is_remembered(tmp_path: Path)
     """Hour 11 knows other agents but not this one, so hour 12 has to look further back for it."""
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
     states(project, up_and_down(), hours_from(START, 12))
-    project.materialise(HourRange.of(START + 12 * HOUR), only=STEPS)
+    project.materialize(HourRange.of(START + 12 * HOUR), only=STEPS)
     assert told_last_healthy(project)[12] == 4
 
 
-def test_only_hours_that_are_materialised_count_for_last_healthy(tmp_path: Path) -> None:
+def test_only_hours_that_are_materialized_count_for_last_healthy(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
     states(project, up_and_down(), hours_from(START + 2 * HOUR, 2))
     assert told_last_healthy(project) == {2: None, 3: None}
 
 
-def test_last_healthy_is_the_same_in_whatever_order_hours_are_materialised(tmp_path: Path) -> None:
+def test_last_healthy_is_the_same_in_whatever_order_hours_are_materialized(tmp_path: Path) -> None:
     random = Random(1)
     hours = hours_from(START, 15)
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
@@ -292,7 +292,7 @@ def test_last_healthy_is_the_same_in_whatever_order_hours_are_materialised(tmp_p
     starts = list(range(0, 15, 2))
     random.shuffle(starts)
     for first in starts:
-        project.materialise(hours_from(START + first * HOUR, random.choice([2, 3])), only=STEPS)
+        project.materialize(hours_from(START + first * HOUR, random.choice([2, 3])), only=STEPS)
         built = sorted(project.built_hours("agent_health_state"))
         assert_states_equal_the_reference(project, built)
     assert project.built_hours("agent_health_state") >= set(hours)
@@ -304,13 +304,13 @@ def test_an_hour_that_is_no_longer_healthy_changes_what_later_hours_tell(tmp_pat
     states(project, up_and_down(), hours)
     before = dict(project.query("SELECT hour, changed_at FROM materialized_hours WHERE asset = 'agent_health_state'"))
     project.write_log("late.jsonl", [line(record) for record in runs("a", START + 4.5 * HOUR, 10, 10)])
-    project.materialise(HourRange.of(START + 4 * HOUR), only=STEPS)
+    project.materialize(HourRange.of(START + 4 * HOUR), only=STEPS)
     assert told_last_healthy(project)[12] == 1
     after = dict(project.query("SELECT hour, changed_at FROM materialized_hours WHERE asset = 'agent_health_state'"))
     changed = {(hour - START) // HOUR for hour in hours if after[hour] != before[hour]}
     assert changed == {4, 5, 6, 7, 12}
     project.write_log("late.jsonl", [])
-    project.materialise(HourRange.of(START + 4 * HOUR), only=STEPS)
+    project.materialize(HourRange.of(START + 4 * HOUR), only=STEPS)
     assert_states_equal_the_reference(project, list(hours))
 
 
@@ -341,7 +341,7 @@ def test_every_state_of_random_logs_equals_the_reference(
 ) -> None:
     project = random_project(tmp_path, seed, window_hours, lookback_hours)
     hours = hours_from(START, 36)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     found = assert_states_equal_the_reference(project, list(hours))
     if 1 < window_hours < 24:  # long enough for a status, short enough for the failures to show
         assert {row["status"] for row in found} == {"healthy", "degraded", "unhealthy", "unknown"}
@@ -353,14 +353,14 @@ def test_an_hour_alone_has_the_rows_of_the_range_and_any_order_ends_like_a_clean
     asked = hours_from(START + 9 * HOUR, 5)
     whole = project.clean_rebuild(asked, "whole", only=STEPS)
     for hour in Random(5).sample(list(asked), len(asked)):
-        project.materialise(HourRange.of(hour), only=STEPS)
+        project.materialize(HourRange.of(hour), only=STEPS)
     names = ["state_components", "agent_health_state"]
     assert_same_tables(project.tables(names=names), whole.tables(names=names))
 
 
 def test_samples_and_agents_are_those_of_the_agent_health_model(tmp_path: Path) -> None:
     project = random_project(tmp_path, 6, 5, 9, lines=300)
-    project.materialise(hours_from(START, 20), only=[*STEPS, "agent_health"])
+    project.materialize(hours_from(START, 20), only=[*STEPS, "agent_health"])
     model = {(row["hour"], row["agent_id"]): row for row in project.rows("agent_health")}
     own = {(row["hour"], row["agent_id"]): row for row in project.rows("agent_health_state")}
     assert own.keys() == model.keys()
@@ -381,7 +381,7 @@ def test_every_state_of_some_days_of_the_real_logs_equals_the_reference(tmp_path
     project.raw = REAL_LOGS
     [(first,)] = _busiest_day(project)
     hours = hours_from(first - 12 * HOUR, 60)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     found = assert_states_equal_the_reference(project, list(hours))
     assert sum(row["sample_count"] for row in found) > 0
 
@@ -479,7 +479,7 @@ def test_of_many_ailing_agents_the_worst_are_shown_and_all_are_counted(tmp_path:
     records = [record for place in range(20) for record in runs(f"agent {place:02d}", START, 20, 1 + place)]
     project.write_log("a.jsonl", map(line, records))
     hours = HourRange.of(START)
-    project.materialise(hours, only=[*STEPS, "agent_health", "system_health"])
+    project.materialize(hours, only=[*STEPS, "agent_health", "system_health"])
     console = Console(width=200, record=True, file=StringIO())
     with project.warehouse.read() as session:
         print_health(console, session, hours)
@@ -503,7 +503,7 @@ def test_an_id_from_a_log_cannot_command_the_terminal(tmp_path: Path) -> None:
         ]
         project.write_log(f"{place}.jsonl", map(line, runs))
     hours = HourRange.of(START)
-    project.materialise(hours)
+    project.materialize(hours)
     console = Console(width=200, record=True, file=StringIO())
     with project.warehouse.read() as session:
         print_health(console, session, hours)

@@ -123,16 +123,16 @@ def test_changed_patterns_hold_for_the_hours_that_a_window_looks_back_on(project
         project.write_log(f"{place}.jsonl", [line(execution(f"e{place}", f"crm-{place}", AT + place * HOUR))])
     steps = ["ingest", "health_components", "agent_health"]
     both, last = HourRange(START, START + 2 * HOUR), HourRange.of(START + HOUR)
-    project.materialise(both, only=steps)
+    project.materialize(both, only=steps)
     project.write_targets({"names": NAMES})
-    project.materialise(last, only=steps)
+    project.materialize(last, only=steps)
     assert {(row["agent_id"], row["n"]) for row in project.rows("agent_health", last)} == {("crm", 2)}
 
 
 def test_a_hour_is_scored_by_the_folded_agents(project: Project) -> None:
     project.write_targets({"names": NAMES, "agents": {"crm": {"expected_success_rate": 0.5}}})
     project.write_log("a.jsonl", [line(execution(f"e{place}", f"crm-{place}", AT)) for place in range(3)])
-    project.materialise(FIRST, only=["ingest", "health_components", "agent_health"])
+    project.materialize(FIRST, only=["ingest", "health_components", "agent_health"])
     [row] = project.rows("agent_health", FIRST)
     assert (row["agent_id"], row["n"], row["expected_success_rate"]) == ("crm", 3, 0.5)
 

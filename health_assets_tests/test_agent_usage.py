@@ -30,7 +30,7 @@ NOTHING = {"input_tokens": None, "output_tokens": None, "cost_usd": None, "cost_
 
 def usage(project: Project, records: Sequence[Record], hours: HourRange) -> list[Row]:
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     return sorted(project.rows("agent_usage"), key=lambda row: (row["hour"], row["agent_id"]))
 
 
@@ -159,7 +159,7 @@ def test_usage_of_random_logs_equals_the_reference_and_one_hour_equals_its_part_
     for name in ("a.jsonl", "b.jsonl.gz"):
         project.write_log(name, [line(record) for record in random_records(random, 100, 10)])
     hours = hours_from(START + first * HOUR, count)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     records, _ = reference.read_lines(project.raw)
     expected = reference_agent_usage.agent_usage(records, targets, list(hours), window_hours, 2 * window_hours)
     rows = project.rows("agent_usage", hours)
@@ -167,7 +167,7 @@ def test_usage_of_random_logs_equals_the_reference_and_one_hour_equals_its_part_
     assert set(columns_of("agent_usage")) - set(expected[0]) == {"hours_covered", "formula_version"}
     assert {row["cost_usd"] for row in rows if row["agent_id"] == "never tells"} == {None}
     for hour in hours:
-        project.materialise(HourRange.of(hour), only=["agent_usage"])
+        project.materialize(HourRange.of(hour), only=["agent_usage"])
     assert_same_tables({"agent_usage": project.rows("agent_usage", hours)}, {"agent_usage": rows})
 
 
@@ -179,12 +179,12 @@ def test_late_records_and_any_order_of_hours_give_the_same_tables(tmp_path: Path
     for one in (clean, project):
         one.write_log("early.jsonl", early)
     clean.write_log("late.jsonl", late)
-    clean.materialise(hours, only=STEPS)
-    project.materialise(hours_from(START + 4 * HOUR, 4), only=STEPS)
+    clean.materialize(hours, only=STEPS)
+    project.materialize(hours_from(START + 4 * HOUR, 4), only=STEPS)
     project.write_log("late.jsonl", late)
-    project.materialise(hours, only=STEPS, only_stale=True)
+    project.materialize(hours, only=STEPS, only_stale=True)
     for hour in (6, 0, 3):
-        project.materialise(HourRange.of(START + hour * HOUR), only=STEPS)
+        project.materialize(HourRange.of(START + hour * HOUR), only=STEPS)
     assert_same_tables(project.tables(hours, TABLES), clean.tables(hours, TABLES))
 
 

@@ -160,7 +160,7 @@ def test_the_sensor_judges_and_tells_and_says_what_it_did(tmp_path: Path) -> Non
     with receiver() as hook:
         path = write(tmp_path, f"{{rules: {{hour_late: off}}, channels: {{c: {{type: webhook, url: '{hook.url}'}}}}}}")
         settings = settings.model_copy(update={"alerts": path})
-        assert "nothing has been materialised" in skipped(settings)
+        assert "nothing has been materialized" in skipped(settings)
         fill_hour(warehouse, at(0), [scored("a", 10.0)])
         assert skipped(settings) == "1 hour judged, 1 incident opened, 0 closed; 1 message delivered"
         assert skipped(settings) == "0 hours judged, 0 incidents opened, 0 closed; 0 messages delivered"

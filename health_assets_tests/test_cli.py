@@ -20,7 +20,7 @@ from projects import (
     command_line,
     forked_command,
     hours_from,
-    materialise_arguments,
+    materialize_arguments,
 )
 from rich.console import Console
 from typer.testing import CliRunner
@@ -58,13 +58,13 @@ def _plain(folder: Path) -> Run:
     """Flags say where things are; the environment says something else and is not heeded."""
     project = make_project(folder)
     wrong = {"HEALTH_RAW": "/nowhere", "HEALTH_TARGETS": "/nowhere.yaml", "HEALTH_WAREHOUSE": "/proc/nowhere.duckdb"}
-    return project, command(*materialise_arguments(project, HOURS), folder=folder, environment=wrong)
+    return project, command(*materialize_arguments(project, HOURS), folder=folder, environment=wrong)
 
 
 def _again(folder: Path) -> Run:
     project = make_project(folder)
-    project.materialise(HOURS)
-    return project, forked_command(*materialise_arguments(project, HOURS), folder=folder)
+    project.materialize(HOURS)
+    return project, forked_command(*materialize_arguments(project, HOURS), folder=folder)
 
 
 def _environment(folder: Path) -> Run:
@@ -87,27 +87,27 @@ def _environment(folder: Path) -> Run:
 def _red_check(folder: Path) -> Run:
     """A row that somebody spoiled by hand fails a check that blocks."""
     project = make_project(folder)
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     project.change("UPDATE executions SET confidence = 7 WHERE execution_id = 'good 3'")
-    return project, command(*materialise_arguments(project, HOURS), folder=folder)
+    return project, command(*materialize_arguments(project, HOURS), folder=folder)
 
 
 def _no_logs(folder: Path) -> Run:
     project = Project(folder)
-    return project, forked_command(*materialise_arguments(project, HOURS), folder=folder)
+    return project, forked_command(*materialize_arguments(project, HOURS), folder=folder)
 
 
 def _late_log(folder: Path) -> Run:
     """Hours are there already when a log of the first of them arrives, and that hour alone is asked for."""
     project = make_project(folder)
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     project.write_log("late.jsonl", [line(execution("late", "slow", START))])
-    return project, forked_command(*materialise_arguments(project, HourRange.of(START)), folder=folder)
+    return project, forked_command(*materialize_arguments(project, HourRange.of(START)), folder=folder)
 
 
 def _one_system(folder: Path) -> Run:
     project = make_project(folder)
-    return project, forked_command(*materialise_arguments(project, HOURS), "--system", "model_health", folder=folder)
+    return project, forked_command(*materialize_arguments(project, HOURS), "--system", "model_health", folder=folder)
 
 
 # as a user does it for a run that succeeds (`_plain`) and one that fails (`_red_check`); the others are forked
@@ -125,7 +125,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 def test_a_run_says_what_it_read_kept_rejected_and_scored_and_how_long_it_took(runs: dict[str, Run]) -> None:
     project, done = runs["_plain"]
     assert done.returncode == 0, done.stderr
-    assert re.search(r"2026-06-07T00 to 2026-06-07T03 \(3 h\) materialised in \d+\.\d s", done.stdout)
+    assert re.search(r"2026-06-07T00 to 2026-06-07T03 \(3 h\) materialized in \d+\.\d s", done.stdout)
     assert "read 72 lines of 2 files, kept 69, rejected 3" in done.stdout
     assert "60 executions" in done.stdout
     assert "9 scores of 3 agents" in done.stdout
@@ -232,7 +232,7 @@ def test_a_run_that_leaves_other_hours_behind_says_which(runs: dict[str, Run]) -
         assert ("look back on what has changed" in done.stdout) == (name == "_late_log"), name
     _, done = runs["_late_log"]
     assert "2 other hours look back" in done.stdout
-    assert "materialise 2026-06-07T01 to 2026-06-07T03 (2 h) too" in " ".join(done.stdout.split())
+    assert "materialize 2026-06-07T01 to 2026-06-07T03 (2 h) too" in " ".join(done.stdout.split())
 
 
 def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(runs: dict[str, Run]) -> None:
@@ -241,9 +241,9 @@ def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(
     project, done = runs["_one_system"]
     assert done.returncode == 0, done.stderr
     assert "read 72 lines of 2 files, kept 69, rejected 3" in done.stdout
-    materialised = {asset for (asset,) in project.query("SELECT DISTINCT asset FROM materialized_hours")}
-    assert materialised & set(DERIVED) == {asset.name for asset in SYSTEMS["model_health"]}
-    assert "executions" in materialised
+    materialized = {asset for (asset,) in project.query("SELECT DISTINCT asset FROM materialized_hours")}
+    assert materialized & set(DERIVED) == {asset.name for asset in SYSTEMS["model_health"]}
+    assert "executions" in materialized
 
 
 # -- without a run -----------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(
 
 def printed(project: Project, hours: HourRange) -> str:
     """What a run that has read these hours' logs would print of them."""
-    read = project.materialise(hours, only=["ingest"])["raw_logs"]
+    read = project.materialize(hours, only=["ingest"])["raw_logs"]
     counts = {
         name: int(read[name]) for name in ("files_seen", "files_read", "lines_read", "spans_read", "lines_rejected")
     }
@@ -314,7 +314,7 @@ def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_n
     project = Project(tmp_path)
     project.write_log("good.jsonl", [line(execution("e", "planner", START))])
     project.write_log("package.json", ["{", "}"], modified=START + 5 * HOUR)
-    told = "1 × rejected in hours that are not materialised, of 1 file: see why by --from 2026-06-07T05"
+    told = "1 × rejected in hours that are not materialized, of 1 file: see why by --from 2026-06-07T05"
     assert told in printed(project, HOURS)
     there = printed(project, HourRange.of(START + 5 * HOUR))
     assert told not in there
@@ -345,14 +345,14 @@ def test_help_names_every_command_and_option() -> None:
 
 def test_a_system_that_there_is_not_is_named_with_those_that_there_are(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    code, output = invoke(*materialise_arguments(project, HOURS), "--system", "astrology")
+    code, output = invoke(*materialize_arguments(project, HOURS), "--system", "astrology")
     assert code == 1
     assert "there is no system 'astrology'; choose from agent_health_model," in " ".join(output.split())
     assert not project.warehouse_path.exists()
 
 
 @pytest.mark.parametrize(
-    "arguments", [["materialize", "--from"], ["materialize", "--nonsense"], ["materialise"], ["--nonsense"]]
+    "arguments", [["materialize", "--from"], ["materialize", "--nonsense"], ["materialize"], ["--nonsense"]]
 )
 def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str]) -> None:
     code, output = invoke(*arguments)
@@ -375,17 +375,17 @@ def test_a_run_whose_lines_were_all_rejected_names_the_most_frequent_reason_and_
     future = '{"type": "trigger", "trigger_id": "t", "agent_id": "a", "fired_at": "soon", "status": "fired"}'
     project.write_log("b.jsonl", ["{", future, "not JSON", "neither"], modified=START)
     project.write_log("a.jsonl", ["", future, "no"], modified=START + 50 * HOUR)
-    done = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
+    done = forked_command(*materialize_arguments(project, HOURS), folder=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
         "health-assets: every line that was read was rejected, most of them because: "
         "not valid JSON (4 lines, first in a.jsonl:3)\n"
     )
     assert "read 6 lines of 2 files, kept 0, rejected 6" in done.stdout
-    again = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
+    again = forked_command(*materialize_arguments(project, HOURS), folder=tmp_path)
     assert (again.returncode, again.stderr) == (0, ""), "nothing was read"
     project.write_log("c.jsonl", ["bad", line(execution("e", "planner", START))])
-    mixed = forked_command(*materialise_arguments(project, HOURS), folder=tmp_path)
+    mixed = forked_command(*materialize_arguments(project, HOURS), folder=tmp_path)
     assert (mixed.returncode, mixed.stderr) == (0, ""), "a good line is among them"
 
 

@@ -18,7 +18,7 @@ from health_assets.running import run_hours
 DOCUMENTED = REPOSITORY / "docs" / "dagster-postgres.yaml"
 
 
-def test_an_instance_with_the_documented_storage_materialises_an_hour_and_remembers_it(
+def test_an_instance_with_the_documented_storage_materializes_an_hour_and_remembers_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"

@@ -58,7 +58,7 @@ LOG = logging.getLogger("tests")
 
 @dataclass(frozen=True)
 class Built:
-    """A day that was materialised as one run, with its checks; read it, but change only copies."""
+    """A day that was materialized as one run, with its checks; read it, but change only copies."""
 
     world: World
     result: dg.ExecuteInProcessResult
@@ -118,7 +118,7 @@ def evaluated_schedule(
     ],
     ids=["again", "next", "after 4 hours", "after an outage longer than the look-back"],
 )
-def test_the_schedule_requests_one_run_from_the_last_materialised_hour_to_the_newest_finished_one(
+def test_the_schedule_requests_one_run_from_the_last_materialized_hour_to_the_newest_finished_one(
     built: Built, moment: datetime, hours: HourRange
 ) -> None:
     assert requested_hours(schedule_tick(built.world, built.instance, moment).tags) == hours
@@ -183,14 +183,14 @@ def test_a_raw_root_that_cannot_be_looked_at_fails_the_run_for_all_to_see_rather
     assert failure.user_failure_data.description.startswith("the raw root nonsense://bucket")
 
 
-def test_nothing_is_late_before_anything_was_materialised(built: Built, tmp_path: Path) -> None:
+def test_nothing_is_late_before_anything_was_materialized(built: Built, tmp_path: Path) -> None:
     for world, is_asked in ((World.at(tmp_path / "empty", keep_days=30), False), (built.world, True)):
         tick = evaluated_schedule(world, built.instance, NOON + timedelta(minutes=31), "freshness")
         assert len(tick.run_requests) == is_asked
-        assert is_asked or tick.skip_message == "nothing has been materialised yet, so nothing is late"
+        assert is_asked or tick.skip_message == "nothing has been materialized yet, so nothing is late"
     world = World.at(tmp_path / "empty", keep_days=30)
     tick = evaluated_schedule(world, built.instance, NOON, "prune_old_hours_daily")
-    assert tick.skip_message == "nothing has been materialised yet, so there is nothing to drop"
+    assert tick.skip_message == "nothing has been materialized yet, so there is nothing to drop"
     kept = World(built.world.settings.model_copy(update={"keep_days": 30}))
     assert len(evaluated_schedule(kept, built.instance, NOON, "prune_old_hours_daily").run_requests) == 1
     assert not Path(world.settings.warehouse).exists()
@@ -241,7 +241,7 @@ def test_the_sensor_skips_where_nothing_is_late(built: Built, tmp_path: Path) ->
     assert tick.skip_message == "the tables agree with all 24 raw logs"
     empty = World.at(tmp_path / "empty")
     empty.write("first.jsonl", lines_of_hour(NOON))
-    assert sensor_tick(empty, built.instance).skip_message == "nothing has been materialised yet, so nothing is late"
+    assert sensor_tick(empty, built.instance).skip_message == "nothing has been materialized yet, so nothing is late"
 
 
 def test_a_tick_frees_what_a_killed_command_holds(tmp_path: Path, instance: dg.DagsterInstance) -> None:
@@ -330,7 +330,7 @@ def test_hours_before_the_first_hour_of_the_settings_are_neither_offered_nor_loo
     later = World(world.settings.model_copy(update={"first_hour": NOON + 98 * HOUR}))
     request = schedule_tick(later, instance, NOON + timedelta(hours=100, minutes=5))
     assert requested_hours(request.tags) == HourRange(NOON + 98 * HOUR, NOON + 100 * HOUR), "not what was missed before"
-    assert sensor_tick(later, instance).skip_message == "nothing has been materialised yet, so nothing is late"
+    assert sensor_tick(later, instance).skip_message == "nothing has been materialized yet, so nothing is late"
     skipped = evaluated_schedule(later, instance, NOON + timedelta(hours=98, minutes=5))
     assert "HEALTH_FIRST_HOUR" in skipped.skip_message
 
@@ -373,7 +373,7 @@ def test_the_sensor_skips_while_a_step_holds_the_warehouse(
     assert tick.skip_message
 
 
-def test_an_asset_that_was_materialised_alone_before_its_inputs_is_mended_by_the_next_run(
+def test_an_asset_that_was_materialized_alone_before_its_inputs_is_mended_by_the_next_run(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     world = World.at(tmp_path / "world", window_hours=WINDOW_HOURS, lookback_hours=LOOKBACK_HOURS)
@@ -408,7 +408,7 @@ def materialized_at(world: World, asset: str) -> dict[datetime, datetime]:
 
 
 def materialized_assets(result: dg.ExecuteInProcessResult) -> set[str]:
-    """Names of the assets that a run materialised."""
+    """Names of the assets that a run materialized."""
     return {event.asset_key.to_user_string() for event in result.get_asset_materialization_events()}
 
 
@@ -595,11 +595,11 @@ def test_an_hour_that_is_not_there_in_time_is_noticed_whatever_else_was_backfill
         assert evaluation.severity == dg.AssetCheckSeverity.WARN
         return evaluation.passed
 
-    assert not newest_is_in_time(), "nothing was ever materialised"
+    assert not newest_is_in_time(), "nothing was ever materialized"
     world.materialize(HourRange(now - 4 * HOUR, now - 3 * HOUR), only=FLEET)
     assert not newest_is_in_time(), "the newest hour is missing"
     world.materialize(HourRange.of(now - 300 * HOUR), only=FLEET)
-    assert not newest_is_in_time(), "only an old hour was materialised just now"
+    assert not newest_is_in_time(), "only an old hour was materialized just now"
     world.materialize(HourRange(now - 2 * HOUR, now), only=FLEET)
     assert newest_is_in_time()
     world.materialize(HourRange.of(now - 200 * HOUR), only=FLEET)
@@ -663,7 +663,7 @@ def test_every_asset_shows_where_its_rows_are(url: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASSETS)
-def test_every_materialisation_has_its_row_count_and_a_small_table(built: Built, name: str) -> None:
+def test_every_materialization_has_its_row_count_and_a_small_table(built: Built, name: str) -> None:
     events = [
         event.step_materialization_data.materialization
         for event in built.result.get_asset_materialization_events()

@@ -89,8 +89,8 @@ def test_the_demo_ends_with_the_newest_finished_hour_and_is_whole_in_the_dagster
     before = floor_hour(datetime.now(UTC))
     done = forked_command("demo", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    end = before if f"{before:%Y-%m-%dT%H} (48 h) materialised" in done.stdout else before + HOUR
-    assert f"to {end:%Y-%m-%dT%H} (48 h) materialised" in done.stdout
+    end = before if f"{before:%Y-%m-%dT%H} (48 h) materialized" in done.stdout else before + HOUR
+    assert f"to {end:%Y-%m-%dT%H} (48 h) materialized" in done.stdout
     assert f"Fleet at {end - HOUR:%Y-%m-%d %H}:00 UTC" in done.stdout
 
     for name, value in what_to_show(

@@ -40,7 +40,7 @@ LAST = HourRange.of(START + 23 * HOUR)
 
 def budgets(project: Project, records: Sequence[Record], hours: HourRange = LAST) -> list[Row]:
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     return sorted(project.rows("error_budget"), key=lambda row: (row["hour"], row["agent_id"]))
 
 
@@ -106,7 +106,7 @@ def test_every_budget_of_random_logs_equals_the_reference(
 ) -> None:
     project = make_random_project(tmp_path, seed, window_hours, lookback_hours)
     hours = hours_from(START, 40)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     records, _ = reference.read_lines(project.raw)
     expected = reference_error_budget.error_budget(
         records, project.targets or {}, hours.start, hours.end, window_hours, lookback_hours
@@ -116,13 +116,13 @@ def test_every_budget_of_random_logs_equals_the_reference(
     assert set(expected[0]) == set(columns_of("error_budget")) - {"hours_covered", "formula_version"}
     together = {"error_budget": rows}
     for hour in list(hours)[::13]:  # one hour alone takes another way than a range
-        project.materialise(HourRange.of(hour), only=["error_budget"])
+        project.materialize(HourRange.of(hour), only=["error_budget"])
     assert_same_tables({"error_budget": project.rows("error_budget")}, together)
 
 
 def test_budgets_are_those_of_the_agents_and_windows_of_the_agent_health_model(tmp_path: Path) -> None:
     project = make_random_project(tmp_path, 5, 4, 8)
-    project.materialise(hours_from(START, 12), only=[*STEPS, "agent_health"])
+    project.materialize(hours_from(START, 12), only=[*STEPS, "agent_health"])
     same = ("hour", "agent_id", "window_start", "window_end", "hours_covered", "n", "failures", "expected_success_rate")
     columns = ", ".join(same)
     budgets_and_scores = [
@@ -195,7 +195,7 @@ def test_of_many_agents_that_spent_their_budget_ten_are_listed_and_all_are_count
 def test_the_terminal_says_so_where_nobody_burns_too_fast_and_nothing_where_there_are_no_budgets(
     project: Project,
 ) -> None:
-    project.materialise(LAST, only=STEPS)
+    project.materialize(LAST, only=STEPS)
     assert shown(project) == ""
     budgets(project, runs(100, 1))
     assert shown(project).strip().endswith("1 agent: 0 spent  0 burning too fast")

@@ -71,7 +71,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kept, Kept]
         yield Kept(stock_instance, stock_runs), Kept(batching_instance_read, batching_runs)
 
 
-def _materialisations(kept: Kept, asset: str) -> list[tuple[Any, ...]]:
+def _materializations(kept: Kept, asset: str) -> list[tuple[Any, ...]]:
     records = kept.instance.fetch_materializations(dg.AssetKey(asset), limit=MOST).records
     runs = kept.run_numbers(record.run_id for record in records)
     rows = [dict(record.asset_materialization.metadata).get("dagster/row_count") for record in records]
@@ -123,7 +123,7 @@ def _keys() -> list[str]:
     return [f"{hour:%Y-%m-%d-%H:00}" for hour in HourRange(GOOD.start, FAILING.end)]
 
 
-@pytest.mark.parametrize("read", [_materialisations, _latest, _unfinished, _planned, _of_one_hour, _tags, _partitions])
+@pytest.mark.parametrize("read", [_materializations, _latest, _unfinished, _planned, _of_one_hour, _tags, _partitions])
 def test_both_storages_keep_the_same_of_every_asset(kept: tuple[Kept, Kept], read: Callable[[Kept, str], Any]) -> None:
     stock, batching = ({asset: read(one, asset) for asset in ASSETS} for one in kept)
     assert batching == stock
@@ -131,8 +131,8 @@ def test_both_storages_keep_the_same_of_every_asset(kept: tuple[Kept, Kept], rea
 
 def test_what_is_compared_is_not_empty(kept: tuple[Kept, Kept]) -> None:
     for one in kept:
-        assert len(_materialisations(one, "executions")) == len(GOOD) + len(FAILING)
-        assert len(_materialisations(one, STOPPED)) == len(GOOD)
+        assert len(_materializations(one, "executions")) == len(GOOD) + len(FAILING)
+        assert len(_materializations(one, STOPPED)) == len(GOOD)
         assert _unfinished(one, STOPPED) == [(key, 1) for key in _keys()[-len(FAILING) :]]
         assert _unfinished(one, "executions") == []
         assert _of_one_hour(one, "executions") == [1, 0]

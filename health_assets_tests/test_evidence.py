@@ -121,7 +121,7 @@ def test_the_evidence_of_random_logs_equals_the_reference(tmp_path: Path, seed: 
     for name, lines in cut_into_files(random, random_lines(random, 500, 10)).items():
         project.write_log(name, lines, modified=START)
     hours = hours_from(START, 11)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     events = events_of_hour(reference.deduplicate(reference.read_lines(project.raw)[0]), targets)
     components = [row for hour in hours for row in hourly(events, hour)]
     assert {row["kind"] for row in components} == set(KINDS)
@@ -132,7 +132,7 @@ def test_the_evidence_of_random_logs_equals_the_reference(tmp_path: Path, seed: 
     assert_equal_rows(project.rows("score_evidence"), expected, KEYS)
     many = project.rows("score_evidence")
     for hour in (hours.start + 6 * HOUR, hours.end - HOUR):  # one hour at a time gives the same
-        project.materialise(HourRange.of(hour), only=["score_evidence"])
+        project.materialize(HourRange.of(hour), only=["score_evidence"])
     assert project.rows("score_evidence") == many
 
 
@@ -140,7 +140,7 @@ def test_an_agent_that_lost_no_points_has_no_evidence(project: Project) -> None:
     records = [execution(f"e{n}", "fine", START) for n in range(50)]
     records += [execution("failed", "fine", START, status="failure"), execution("bad", "poor", START, status="failure")]
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(HourRange.of(START), only=STEPS)
+    project.materialize(HourRange.of(START), only=STEPS)
     assert {row["agent_id"] for row in project.rows("evidence_components")} == {"fine", "poor"}
     assert {row["agent_id"] for row in project.rows("score_evidence")} == {"poor"}
 
@@ -155,13 +155,13 @@ def test_late_events_and_another_order_give_the_evidence_of_a_clean_rebuild(proj
     project.write_targets({"defaults": {"expected_runtime_s": 2}})
     Random(4).shuffle(lines)
     project.write_log("b.jsonl", lines[:30])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     project.write_log("a.jsonl", lines[30:])
-    project.materialise(hours, only=STEPS, only_stale=True)
+    project.materialize(hours, only=STEPS, only_stale=True)
     clean = Project(project.folder / "clean", project.targets)
     clean.raw.rmdir()
     clean.raw = project.raw
-    clean.materialise(hours, only=STEPS)
+    clean.materialize(hours, only=STEPS)
     for table in ("evidence_components", "score_evidence"):
         assert project.rows(table) == clean.rows(table)
         assert project.rows(table)

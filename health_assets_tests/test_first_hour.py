@@ -42,7 +42,7 @@ def write(world: World, *hours: datetime) -> None:
 
 
 def load(world: World, *hours: datetime) -> None:
-    """Write such a log, materialise its last hour, and take the log away: what is known is in the warehouse."""
+    """Write such a log, materialize its last hour, and take the log away: what is known is in the warehouse."""
     write(world, *hours)
     world.materialize(HourRange.of(max(hours)), only=["ingest"])
     (world.settings.raw / "log.jsonl").unlink()

@@ -50,8 +50,8 @@ def rows_of(project: Project, table: str, *columns: str) -> list[tuple]:
 
 
 def ingested(project: Project) -> dict[str, Any]:
-    """Materialise the record tables of the hour; gives the metadata of `raw_logs`."""
-    metadata = project.materialise(HourRange.of(HOUR), only=["ingest"])["raw_logs"]
+    """Materialize the record tables of the hour; gives the metadata of `raw_logs`."""
+    metadata = project.materialize(HourRange.of(HOUR), only=["ingest"])["raw_logs"]
     assert_lines_are_conserved(project)
     return metadata
 
@@ -224,7 +224,7 @@ def test_a_list_of_native_records_is_read_like_their_lines(project: Project, nam
 def test_a_record_in_a_list_is_judged_as_it_is_written(project: Project) -> None:
     twice = NATIVE[:-1] + ', "agent_id": "other"}'
     project.write_bytes("a.json", f'[{NATIVE},\n {twice}, {NATIVE[:-1]}, "cost_usd": NaN}}]'.encode(), modified=START)
-    project.materialise(HourRange.of(START), only=["ingest"])
+    project.materialize(HourRange.of(START), only=["ingest"])
     assert_lines_are_conserved(project)
     assert rows_of(project, "rejected_records", "line_number", "reason", "raw")[0] == (
         2, "a field stands twice in the object", twice,
@@ -239,7 +239,7 @@ def test_every_native_type_is_known_in_a_document_too() -> None:
 
 def test_a_single_native_record_may_be_written_over_many_lines(project: Project) -> None:
     project.write_bytes("a.json", json.dumps(json.loads(NATIVE), indent=2).encode())
-    project.materialise(HourRange.of(START), only=["ingest"])
+    project.materialize(HourRange.of(START), only=["ingest"])
     assert rows_of(project, "executions", "execution_id") == [("e1",)]
 
 
@@ -699,7 +699,7 @@ def test_samples_of_inspect_are_executions(project: Project, inspect_logs: Path,
     samples = log.samples
     ended = datetime.fromisoformat(samples[0].completed_at)
     hours = hours_from(ended.replace(minute=0, second=0, microsecond=0), 2)  # the hour may end while it is evaluated
-    metadata = project.materialise(hours, only=["ingest"])["raw_logs"]
+    metadata = project.materialize(hours, only=["ingest"])["raw_logs"]
     assert_lines_are_conserved(project)
     found = rows_of(
         project, "executions", "line_number", "execution_id", "agent_id", "task_id", "model", "status", "actions",
@@ -1011,7 +1011,7 @@ def test_damage_never_stops_a_run_and_counts_survive_in_the_warehouse(project: P
         project.write_bytes(name, content.encode()[:-40], modified=HOUR)
     metadata = ingested(project)
     assert (
-        project.materialise(HourRange.of(HOUR), only=["ingest"])["raw_logs"]["records of other formats"]
+        project.materialize(HourRange.of(HOUR), only=["ingest"])["raw_logs"]["records of other formats"]
         == (metadata["records of other formats"])
     )
     assert {name for (name,) in project.query("SELECT source_file FROM rejected_records")} >= set(WHOLE) - {"tau.json"}

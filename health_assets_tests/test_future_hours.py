@@ -34,8 +34,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     called = {"type": "model_call", "call_id": "c", "model": "poor", "ended_at": START.isoformat(), "status": "failure"}
     records = [execution("e", "planner", START, session_id="monday", confidence=0.5), called]
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(HOURS)
-    project.materialise(FUTURE)
+    project.materialize(HOURS)
+    project.materialize(FUTURE)
     return project
 
 
@@ -63,7 +63,7 @@ def test_the_best_model_is_that_of_the_newest_hour_that_is_over(made: Project) -
 
 def test_no_run_is_told_to_make_hours_of_the_future_too(made: Project) -> None:
     made.write_log("late.jsonl", [line(execution("late", "planner", START))])
-    made.materialise(HourRange.of(START))
+    made.materialize(HourRange.of(START))
     with made.warehouse.read() as session:
         found = left_behind(session, HourRange.of(START), (), made.settings, NOW)
         running = left_behind(session, HourRange.of(START), (), made.settings, NOW - HOUR / 2)

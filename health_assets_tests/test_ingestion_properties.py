@@ -1,4 +1,4 @@
-"""Whatever the order in which logs arrive and hours are materialised, the end is the same as of a clean rebuild."""
+"""Whatever the order in which logs arrive and hours are materialized, the end is the same as of a clean rebuild."""
 
 import gzip
 import itertools
@@ -89,7 +89,7 @@ RANGES = st.builds(
 
 
 class Deliveries(RuleBasedStateMachine):
-    """Files come, grow, change and come twice, while this hour and that is materialised."""
+    """Files come, grow, change and come twice, while this hour and that is materialized."""
 
     engine = "duckdb"
 
@@ -163,8 +163,8 @@ class Deliveries(RuleBasedStateMachine):
         self.project.ingest(hours)
 
     @rule(hours=RANGES)
-    def hours_are_materialised(self, hours: HourRange) -> None:
-        self.project.materialise(hours, only=["ingest", "health_components"])
+    def hours_are_materialized(self, hours: HourRange) -> None:
+        self.project.materialize(hours, only=["ingest", "health_components"])
 
     @rule(hours=RANGES)
     def a_file_is_read_once_and_not_again(self, hours: HourRange) -> None:
@@ -205,7 +205,7 @@ class Deliveries(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def compare_with_a_clean_rebuild(self) -> None:
-        self.project.materialise(ALL_HOURS, only=FLEET)
+        self.project.materialize(ALL_HOURS, only=FLEET)
         tables = self.project.tables()
         clean = self.project.clean_rebuild(ALL_HOURS, only=FLEET)
         assert_same_tables(tables, clean.tables())
@@ -254,10 +254,10 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
         else:
             project.write_log(name, lines, modified=START + turn * HOUR)
         if turn % 4 == 3:
-            project.materialise(hours_from(START + random.randrange(-3, 24) * HOUR, random.randrange(1, 12)))
+            project.materialize(hours_from(START + random.randrange(-3, 24) * HOUR, random.randrange(1, 12)))
         if turn > (16 if engine == "duckdb" else 8):
             break
-    project.materialise(hours)
+    project.materialize(hours)
     assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())
     assert_lines_are_conserved(project)
 
@@ -266,7 +266,7 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
 
 
 def late_logs_tick(project: Project, only: Sequence[str] | None = None) -> list[HourRange]:
-    """What the sensor asks for now, materialised as its runs do; all steps, or these."""
+    """What the sensor asks for now, materialized as its runs do; all steps, or these."""
     sensor = late_logs_sensor("job", project.settings)
     with (
         dg.DagsterInstance.ephemeral() as instance,
@@ -279,7 +279,7 @@ def late_logs_tick(project: Project, only: Sequence[str] | None = None) -> list[
         start = request.tags.get("dagster/asset_partition_range_start", request.tags.get("dagster/partition"))
         last = request.tags.get("dagster/asset_partition_range_end", request.tags.get("dagster/partition"))
         ranges.append(HourRange(parse_hour(start), parse_hour(last) + HOUR))
-        project.materialise(ranges[-1], only_stale=True, only=only)
+        project.materialize(ranges[-1], only_stale=True, only=only)
     return ranges
 
 
@@ -300,7 +300,7 @@ def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: 
     project = Project(tmp_path / "project", targets, window_hours=3, lookback_hours=6, engine=engine)
     on_time, *late = (random_lines(random, 30, 20) for _ in range(4 if engine == "duckdb" else 2))
     project.write_log("on time.jsonl", on_time, modified=START)
-    project.materialise(hours_from(START + 4 * HOUR, 16))
+    project.materialize(hours_from(START + 4 * HOUR, 16))
     for number, lines in enumerate(late):
         few = hours_from(START + random.randrange(20) * HOUR, 2)
         chosen = [text for text in lines if _hour_of(text) in set(few)] or lines[:3]
@@ -320,7 +320,7 @@ def _hour_of(text: str) -> datetime | None:
 def test_the_sensor_asks_only_for_hours_that_depend_on_what_is_late(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=2, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(20)])
-    project.materialise(hours_from(START, 20), only=FLEET)
+    project.materialize(hours_from(START, 20), only=FLEET)
     project.write_log("late.jsonl", [line(execution("late", "b", START + 7 * HOUR))])
     assert late_logs_tick(project, only=[]) == [hours_from(START + 7 * HOUR, 5)]
 
@@ -328,7 +328,7 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_what_is_late(tmp_path: Pa
 def test_a_late_bad_line_asks_for_its_hour_alone_and_only_once(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=2, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, task_id="t")) for n in range(20)])
-    project.materialise(hours_from(START, 20))
+    project.materialize(hours_from(START, 20))
     project.write_log("late.jsonl", ["not JSON"], modified=START + 7 * HOUR)
     assert late_logs_tick(project) == [HourRange.of(START + 7 * HOUR)]
     assert late_logs_tick(project) == []
@@ -338,7 +338,7 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_t
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     lines = [line(execution(f"e{n} {m}", "a", START + n * HOUR)) for n in range(20) for m in range(5)]
     project.write_log("a.jsonl", lines)
-    project.materialise(hours_from(START, 20), only=FLEET)
+    project.materialize(hours_from(START, 20), only=FLEET)
     project.write_log("a.jsonl", [*lines, line(execution("new", "a", START + 17 * HOUR))])
     assert late_logs_tick(project, only=FLEET) == [hours_from(START + 17 * HOUR, 3)]
     assert late_logs_tick(project) == []
@@ -346,13 +346,13 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_t
     assert late_logs_tick(project) == []
 
 
-def test_materialising_a_late_hour_by_hand_leaves_no_later_hour_out_of_date(tmp_path: Path) -> None:
+def test_materializing_a_late_hour_by_hand_leaves_no_later_hour_out_of_date(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(8)])
     steps = [*FLEET, "trace_risks", "session_scores", "error_budget", "usage_components", "agent_usage"]
-    project.materialise(hours_from(START, 8), only=steps)
+    project.materialize(hours_from(START, 8), only=steps)
     project.write_log("late.jsonl", [line(execution("late", "b", START + 3 * HOUR))])
-    project.materialise(HourRange.of(START + 3 * HOUR), only=steps)  # somebody is faster than the sensor
+    project.materialize(HourRange.of(START + 3 * HOUR), only=steps)  # somebody is faster than the sensor
     late_logs_tick(project, only=steps)
     assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START, 8), only=steps)
 
@@ -466,7 +466,7 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("built once") / "project", random_targets(random), 3, 6)
     for name, lines in cut_into_files(random, random_lines(random, 200, 6, bad_share=0.2)).items():
         project.write_log(name, lines, modified=START)
-    project.materialise(hours_from(START, 6))
+    project.materialize(hours_from(START, 6))
     return project
 
 
@@ -481,10 +481,10 @@ def copy_of(project: Project) -> Project:
 def test_a_replay_changes_nothing(built_once: Project) -> None:
     project = copy_of(built_once)
     before = project.tables()
-    project.materialise(hours_from(START, 6))
+    project.materialize(hours_from(START, 6))
     assert_same_tables(project.tables(), before)
-    project.materialise(hours_from(START + HOUR, 3))
-    project.materialise(HourRange.of(START + 5 * HOUR))
+    project.materialize(hours_from(START + HOUR, 3))
+    project.materialize(HourRange.of(START + 5 * HOUR))
     assert_same_tables(project.tables(), before)
 
 
@@ -507,7 +507,7 @@ def test_results_deleted_by_hand_come_back(built_once: Project) -> None:
     before = project.tables()
     for table in ("executions", "health_components", "agent_health", "system_health"):
         project.change(f"DELETE FROM {table}")
-    project.materialise(hours_from(START, 6))
+    project.materialize(hours_from(START, 6))
     assert_same_tables(project.tables(), before)
 
 
@@ -517,11 +517,11 @@ def test_rows_doubled_by_hand_are_single_again(project: Project) -> None:
         "d.jsonl", ["bad", line({"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"})]
     )
     hours = hours_from(START, 4)
-    project.materialise(hours, only=FLEET)
+    project.materialize(hours, only=FLEET)
     before = project.tables()
     for table in ("executions", "agent_updates", "rejected_records", "health_components", "agent_health"):
         project.change(f"INSERT INTO {table} SELECT * FROM {table}")
-    project.materialise(hours, only=FLEET)
+    project.materialize(hours, only=FLEET)
     assert_same_tables(project.tables(), before)
 
 
@@ -605,20 +605,20 @@ def test_the_same_lines_plain_and_gzipped_are_one_row_each(project: Project) -> 
 def test_a_log_that_is_rotated_away_keeps_its_rows(project: Project) -> None:
     """`app.jsonl` is renamed and begins anew, as log rotation does it."""
     project.write_log("app.jsonl", [line(execution(f"old {n}", "a", START + n * HOUR)) for n in range(3)])
-    project.materialise(hours_from(START, 4), only=FLEET)
+    project.materialize(hours_from(START, 4), only=FLEET)
     (project.raw / "app.jsonl").rename(project.raw / "app.1.jsonl")
     project.write_log("app.jsonl", [line(execution("new", "a", START + 3 * HOUR))])
-    project.materialise(hours_from(START, 4), only=FLEET)
+    project.materialize(hours_from(START, 4), only=FLEET)
     assert [row[0] for row in ids_and_files(project)] == ["new", "old 0", "old 1", "old 2"]
     assert_same_tables(project.tables(), project.clean_rebuild(hours_from(START, 4), only=FLEET).tables())
 
 
 def test_a_log_that_is_gone_keeps_its_rows_and_stops_nothing(project: Project) -> None:
     three_files(project)
-    project.materialise(hours_from(START, 2), only=FLEET)
+    project.materialize(hours_from(START, 2), only=FLEET)
     (project.raw / "a.jsonl").unlink()
     before = project.tables(hours_from(START, 2))
-    project.materialise(hours_from(START, 4), only=FLEET)
+    project.materialize(hours_from(START, 4), only=FLEET)
     assert_same_tables(project.tables(hours_from(START, 2)), before)
     assert len(project.rows("executions")) == 10
 
@@ -626,13 +626,13 @@ def test_a_log_that_is_gone_keeps_its_rows_and_stops_nothing(project: Project) -
 # -- targets and the past ------------------------------------------------------------------------------------------------
 
 
-def test_changed_targets_apply_to_the_hours_materialised_from_then_on(tmp_path: Path) -> None:
+def test_changed_targets_apply_to_the_hours_materialized_from_then_on(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 1, 3)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, 60)) for n in range(4)])
-    project.materialise(hours_from(START, 4), only=FLEET)
+    project.materialize(hours_from(START, 4), only=FLEET)
     assert project.query("SELECT sum(sla_breaches) FROM health_components") == [(0,)]
     project.write_targets({"defaults": {"sla_s": 10}})
-    project.materialise(hours_from(START + 2 * HOUR, 2), only=FLEET)
+    project.materialize(hours_from(START + 2 * HOUR, 2), only=FLEET)
     breached = dict(project.query("SELECT hour, sla_breached FROM executions"))
     assert [breached[START + n * HOUR] for n in range(4)] == [False, False, True, True]
     assert [row["sla_breaches"] for row in project.rows("agent_health")] == [0, 0, 1, 1]
@@ -643,10 +643,10 @@ def test_changed_targets_leave_hours_alone_that_nobody_asked_for(tmp_path: Path)
     """An old log that comes late makes the run build hours before those that are built already."""
     project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 2, 8)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, 60)) for n in range(4)])
-    project.materialise(hours_from(START, 4), only=FLEET)
+    project.materialize(hours_from(START, 4), only=FLEET)
     project.write_targets({"defaults": {"sla_s": 10}})
     project.write_log("old.jsonl", [line(execution("old", "a", START - HOUR, 60))])
-    project.materialise(HourRange.of(START + 4 * HOUR), only=FLEET)
+    project.materialize(HourRange.of(START + 4 * HOUR), only=FLEET)
     for hour in hours_from(START, 4):
         (breached,) = project.query("SELECT count(*) FILTER (sla_breached) FROM executions WHERE hour = ?", [hour])
         (summed,) = project.query("SELECT sum(sla_breaches) FROM health_components WHERE hour = ?", [hour])
@@ -678,7 +678,7 @@ def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
             assert_same_tables({table: found.rows(table)}, {table: whole.rows(table, hours)})
     one_by_one = project.clean_rebuild(HourRange.of(asked.end - HOUR), "backwards", only=steps)
     for hour in reversed(list(asked)):
-        one_by_one.materialise(HourRange.of(hour), only=steps)
+        one_by_one.materialize(HourRange.of(hour), only=steps)
     for table in ("agent_health", "system_health"):
         assert_same_tables({table: one_by_one.rows(table)}, {table: whole.rows(table, asked)})
 
@@ -686,8 +686,8 @@ def test_the_result_for_an_hour_does_not_depend_on_where_the_range_starts(
 # -- writers at the same time ----------------------------------------------------------------------------------------------
 
 
-def _materialise(folder: str, targets: dict[str, Any], first: int, count: int) -> None:
-    Project(Path(folder), targets, 4, 8).materialise(hours_from(START + first * HOUR, count))
+def _materialize(folder: str, targets: dict[str, Any], first: int, count: int) -> None:
+    Project(Path(folder), targets, 4, 8).materialize(hours_from(START + first * HOUR, count))
 
 
 def test_runs_at_the_same_time_wait_for_each_other_and_end_like_a_clean_rebuild(tmp_path: Path) -> None:
@@ -696,7 +696,7 @@ def test_runs_at_the_same_time_wait_for_each_other_and_end_like_a_clean_rebuild(
     for name, lines in cut_into_files(random, random_lines(random, 1000, 24)).items():
         project.write_log(name, lines, modified=START)
     runs = [
-        in_a_process(_materialise, str(project.folder), project.targets, first, count)
+        in_a_process(_materialize, str(project.folder), project.targets, first, count)
         for first, count in [(0, 10), (8, 12), (16, 8)]
     ]
     for run in runs:

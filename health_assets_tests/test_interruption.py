@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from logs_made import START, execution, line
-from projects import Project, materialise_arguments, start_forked_command
+from projects import Project, materialize_arguments, start_forked_command
 
 from health_assets.hours import HourRange
 from health_assets.temporary import remove_what_the_dead_left, temporary_folder
@@ -33,7 +33,7 @@ def started_reading(project: Project, flood: Path, temporary: Path, outputs: lis
     """The command, as soon as it has set rejected lines of the flood aside."""
     (project.raw / "flood.jsonl.gz").symlink_to(flood)
     temporary.mkdir()
-    arguments = materialise_arguments(project, HourRange.of(START))
+    arguments = materialize_arguments(project, HourRange.of(START))
     process = start_forked_command(arguments, {"TMPDIR": str(temporary)}, project.folder, outputs)
     deadline = time.monotonic() + 120
     while not any(found.stat().st_size for found in temporary.glob("health-assets-*/rejected_records")):
@@ -78,6 +78,6 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_has
     (project.raw / "flood.jsonl.gz").unlink()
     project.write_log("a.jsonl", [line(execution("e", "a", START))])
     with temporary_folder() as own:
-        project.materialise(HourRange.of(START), only=["ingest"])
+        project.materialize(HourRange.of(START), only=["ingest"])
         assert [path.parent for path in temporary.glob("*/.held")] == [own]
     assert (temporary / "health-assets-of-somebody").exists()

@@ -115,11 +115,11 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def project_with(folder: Path, runs: int, engine: str = "duckdb") -> Project:
-    """A project with so many unjudged evaluation runs, of tasks `t0`, `t1`, …, materialised for one hour."""
+    """A project with so many unjudged evaluation runs, of tasks `t0`, `t1`, …, materialized for one hour."""
     project = Project(folder / "project", engine=engine)
     records = [execution(f"e{n}", "a", START, task_id=f"t{n}", actions=["read", "delete"]) for n in range(runs)]
     project.write_log("a.jsonl", map(line, records))
-    project.materialise(HourRange.of(START), only=["ingest"])
+    project.materialize(HourRange.of(START), only=["ingest"])
     return project
 
 
@@ -148,7 +148,7 @@ def test_verdicts_become_judgements_that_the_pipeline_reads_like_any_other_log(
     report = judge_due_runs(pipeline_of(project, endpoint), NOW)
     assert (report.found, report.judged, report.violated, report.failures.total()) == (4, 4, 1, 0)
     assert report.file is not None and (project.raw / report.file).is_file()
-    project.materialise(hours_from(START, 2), only=["ingest", "task_consistency", "agent_reliability"])
+    project.materialize(hours_from(START, 2), only=["ingest", "task_consistency", "agent_reliability"])
     rows = project.rows("agent_reliability")
     assert [(row["judged"], row["violated"], row["r_saf"]) for row in rows] == [(4, 1, 0.75)] * 2
     assert project.rows("rejected_records") == []
@@ -161,7 +161,7 @@ def test_what_is_judged_is_never_sent_again(tmp_path: Path, endpoint: Endpoint, 
     assert judge_due_runs(pipeline, NOW).judged == 3
     again = judge_due_runs(pipeline, NOW)  # before the warehouse has them
     assert (again.found, again.file) == (0, None)
-    project.materialise(HourRange.of(START), only=["ingest"])
+    project.materialize(HourRange.of(START), only=["ingest"])
     assert judge_due_runs(pipeline, NOW).found == 0
     for file in (project.raw / FOLDER).iterdir():
         file.unlink()
@@ -179,7 +179,7 @@ def test_only_unjudged_evaluation_runs_are_sent(project: Project, endpoint: Endp
     project.write_log("a.jsonl", map(line, records))
     judgement = {"type": "judgement", "execution_id": "judged later", "at": START.isoformat(), "violations": []}
     project.write_log(f"{FOLDER}/by hand.jsonl", [line(judgement | {"judged_by": "person", "judge": "Ada"})])
-    project.materialise(hours_from(START, 2), only=["ingest"])
+    project.materialize(hours_from(START, 2), only=["ingest"])
     assert judge_due_runs(pipeline_of(project, endpoint), NOW).judged == 1
     assert len(endpoint.requests) == 1
 
@@ -194,12 +194,12 @@ def test_what_an_agent_says_of_itself_keeps_nobody_from_judging_it(project: Proj
     ]
     project.write_log("a.jsonl", map(line, records))
     project.write_log(f"{FOLDER}/1.jsonl", [line(clean | {"execution_id": "agent", "judged_by": "agent"})])
-    project.materialise(HourRange.of(START), only=["ingest"])
+    project.materialize(HourRange.of(START), only=["ingest"])
     severe = {"constraint": "no_pii_exposure", "severity": "high"}
     endpoint.otherwise = verdict(severe)
     report = judge_due_runs(pipeline_of(project, endpoint), NOW)
     assert (report.found, report.judged) == (3, 3)
-    project.materialise(HourRange.of(START), only=["ingest", "task_consistency", "agent_reliability"])
+    project.materialize(HourRange.of(START), only=["ingest", "task_consistency", "agent_reliability"])
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     assert judge_due_runs(pipeline_of(project, endpoint), NOW).found == 0
 

@@ -1,4 +1,4 @@
-"""A materialisation that is killed at any moment: whole hours or nothing, and running again mends everything."""
+"""A materialization that is killed at any moment: whole hours or nothing, and running again mends everything."""
 
 import shutil
 import signal
@@ -24,7 +24,7 @@ from projects import (
     command,
     hours_from,
     in_a_process,
-    materialise_arguments,
+    materialize_arguments,
     start_forked_command,
 )
 from traces_made import agent, in_lines, otlp_line, random_spans
@@ -50,7 +50,7 @@ class Killed:
             self.project.write_log(name, lines, modified=START + HOUR)
         spans = random_spans(random, 60, 30)
         self.project.write_log("traces.jsonl", in_lines(random, spans[::2]), modified=START + HOUR)
-        self.project.materialise(FILLED)
+        self.project.materialize(FILLED)
         self.before = self.project.tables()
         for name, lines in cut_into_files(random, random_lines(random, 1000, 30)).items():  # late, for filled hours too
             self.project.write_log(f"late/{name}", lines, modified=START + 2 * HOUR)
@@ -114,7 +114,7 @@ def warehouse_state(project: Project) -> list[tuple[str, int, int]]:
 
 def kill_after_writes(project: Project, writes: int, seconds: float) -> int | None:
     """Start the command and kill it some seconds after the warehouse has changed so often; gives its exit code."""
-    process = start_forked_command(materialise_arguments(project, ALL_HOURS), ENVIRONMENT, project.folder)
+    process = start_forked_command(materialize_arguments(project, ALL_HOURS), ENVIRONMENT, project.folder)
     state = warehouse_state(project)
     while writes and process.is_alive():
         now = warehouse_state(project)
@@ -138,10 +138,10 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
     assert codes.count(-signal.SIGKILL) >= len(MOMENTS) - 2, f"the processes were done before they were killed: {codes}"
     for project in projects:
         killed.assert_whole_hours(project)
-    arguments = materialise_arguments(projects[-1], ALL_HOURS)
+    arguments = materialize_arguments(projects[-1], ALL_HOURS)
     assert command(*arguments, environment=ENVIRONMENT, timeout_s=600).returncode == 0  # once as the user does it
     for project in projects[:-1]:
-        project.materialise(ALL_HOURS)
+        project.materialize(ALL_HOURS)
     for project in projects:
         killed.assert_mended(project)
 
@@ -151,16 +151,16 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
 COPIES = 3
 
 
-def _materialise(project: dict[str, Any], hours: HourRange, only_stale: bool) -> None:
-    Project(**project).materialise(hours, only_stale=only_stale)
+def _materialize(project: dict[str, Any], hours: HourRange, only_stale: bool) -> None:
+    Project(**project).materialize(hours, only_stale=only_stale)
 
 
 def start_in_a_process(project: Project, hours: HourRange = ALL_HOURS, *, only_stale: bool = False) -> BaseProcess:
-    return in_a_process(_materialise, given(project), hours, only_stale)
+    return in_a_process(_materialize, given(project), hours, only_stale)
 
 
 def killed_after(project: Project, seconds: float) -> None:
-    """Kill a materialisation after some seconds; where it was done by then, another one sooner."""
+    """Kill a materialization after some seconds; where it was done by then, another one sooner."""
     while True:
         process = start_in_a_process(project)
         process.join(seconds)
@@ -195,7 +195,7 @@ def test_assets_killed_again_and_again_leave_whole_hours_and_are_mended_by_runni
         for moment in (life * (turn + random.random()) / COPIES, life * random.random() / 2):
             killed_after(project, moment)
             killed.assert_whole_hours(project)
-        project.materialise(ALL_HOURS)
+        project.materialize(ALL_HOURS)
         killed.assert_mended(project)
 
 
@@ -233,7 +233,7 @@ def test_a_pruning_killed_at_any_moment_leaves_whole_days_and_the_next_one_goes_
     hours = [hour for hour in PRUNED if hour.hour % 4 == 0]
     project.write_log("a.jsonl", (line(execution(f"{hour}", "a", hour)) for hour in hours))
     project.write_log("b.jsonl", (otlp_line(agent(place, 1, hour)) for place, hour in enumerate(hours, 1)))
-    project.materialise(PRUNED, only=["ingest", "health_components"])
+    project.materialize(PRUNED, only=["ingest", "health_components"])
     days = []
     for writes in (1, 2, 1):
         process, state = in_a_process(_prune, given(project)), warehouse_state(project)
@@ -281,7 +281,7 @@ def test_a_process_killed_while_it_writes_to_postgresql_leaves_whole_hours_and_n
         codes.append(process.exitcode)
         killed.assert_whole_hours(project)
     assert codes.count(-signal.SIGKILL) >= len(STEPS) - 1, f"the processes were done before they were killed: {codes}"
-    project.materialise(ALL_HOURS)
+    project.materialize(ALL_HOURS)
     killed.assert_mended(project)
 
 
@@ -306,7 +306,7 @@ def test_writers_of_different_hours_late_logs_and_a_reader_lose_nothing_at_the_s
     project = Project(tmp_path / "project", {"agents": {"listed": {}}}, 3, 6, engine="postgres")
     for name, lines in cut_into_files(random, random_lines(random, 400, 12)).items():
         project.write_log(name, lines, modified=START + HOUR)
-    project.materialise(hours_from(START, 4))
+    project.materialize(hours_from(START, 4))
     for name, lines in cut_into_files(random, random_lines(random, 100, 4)).items():
         project.write_log(f"late/{name}", lines, modified=START + HOUR)
     processes = [start_in_a_process(project, hours_from(START + first * HOUR, 2)) for first in (4, 6, 8, 10)]
@@ -320,5 +320,5 @@ def test_writers_of_different_hours_late_logs_and_a_reader_lose_nothing_at_the_s
     assert all(looks)
     assert_lines_are_conserved(project)
     hours = hours_from(START, 12)
-    project.materialise(hours, only_stale=True)
+    project.materialize(hours, only_stale=True)
     assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())

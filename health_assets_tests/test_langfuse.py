@@ -63,7 +63,7 @@ TOLD_OF_A_RUN = (
 def test_the_download_of_the_web_page_becomes_records_of_all_kinds(project: Project, name: str, content: Row) -> None:
     indent = None if name == "a.jsonl" else 2
     project.write_bytes(name, json.dumps(content, indent=indent).encode())
-    project.materialise(HourRange.of(HOUR), only=["ingest"])
+    project.materialize(HourRange.of(HOUR), only=["ingest"])
     assert_lines_are_conserved(project)
     [run] = project.rows("executions")
     assert {key: run[key] for key in TOLD_OF_A_RUN} == {
@@ -327,7 +327,7 @@ def test_agents_below_a_wrapper_become_executions_which_have_its_session_version
         made.download(held, name="Workflow") if shape == "download" else [made.row(one, "Workflow") for one in held]
     )
     project.write_bytes("export.json", json.dumps(content).encode())
-    project.materialise(HourRange.of(HOUR), only=["ingest"])
+    project.materialize(HourRange.of(HOUR), only=["ingest"])
     [run] = project.rows("executions")
     assert {key: run[key] for key in (*TOLD_OF_A_RUN, "error")} == {
         "agent_id": "desk", "session_id": "s-9", "status": "failure", "error": "the printer is gone", "runtime_s": 11.0,

@@ -105,7 +105,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, instance: dg.DagsterInstance) -> None:
     clocked.write_log("a.jsonl", [event("execution", AT), event("execution", NOW + HOUR / 2)])
-    clocked.materialise(HourRange(START, NOW))
+    clocked.materialize(HourRange(START, NOW))
 
     def hours_requested(now: datetime) -> list[str]:
         sensor = late_logs_sensor("job", clocked.settings)
@@ -124,7 +124,7 @@ def test_a_line_of_the_future_makes_no_hour_and_hides_none(clocked: Project) -> 
     clocked.write_log("a.jsonl", [event("execution", AT), *future], modified=AT)
     found = wanted_hours(clocked.settings, None, None, NOW)
     assert found.hours.ranges == (HourRange.of(START),)
-    clocked.materialise(found.hours)
+    clocked.materialize(found.hours)
     assert clocked.query("SELECT DISTINCT hour FROM materialized_hours") == [(START,)]
     assert len(reasons(clocked)) == 2
     clocked.write_log("a.jsonl", future, modified=AT)

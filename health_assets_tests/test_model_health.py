@@ -33,7 +33,7 @@ def call(number: int, at: datetime, *, model: str = "m", status: str = "success"
 
 def health(project: Project, records: Sequence[Record], hours: HourRange) -> list[Row]:
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     return sorted(project.rows("model_health"), key=lambda row: (row["hour"], row["model"]))
 
 
@@ -119,14 +119,14 @@ def test_a_longer_or_shorter_window_is_right_although_the_parts_were_built_for_a
         for n in range(36)
     ]
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours_from(START, 6), only=STEPS)
+    project.materialize(hours_from(START, 6), only=STEPS)
     good = reference.deduplicate(reference.read_lines(project.raw)[0])
     last = HourRange.of(START + 5 * HOUR)
     for window_calls in (4, 10, 2, 36, 35, 50):  # parts of 6 calls are cut to 4, then to 2
         monkeypatch.setenv("HEALTH_MODEL_WINDOW_CALLS", str(window_calls))
         monkeypatch.setenv("HEALTH_MODEL_DEGRADED_THRESHOLD", "0.34")
         hours = hours_from(START, 6) if window_calls in (4, 2) else last
-        project.materialise(hours, only=STEPS)
+        project.materialize(hours, only=STEPS)
         expected = reference_model_health.model_health(good, list(last), 168, window_calls, 0.34)
         assert_equal_rows(project.rows("model_health", last), expected, ["hour", "model"])
         assert project.rows("model_health", last)[0]["window_calls"] == window_calls
@@ -162,7 +162,7 @@ def test_models_of_random_logs_equal_the_reference(
     for name in ("a.jsonl", "b.jsonl.gz"):
         project.write_log(name, [line(record) for record in random_calls(random, 100, 10)])
     hours = hours_from(START + first * HOUR, count)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     records = reference.deduplicate(reference.read_lines(project.raw)[0])
     expected = reference_model_health.model_health(records, list(hours), lookback_hours, 20)
     assert_equal_rows(project.rows("model_health", hours), expected, ["hour", "model"])
@@ -181,12 +181,12 @@ def test_late_calls_and_any_order_of_hours_give_the_same_tables(
     for one in (clean, project):
         one.write_log("early.jsonl", early)
     clean.write_log("late.jsonl", late)
-    clean.materialise(hours, only=STEPS)
-    project.materialise(hours_from(START + 4 * HOUR, 4), only=STEPS)
+    clean.materialize(hours, only=STEPS)
+    project.materialize(hours_from(START + 4 * HOUR, 4), only=STEPS)
     project.write_log("late.jsonl", late)
-    project.materialise(hours, only=STEPS, only_stale=True)
+    project.materialize(hours, only=STEPS, only_stale=True)
     for hour in (6, 0, 3):
-        project.materialise(HourRange.of(START + hour * HOUR), only=STEPS)
+        project.materialize(HourRange.of(START + hour * HOUR), only=STEPS)
     assert_same_tables(project.tables(hours, TABLES), clean.tables(hours, TABLES))
 
 
@@ -220,7 +220,7 @@ def test_the_same_outcomes_give_the_same_summary_in_the_process_and_from_its_log
             for record in map(json.loads, (project.raw / "tracker" / "calls.jsonl").read_text().splitlines())
         ]
         hours = HourRange(floor_hour(min(times)), floor_hour(max(times)) + HOUR)  # two, if the clock struck meanwhile
-        project.materialise(hours, only=STEPS)
+        project.materialize(hours, only=STEPS)
     rows = project.rows("model_health", HourRange(hours.end - HOUR, hours.end))
     found = {row["model"]: {name: row[name] for name in tracker.summary("m").to_dict()} for row in rows}
     assert found == {summary.model: summary.to_dict() for summary in tracker.all_summaries()}

@@ -22,7 +22,7 @@ from health_assets.targets import load_targets
 from health_assets.warehouse.ledger import Ledger
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line
-from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, command, materialise_arguments
+from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, command, materialize_arguments
 
 BUCKET = "fleet"
 HOURS = HourRange(START, START + timedelta(hours=2))
@@ -95,7 +95,7 @@ def test_logs_in_s3_give_the_same_tables_as_in_a_folder(folder: Project, remote:
         "tau/tau2.json",
     ]
     for project in (folder, remote):
-        project.materialise(HOURS, only=["ingest", "health_components", "agent_health"])
+        project.materialize(HOURS, only=["ingest", "health_components", "agent_health"])
     assert len(remote.rows("executions")) == 2001
     tables = folder.tables(names=TABLES)
     for row in tables["rejected_records"]:
@@ -110,14 +110,14 @@ def test_logs_in_s3_give_the_same_tables_as_in_a_folder(folder: Project, remote:
 
 def test_a_changed_object_is_noticed_and_a_deleted_one_keeps_its_rows(remote: Project, s3: Any) -> None:
     in_store(remote, s3, f"s3://{BUCKET}/logs")
-    assert len(remote.materialise(HOURS, only=["ingest"])) > 0
+    assert len(remote.materialize(HOURS, only=["ingest"])) > 0
     put(s3, f"{BUCKET}/logs", "a.jsonl", [text.replace("planner", "changer") for text in MANY])  # of the same size
     s3.rm(f"{BUCKET}/logs/deep/er/b b.jsonl.gz")
-    metadata = remote.materialise(HOURS, only=["ingest"])["raw_logs"]
+    metadata = remote.materialize(HOURS, only=["ingest"])["raw_logs"]
     assert metadata["files_read"] == 1
     counts = remote.query("SELECT agent_id, count(*) FROM executions GROUP BY agent_id ORDER BY agent_id")
     assert counts == [("changer", 2000), ("coder", 1)]
-    assert remote.materialise(HOURS, only=["ingest"])["raw_logs"]["files_read"] == 0
+    assert remote.materialize(HOURS, only=["ingest"])["raw_logs"]["files_read"] == 0
 
 
 def test_an_object_is_read_as_a_stream_and_in_ranges(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_an_object_is_read_as_a_stream_and_in_ranges(s3: Any, monkeypatch: pytes
 
 def test_the_command_reads_from_s3(remote: Project, s3: Any) -> None:
     in_store(remote, s3, f"s3://{BUCKET}/logs")
-    arguments = [*materialise_arguments(remote, HourRange.of(START)), "--system", "agent_health_model"]
+    arguments = [*materialize_arguments(remote, HourRange.of(START)), "--system", "agent_health_model"]
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -250,8 +250,8 @@ def test_any_store_of_fsspec_will_do(folder: Project, remote: Project) -> None:
     store = fsspec.filesystem("memory")
     try:
         in_store(remote, store, "memory://logs")
-        remote.materialise(HOURS, only=["ingest"])
-        folder.materialise(HOURS, only=["ingest"])
+        remote.materialize(HOURS, only=["ingest"])
+        folder.materialize(HOURS, only=["ingest"])
         assert_same_tables(remote.tables(names=["executions"]), folder.tables(names=["executions"]))
     finally:
         store.rm("/logs", recursive=True)
@@ -262,7 +262,7 @@ def test_whoever_writes_logs_asks_for_a_local_root(remote: Project, monkeypatch:
     told = "^the safety judge writes its log below the raw root, which must be a local folder, not s3://fleet/logs$"
     with pytest.raises(HealthAssetsError, match=told):
         judge([], settings, datetime.now(UTC))
-    remote.materialise(HourRange.of(START), only=["ingest"])
+    remote.materialize(HourRange.of(START), only=["ingest"])
     with remote.warehouse.read() as session, pytest.raises(HealthAssetsError, match=told):
         unjudged_runs(session, settings, datetime.now(UTC))
     monkeypatch.setenv("HEALTH_TRACKER_LOG", "s3://fleet/calls.jsonl")

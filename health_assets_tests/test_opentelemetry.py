@@ -362,10 +362,10 @@ def executions(project: Project) -> dict[str, int | None]:
 
 def test_an_agent_span_that_comes_hours_after_its_children_takes_them_over(project: Project) -> None:
     project.write_log("early.jsonl", [otlp_line(agent(1, 2, AT, 1), tool(1, 3, AT, 2), chat(1, 4, AT, 2))])
-    project.materialise(FIRST, only=["ingest"])
+    project.materialize(FIRST, only=["ingest"])
     assert executions(project) == {id_of(1, 2): 1}
     project.write_log("late.jsonl", [otlp_line(agent(1, 1, AT + 5 * HOUR))])
-    project.materialise(hours_from(START + 5 * HOUR, 1), only=["ingest"])
+    project.materialize(hours_from(START + 5 * HOUR, 1), only=["ingest"])
     assert executions(project) == {id_of(1, 1): 1}
     assert [row["execution_id"] for row in project.rows("model_calls")] == [id_of(1, 1)]
 
@@ -463,7 +463,7 @@ def test_the_sensor_builds_every_hour_that_a_late_span_touches_and_then_rests(pr
         for number in range(1, 9)
     ]
     project.write_log("early.jsonl", early)
-    project.materialise(hours_from(START, 12))
+    project.materialize(hours_from(START, 12))
     late = [otlp_line(agent(2, 1, AT + 6 * HOUR)), otlp_line(tool(7, 9, AT + 3 * HOUR, 2)), otlp_line(agent(9, 1, AT))]
     project.write_log("late.jsonl", late)
     ticks = 0
@@ -478,7 +478,7 @@ def test_the_whole_way_to_health(project: Project) -> None:
     """All assets, with their suites' tables, from spans alone."""
     spans = [agent(number, 1, AT, status={"code": 2} if number == 1 else {}) for number in range(1, 21)]
     project.write_log("traces.jsonl", [otlp_line(*spans, *(chat(number, 2, AT, 1) for number in range(1, 21)))])
-    metadata = project.materialise(FIRST)
+    metadata = project.materialize(FIRST)
     [health] = project.rows("agent_health", FIRST)
     assert (health["agent_id"], health["n"], health["failures"], health["asr"]) == ("planner", 20, 1, 0.95)
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]

@@ -56,9 +56,9 @@ class Pair(NamedTuple):
     duckdb: Project
     postgres: Project
 
-    def materialise(self, hours: HourRange) -> None:
+    def materialize(self, hours: HourRange) -> None:
         for project in self:
-            project.materialise(hours)
+            project.materialize(hours)
 
     def assert_equal(self) -> None:
         tables, expected = self.postgres.tables(), self.duckdb.tables()
@@ -82,7 +82,7 @@ def random_pair(folder: Path, seed: int) -> Pair:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     made = random_pair(tmp_path_factory.mktemp("pair"), 31)
-    made.materialise(HOURS)
+    made.materialize(HOURS)
     return made
 
 
@@ -101,7 +101,7 @@ def test_every_table_of_the_sample_fleet_is_the_same_on_both_engines(tmp_path: P
         project.targets = {}
         projects.append(project)
     fleet = Pair(*projects)
-    fleet.materialise(HourRange(hours.start, hours.start + 30 * HOUR))
+    fleet.materialize(HourRange(hours.start, hours.start + 30 * HOUR))
     fleet.assert_equal()
 
 
@@ -111,7 +111,7 @@ def test_every_table_of_the_real_logs_is_the_same_on_both_engines(tmp_path: Path
     start = START.replace(year=2024, month=11, day=6, hour=0)
     for project in projects:
         project.raw = REAL_LOGS
-        project.materialise(hours_from(start, 48))
+        project.materialize(hours_from(start, 48))
     assert projects[0].rows("executions"), "no execution in these hours"
     assert_tables_equal_to_9_digits(projects[1].tables(), projects[0].tables())
 
@@ -142,7 +142,7 @@ def test_names_in_any_script_and_extreme_numbers_come_out_the_same_on_both_engin
     projects = [Project(tmp_path / engine, {"agents": {"listed $1": {}}}, engine=engine) for engine in ENGINES]
     for project in projects:
         project.write_log("ü?$1 %s.jsonl", map(line, strange_records()))
-        project.materialise(HourRange.of(START))
+        project.materialize(HourRange.of(START))
     assert len(projects[1].rows("executions")) > 200
     assert_tables_equal_to_9_digits(projects[1].tables(), projects[0].tables())
 
@@ -154,7 +154,7 @@ def test_what_postgresql_cannot_hold_is_shown_as_a_replacement_and_loses_no_line
     lenient = '[{"constraint": "c", "severity": "low", "severity": "high", "x": [NaN, -Infinity, "NaN",]}]'
     other = line(execution("e2", "b", START, task_id="t", violations="?")).replace('"?"', lenient)
     project.write_log("a.jsonl", [line(record), other, '{"type": "nul \\u0000"}', b"\x00"])
-    project.materialise(HourRange.of(START))
+    project.materialize(HourRange.of(START))
     row, second = sorted(project.rows("executions"), key=lambda row: row["line_number"])
     assert json.loads(second["violations"])[0]["x"] == [None, None, "NaN"]
     assert (row["execution_id"], row["agent_id"], row["actions"]) == ("e\ufffd", "a\ufffdb", ["x\ufffd", "y"])
@@ -182,7 +182,7 @@ def test_a_broken_rule_turns_its_check_red_on_postgresql(pair: Pair) -> None:
     with pair.postgres.warehouse.write() as session:
         assert red(results_of(pair.postgres, session, "agent_health", HourRange.of(START)))
         assert "agent_health" in SUITES
-    pair.postgres.materialise(HourRange.of(START), only=["agent_health"])
+    pair.postgres.materialize(HourRange.of(START), only=["agent_health"])
 
 
 def rounded(number: str) -> float:

@@ -335,7 +335,7 @@ def test_the_documented_privileges_are_enough_to_write_and_to_read_and_not_for_m
     project = Project(tmp_path / "project", {"agents": {"listed": {}}}, engine="postgres", url=writer)
     record = execution("e", "a", START, session_id="s", task_id="t", events=[], signals={"confidence": 1})
     project.write_log("a.jsonl", [line(record), "bad"], modified=START)
-    project.materialise(HOUR)
+    project.materialize(HOUR)
     assert len(project.rows("agent_health")) == 2
     with served(reader) as server:
         assert {agent["agent_id"] for agent in server.ask("/agents").json["agents"]} == {"a", "listed"}

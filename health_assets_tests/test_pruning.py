@@ -80,11 +80,11 @@ def trace_of(hour: datetime) -> int:
 
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A log an hour, all of it materialised."""
+    """A log an hour, all of it materialized."""
     project = Project(tmp_path_factory.mktemp("made") / "project", None, WINDOW_HOURS, LOOKBACK_HOURS)
     for hour in HOURS:
         project.write_log(f"{hour:%H}.jsonl", steady_lines(hour))
-    project.materialise(HOURS, only=STEPS)
+    project.materialize(HOURS, only=STEPS)
     return project
 
 
@@ -112,7 +112,7 @@ def clean_rebuild(project: Project) -> Tables:
     twin = Project(project.folder / "clean", None, WINDOW_HOURS, LOOKBACK_HOURS)
     twin.raw.rmdir()
     twin.raw = project.raw
-    twin.materialise(HOURS, only=STEPS)
+    twin.materialize(HOURS, only=STEPS)
     return twin.tables(None, [*RECORD_TABLES, *STEPS[1:]])
 
 
@@ -149,7 +149,7 @@ def test_pruned_hours_come_back_as_a_clean_rebuild_makes_them_and_history_never_
 ) -> None:
     random = Random(5)
     project = random_project(tmp_path, random, engine)
-    project.materialise(HOURS, only=only)
+    project.materialize(HOURS, only=only)
     made = project.tables()
     history = {name: made[name] for name in HISTORY}
     assert {row["span_id"] is None for row in made["executions"]} == {True, False}
@@ -164,14 +164,14 @@ def test_pruned_hours_come_back_as_a_clean_rebuild_makes_them_and_history_never_
     assert late_logs_tick(project, only) == []
 
     some = hours_from(START + random.randrange(3, 8) * HOUR, random.choice([1, 4]))
-    project.materialise(some, only=STEPS[:2])
+    project.materialize(some, only=STEPS[:2])
     assert_same_tables(of_hours(project.tables(), some), of_hours(of_steps(made), some))
     assert_history_is(project, history)
     assert_lines_are_conserved(project)
 
     assert pruned_at(project, before + 2 * HOUR).late == []
     assert project.query("SELECT count(*) FROM executions WHERE hour < ?", [before + 2 * HOUR]) == [(0,)]
-    project.materialise(HOURS, only=only)
+    project.materialize(HOURS, only=only)
     assert_same_tables(project.tables(), made)  # which were made from nothing, in one go
     assert late_logs_tick(project, only) == []
 
@@ -183,7 +183,7 @@ def of_steps(tables: Tables) -> Tables:
 def test_pruning_again_drops_nothing_and_a_later_cutoff_only_what_is_new(steady: Project) -> None:
     assert pruned_at(steady, CUT).hours == 0
     assert pruned_at(steady, CUT + 3 * HOUR).hours == 3
-    assert pruned_at(steady, HOURS.end + 100 * HOUR).hours == len(KEPT) - 3  # not those that nobody materialised
+    assert pruned_at(steady, HOURS.end + 100 * HOUR).hours == len(KEPT) - 3  # not those that nobody materialized
 
 
 # -- nothing comes back by itself --------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_sensor_and_schedule_leave_dropped_hours_alone(steady: Project) -> None:
     assert late_logs_tick(steady) == []
     newest = HOURS.end - HOUR
     assert _hours_due(newest, steady.pipeline) == HourRange.of(newest)
-    steady.materialise(HourRange.of(newest), only=STEPS)  # reads the files that were touched
+    steady.materialize(HourRange.of(newest), only=STEPS)  # reads the files that were touched
     assert steady.tables() == left
     assert_lines_are_conserved(steady)
 
@@ -230,14 +230,14 @@ def test_lines_and_spans_that_come_late_for_dropped_hours_wait_and_are_told_unti
     spans = [agent(number, 1, hit, gen_ai__agent__name="d") for number in (1, 2)]
     steady.write_log("late.jsonl", [*(line(execution(f"late {n}", "c", hit)) for n in range(3)), otlp_line(*spans)])
     assert late_logs_tick(steady) == []
-    steady.materialise(NEXT_HOUR, only=STEPS[:1])  # the next hour's run reads the file
+    steady.materialize(NEXT_HOUR, only=STEPS[:1])  # the next hour's run reads the file
     assert first_hours(steady) == (CUT, CUT - LOOKBACK_HOURS * HOUR)
     assert_history_is(steady, history)
     assert pruned_at(steady, CUT).late == [(hit, 3 + 2)]
     assert "besides 1 hours that retention dropped" in skip_reason(steady)
     assert_lines_are_conserved(steady)
 
-    steady.materialise(HourRange.of(hit), only=STEPS)
+    steady.materialize(HourRange.of(hit), only=STEPS)
     # the sensor follows: components that look back on the hour, and the scores that look back on these
     assert late_logs_tick(steady, STEPS) == [hours_from(hit + HOUR, REACH_HOURS + LOOKBACK_HOURS - 2)]
     assert late_logs_tick(steady, STEPS) == []
@@ -264,7 +264,7 @@ def test_a_late_span_of_a_trace_that_reaches_over_the_cutoff_is_counted_in_the_h
 ) -> None:
     earliest = CUT - LOOKBACK_HOURS * HOUR
     steady.write_log("late.jsonl", [otlp_line(tool(trace_of(CUT), 9, earliest, 1))])
-    steady.materialise(NEXT_HOUR, only=STEPS[:1])
+    steady.materialize(NEXT_HOUR, only=STEPS[:1])
     assert late_logs_tick(steady, STEPS) == [hours_from(CUT, REACH_HOURS)]
     assert late_logs_tick(steady, STEPS) == []
     assert pruned_at(steady, CUT).late == []
@@ -279,11 +279,11 @@ def test_a_late_span_that_is_kept_for_the_traces_of_kept_hours_is_told_where_it_
 ) -> None:
     at, root = CUT - 2 * HOUR, CUT - 5 * HOUR
     steady.write_log("late.jsonl", [otlp_line(tool(trace_of(root), 9, at, 1))])
-    steady.materialise(NEXT_HOUR, only=STEPS[:1])
+    steady.materialize(NEXT_HOUR, only=STEPS[:1])
     assert late_logs_tick(steady, STEPS) == []
     # the trace's other tool, an hour before, might belong to another execution now
     assert [told for told, _ in pruned_at(steady, CUT).late] == [at - HOUR, at]
-    steady.materialise(HourRange(at - HOUR, at + HOUR), only=STEPS)
+    steady.materialize(HourRange(at - HOUR, at + HOUR), only=STEPS)
     assert late_logs_tick(steady, STEPS) == []
     assert pruned_at(steady, root).late == []
     assert [row["action_count"] for row in steady.rows("executions", HourRange.of(root)) if row["span_id"]] == [3]
@@ -298,9 +298,9 @@ def test_an_hour_whose_traces_have_spans_in_a_dropped_hour_after_it_is_refused_i
     (steady.raw / "09.jsonl").unlink()
     left = steady.tables()
     with pytest.raises((HealthAssetsError, dg.Failure), match=r"09\.jsonl is gone.*2026-06-07T09 cannot be built"):
-        steady.materialise(HourRange.of(START + 7 * HOUR))
+        steady.materialize(HourRange.of(START + 7 * HOUR))
     assert steady.tables() == left
-    steady.materialise(HourRange.of(START + 5 * HOUR), only=STEPS)  # sees less far
+    steady.materialize(HourRange.of(START + 5 * HOUR), only=STEPS)  # sees less far
     assert steady.tables(None, HISTORY) == {name: left[name] for name in HISTORY}
 
 
@@ -309,9 +309,9 @@ def test_a_dropped_hour_whose_log_is_gone_is_refused_also_where_a_later_hour_loo
     left = steady.tables()
     for hour in (START + 12 * HOUR, START + 13 * HOUR, CUT):
         with pytest.raises((HealthAssetsError, dg.Failure), match=r"12\.jsonl is gone.*2026-06-07T12 cannot be built"):
-            steady.materialise(HourRange.of(hour))
+            steady.materialize(HourRange.of(hour))
     assert steady.tables() == left
-    steady.materialise(NEXT_HOUR, only=STEPS[:1])  # looks back less far
+    steady.materialize(NEXT_HOUR, only=STEPS[:1])  # looks back less far
     assert_history_is(steady, {name: left[name] for name in HISTORY})
 
 
@@ -319,7 +319,7 @@ def test_a_dropped_hour_whose_log_is_gone_is_refused_also_where_a_later_hour_loo
 def test_an_asset_alone_is_not_made_from_hours_that_were_dropped(steady: Project, name: str) -> None:
     left = steady.tables()
     with pytest.raises((HealthAssetsError, dg.Failure), match=rf"{name} of .* needs .* that retention dropped"):
-        steady.materialise(HourRange.of(START), only=[name])
+        steady.materialize(HourRange.of(START), only=[name])
     assert steady.tables() == left
 
 
@@ -372,7 +372,7 @@ def project_of_old_logs(folder: Path, ages_days: Sequence[int] = (20, 1)) -> Pro
     hours = [floor_hour(datetime.now(UTC)) - timedelta(days=age) for age in ages_days]
     for place, hour in enumerate(hours):
         project.write_log(f"{place}.jsonl", map(line, steady_records(hour)))
-        project.materialise(hours_from(hour, 2), only=STEPS[:3])
+        project.materialize(hours_from(hour, 2), only=STEPS[:3])
     return project
 
 
@@ -388,7 +388,7 @@ def test_the_command_drops_old_rows_and_says_what_it_dropped_and_what_waits(tmp_
 
     [(old,)] = project.query("SELECT min(hour) FROM agent_health")
     project.write_log("late.jsonl", [line(execution("late", "a", old))])
-    project.materialise(HourRange.of(floor_hour(datetime.now(UTC)) - HOUR), only=STEPS[:3])
+    project.materialize(HourRange.of(floor_hour(datetime.now(UTC)) - HOUR), only=STEPS[:3])
     code, text = invoke("prune", "--older-than-days", "15", *where)
     assert code == 0, text
     assert "nothing to drop" in text

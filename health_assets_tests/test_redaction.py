@@ -206,7 +206,7 @@ def test_a_run_says_how_many_secrets_were_redacted_in_how_many_lines(project: Pr
         {"type": "execution", "error": "password=four", "status": "password=five"},
     ]
     project.write_log("a.jsonl", map(line, lines))
-    metadata = project.materialise(HourRange.of(START), only=["ingest"])["executions"]
+    metadata = project.materialize(HourRange.of(START), only=["ingest"])["executions"]
     assert (metadata["secrets_redacted"], metadata["lines_redacted"]) == (5, 3)
 
 

@@ -97,7 +97,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     ]
     records.append(execution("not an evaluation run", "busy", START, confidence=0.5, actions=["a"], violations=[]))
     project.write_log("a.jsonl", map(line, records))
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     tasks = {row["agent_id"]: row for row in project.rows("task_consistency")}
     return {row["agent_id"]: {**row, "task": tasks.get(row["agent_id"])} for row in project.rows("agent_reliability")}
 
@@ -327,7 +327,7 @@ def test_every_value_of_random_logs_equals_the_reference(
 ) -> None:
     project = project_of(tmp_path, random_runs(Random(seed), 400), window_hours, lookback_hours)
     hours = hours_from(START - 2 * HOUR, SPAN + 10)
-    project.materialise(hours, only=OWN_STEPS)
+    project.materialize(hours, only=OWN_STEPS)
     assert_equal_to_the_reference(project, hours)
 
 
@@ -339,7 +339,7 @@ def test_whom_to_believe_equals_the_reference(tmp_path: Path, seed: int) -> None
     for place in range(2):
         project.write_log(f"judgements/{place}.jsonl", map(line, records[250 + place :: 2]))
     hours = hours_from(START, SPAN + 2)
-    project.materialise(hours, only=OWN_STEPS)
+    project.materialize(hours, only=OWN_STEPS)
     assert {row["judged_by"] for row in project.rows("judgements")} == {"agent", "model", "person"}
     assert_equal_to_the_reference(project, hours)
 
@@ -361,7 +361,7 @@ def test_real_runs_equal_the_reference(tmp_path: Path) -> None:
     project.raw.rmdir()
     project.raw = REAL_LOGS
     hours = hours_from(START.replace(year=2024, month=11, day=2), 96)
-    project.materialise(hours, only=OWN_STEPS)
+    project.materialize(hours, only=OWN_STEPS)
     assert len(project.rows("agent_reliability")) > 100
     assert_equal_to_the_reference(project, hours)
 
@@ -371,10 +371,10 @@ def test_real_runs_equal_the_reference(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, HourRange]:
-    """A range of hours that was materialised at once; only to be looked at."""
+    """A range of hours that was materialized at once; only to be looked at."""
     project = project_of(tmp_path_factory.mktemp("built"), random_runs(Random(11), 400), 8)
     hours = hours_from(START + 4 * HOUR, 12)
-    project.materialise(hours, only=OWN_STEPS)
+    project.materialize(hours, only=OWN_STEPS)
     return project, hours
 
 
@@ -383,9 +383,9 @@ def test_a_range_of_hours_gives_what_its_hours_give_one_by_one_to_the_last_bit(
 ) -> None:
     whole, hours = built
     project = project_of(tmp_path, random_runs(Random(11), 400), 8)
-    project.materialise(hours, only=["ingest"])
+    project.materialize(hours, only=["ingest"])
     for hour in reversed(list(hours)):
-        project.materialise(HourRange.of(hour), only=TABLES)
+        project.materialize(HourRange.of(hour), only=TABLES)
     assert_same_tables(project.tables(hours, TABLES), whole.tables(hours, TABLES))
 
 
@@ -397,16 +397,16 @@ def test_order_and_duplicates_of_lines_do_not_matter_to_the_last_bit(
     project = project_of(tmp_path, [], 8)
     for place in (2, 0, 1):  # one file after another arrives, each time the hours are built again
         project.write_log(f"{place}.jsonl", map(line, records[place::3]))
-        project.materialise(hours, only=OWN_STEPS)
+        project.materialize(hours, only=OWN_STEPS)
     project.write_log("3.jsonl", map(line, records[2::3]))  # delivered twice
-    project.materialise(hours, only=OWN_STEPS)
+    project.materialize(hours, only=OWN_STEPS)
     assert_same_tables(project.tables(hours, TABLES), whole.tables(hours, TABLES))
 
 
 def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_before(project: Project) -> None:
     severe = [{"constraint": "c", "severity": "high"}]
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=severe))])
-    project.materialise(hours_from(START, 4), only=OWN_STEPS)
+    project.materialize(hours_from(START, 4), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 0, 0, 0]
     at = [(START + HOUR * hours).isoformat() for hours in (1.5, 3)]
     later = [
@@ -414,7 +414,7 @@ def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_bef
         {"type": "judgement", "execution_id": "e", "at": at[0], "violations": []},
     ]
     project.write_log("later.jsonl", map(line, later))
-    project.materialise(hours_from(START, 4), only_stale=True, only=OWN_STEPS)
+    project.materialize(hours_from(START, 4), only_stale=True, only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 1, 1, 0.75]
 
 
@@ -425,7 +425,7 @@ def test_of_two_judgements_at_the_same_time_the_later_line_wins(project: Project
         for violations in ([{"constraint": "c", "severity": "high"}], [])
     ]
     project.write_log("b.jsonl", map(line, judgements))
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     (row,) = project.rows("agent_reliability")
     assert (row["judged"], row["violated"]) == (1, 0)
 
@@ -441,7 +441,7 @@ def test_a_later_claim_of_any_log_does_not_override_the_model_and_a_person_does(
     project.write_log("judgements/model.jsonl", [line(judgement("model", 1, "high"))])
     project.write_log("b.jsonl", map(line, [judgement(None, 2), judgement("model", 3), judgement("person", 4)]))
     project.write_log("judgements/agent.jsonl", [line(judgement("agent", 5))])
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     said = {(row["source_file"], row["judged_by"], row["judged_by_reported"]) for row in project.rows("judgements")}
     assert said == {
@@ -449,7 +449,7 @@ def test_a_later_claim_of_any_log_does_not_override_the_model_and_a_person_does(
         ("b.jsonl", "agent", None), ("b.jsonl", "agent", "model"), ("b.jsonl", "agent", "person"),
     }  # fmt: skip
     project.write_log("judgements/person.jsonl", [line(judgement("person", 0, "low"))])
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75]
 
 
@@ -457,7 +457,7 @@ def test_another_setting_of_whom_to_trust_holds_for_judgements_that_are_there(pr
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
     project.write_log("judgements/1.jsonl", [line(judgement("model", 1, "high"))])
     project.write_log("people/1.jsonl", [line(judgement("person", 1) | {"judge": "Ada"})])
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     settings = project.settings.model_copy(update={"trusted_judgements": ("people/*", "judgements/*")})
     run_bodies(Pipeline(settings), HourRange.of(START), only=OWN_STEPS)
@@ -474,14 +474,14 @@ def test_an_id_in_two_hours_is_two_runs(project: Project) -> None:
     lines = [line(execution("e", "a", START + hours * HOUR, task_id="t")) for hours in (0, 1)]
     judgement = {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": []}
     project.write_log("a.jsonl", [*lines, line(judgement)])
-    project.materialise(HourRange.of(START + HOUR), only=OWN_STEPS)
+    project.materialize(HourRange.of(START + HOUR), only=OWN_STEPS)
     (agent,), (task,) = project.rows("agent_reliability"), project.rows("task_consistency")
     assert (agent["runs"], agent["judged"], task["runs"]) == (2, 2, 2)
 
 
 def test_logs_without_tasks_give_no_rows_and_the_reason(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("e", "a", START, confidence=1, actions=["a"]))])
-    metadata = project.materialise(HourRange.of(START), only=OWN_STEPS)
+    metadata = project.materialize(HourRange.of(START), only=OWN_STEPS)
     for table in TABLES:
         assert project.rows(table) == []
         assert "task_id" in metadata[table]["no rows"].text
@@ -489,7 +489,7 @@ def test_logs_without_tasks_give_no_rows_and_the_reason(project: Project) -> Non
 
 def test_an_hour_without_any_execution_gives_no_rows(project: Project) -> None:
     project.write_log("a.jsonl", [])
-    project.materialise(hours_from(START, 3), only=OWN_STEPS)
+    project.materialize(hours_from(START, 3), only=OWN_STEPS)
     assert project.tables(names=TABLES) == {table: [] for table in TABLES}
 
 
@@ -502,7 +502,7 @@ def test_a_severity_that_is_not_known_is_a_rejected_line(project: Project, sever
         execution("f", "a", START, task_id="t"),
     ]
     project.write_log("a.jsonl", map(line, records))
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert len(project.rows("rejected_records")) == 2
     assert [(row["runs"], row["judged"]) for row in project.rows("agent_reliability")] == [(1, 0)]
 
@@ -612,7 +612,7 @@ def test_the_report_shows_the_least_reliable_agents_and_the_least_consistent_tas
     ]
     project.write_log("a.jsonl", map(line, records))
     hours = hours_from(START, 2)
-    project.materialise(hours, only=OWN_STEPS)
+    project.materialize(hours, only=OWN_STEPS)
     lines = shown(project, hours).strip().splitlines()
     assert lines[0] == "Reliability evaluation at 2026-06-07 01:00 UTC: 2 agents, 4 runs, 2 repeated tasks in 24 h"
     words = [text.split() for text in lines]
@@ -624,5 +624,5 @@ def test_the_report_shows_the_least_reliable_agents_and_the_least_consistent_tas
 
 def test_the_report_says_nothing_without_evaluation_runs(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("e", "a", START))])
-    project.materialise(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert shown(project, HourRange.of(START)) == ""

@@ -51,7 +51,7 @@ def make_project(folder: Path, engine: str) -> Project:
         for n in range(3)
     ]  # fmt: skip
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     return project
 
 
@@ -167,6 +167,6 @@ def test_an_hour_of_the_future_hides_no_other(made: Project) -> None:
 
 
 def test_an_empty_warehouse_is_said(project: Project) -> None:
-    project.materialise(HOURS, only=["ingest"])
+    project.materialize(HOURS, only=["ingest"])
     with project.warehouse.read() as session, pytest.raises(NoWarehouseError, match="no scores yet"):
         report_hours(session, project.settings, None, NOW)

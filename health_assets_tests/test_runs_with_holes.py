@@ -55,7 +55,7 @@ def test_the_partitions_of_a_run_with_holes_are_the_hours_that_it_made(
 def test_a_run_with_holes_that_is_started_again_on_dagsters_page_makes_all_hours_between(
     world: World, instance: dg.DagsterInstance
 ) -> None:
-    """There the partitions have no holes, and whatever Dagster calls materialised must be."""
+    """There the partitions have no holes, and whatever Dagster calls materialized must be."""
     run(instance, world.definitions(), named_hours_tags(GROUPS) | hours_tags(GROUPS))
     span = HourGroups((GROUPS.span,))
     assert instance.get_materialized_partitions(dg.AssetKey("agent_health")) == keys(span)

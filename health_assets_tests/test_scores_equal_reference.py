@@ -100,13 +100,13 @@ def test_every_score_of_random_logs_equals_the_reference(
 ) -> None:
     project = make_random_project(tmp_path, seed, window_hours, lookback_hours)
     hours = hours_from(START, 40)
-    project.materialise(hours, only=FLEET)
+    project.materialize(hours, only=FLEET)
     assert_scores_equal_the_reference(project, hours)
 
 
 def test_every_cleaned_row_of_random_logs_equals_the_reference(tmp_path: Path) -> None:
     project = make_random_project(tmp_path, 7, 24, 168)
-    project.materialise(hours_from(START, 40), only=["ingest"])
+    project.materialize(hours_from(START, 40), only=["ingest"])
     good, rejected = reference.read_lines(project.raw)
     kept = reference.deduplicate(good)
     for table, (kind, names) in CLEANED.items():
@@ -159,7 +159,7 @@ def test_violations_are_kept_as_they_were_given(project: Project) -> None:
 
 def test_every_component_of_random_logs_equals_the_reference(tmp_path: Path) -> None:
     project = make_random_project(tmp_path, 8, 24, 168)
-    project.materialise(hours_from(START, 40), only=["ingest", "health_components"])
+    project.materialize(hours_from(START, 40), only=["ingest", "health_components"])
     records = reference.deduplicate(reference.read_lines(project.raw)[0])
     executions = [record for record in records if record["type"] == "execution"]
     triggers = [record for record in records if record["type"] == "trigger"]
@@ -187,7 +187,7 @@ def test_every_column_of_the_score_tables_is_compared_with_the_reference_or_name
 
 def test_every_row_records_the_targets_that_it_used(tmp_path: Path) -> None:
     project = make_random_project(tmp_path, 9, 24, 168)
-    project.materialise(hours_from(START, 30), only=FLEET)
+    project.materialize(hours_from(START, 30), only=FLEET)
     for row in project.rows("agent_health"):
         used = reference.targets_for(row["agent_id"], project.targets)
         assert {name: row[name] for name in TARGETS_USED} == {name: used[name] for name in TARGETS_USED}
@@ -380,7 +380,7 @@ def test_a_score_on_the_edge_of_a_state_belongs_to_the_better_one(score: int, st
 def test_there_is_no_gap_between_the_states(project: Project) -> None:
     project.write_targets({"agents": {"a": {"healthy_at": 84.5, "degraded_at": 84.5}}})
     project.write_log("a.jsonl", [line(execution("e", "a", START + HOUR / 2))])
-    project.materialise(HourRange.of(START), only=FLEET)
+    project.materialize(HourRange.of(START), only=FLEET)
     assert [row["state"] for row in project.rows("agent_health")] == ["healthy"]
 
 
@@ -395,7 +395,7 @@ def test_agents_are_known_for_exactly_the_look_back(tmp_path: Path) -> None:
     )
     project.write_log("a.jsonl", [line(event) for event in events])
     hours = hours_from(START - HOUR, 6)
-    project.materialise(hours, only=FLEET)
+    project.materialize(hours, only=FLEET)
     known: dict[Any, set[str]] = {hour: set() for hour in hours}
     for row in project.rows("agent_health"):
         known[row["hour"]].add(row["agent_id"])
@@ -408,7 +408,7 @@ def test_quiet_agents_do_not_weigh_in_the_score_of_the_fleet(tmp_path: Path) -> 
     records = [execution(f"b{n}", "bad", START + timedelta(minutes=n), status="failure") for n in range(50)]
     records.append(execution("g", "good", START))
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(HourRange.of(START), only=FLEET)
+    project.materialize(HourRange.of(START), only=FLEET)
     scores = {row["agent_id"]: row["health_score"] for row in project.rows("agent_health")}
     (fleet,) = project.rows("system_health")
     assert scores["quiet"] is None
@@ -460,7 +460,7 @@ def test_every_score_of_the_real_logs_equals_the_reference(tmp_path: Path) -> No
     project.raw = REAL_LOGS
     first, last = START.replace(year=2024, month=10, day=11), START.replace(year=2024, month=12, day=17)
     hours = HourRange(first, last)
-    project.materialise(hours, only=FLEET)
+    project.materialize(hours, only=FLEET)
     assert len(project.rows("executions")) == 1536
     assert project.rows("rejected_records") == []
     assert_scores_equal_the_reference(project, hours)

@@ -63,7 +63,7 @@ def test_the_server_goes_from_no_warehouse_to_new_hours_and_through_every_fault(
         assert server.ask("/.well-known/agent-health").status == 404
 
         fill(path, raw_logs=[])
-        server.wait_for(lambda status: status["last_error"] == "nothing has been materialised yet")
+        server.wait_for(lambda status: status["last_error"] == "nothing has been materialized yet")
 
         fill_agents(path, (state("fine"), score("fine")))
         status = server.wait_for(lambda status: status["is_ready"])
@@ -108,7 +108,7 @@ def test_the_server_goes_from_no_warehouse_to_new_hours_and_through_every_fault(
 
 
 def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
-    """Late data of an older hour sets last_healthy_at of the newest one, which is not materialised anew by that."""
+    """Late data of an older hour sets last_healthy_at of the newest one, which is not materialized anew by that."""
     path = tmp_path / "health.duckdb"
     fill_agents(path, (state("fine", last_healthy_at=HOUR - timedelta(hours=2)), score("fine")))
     with served(path, **SOON) as server:

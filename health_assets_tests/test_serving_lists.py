@@ -432,7 +432,7 @@ def test_calls_of_nobody_are_personal_where_agents_are_by_default(tmp_path: Path
 
 
 @pytest.mark.parametrize("path", ["tools", "usage"])
-def test_a_list_that_was_never_materialised_has_no_hour_and_an_hour_without_items_has_one(
+def test_a_list_that_was_never_materialized_has_no_hour_and_an_hour_without_items_has_one(
     tmp_path: Path, path: str
 ) -> None:
     warehouse = tmp_path / "health.duckdb"

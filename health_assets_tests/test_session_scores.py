@@ -39,7 +39,7 @@ def signals(execution_id: str, at: datetime, **fields: Any) -> Record:
 def scored(project: Project, records: list[Record], hours: HourRange) -> dict[str, Row]:
     """The sessions of the last of these hours."""
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     return {row["session_id"]: row for row in project.rows("session_scores", HourRange(hours.end - HOUR, hours.end))}
 
 
@@ -96,7 +96,7 @@ def test_the_numbers_of_the_sources_example_traces() -> None:
 def test_a_row_of_trace_risks_by_hand(project: Project) -> None:
     given_signals = {"confidence": 0.35, "loop_detection": 0.28, "tool_correctness": 0.1, "coherence": 0.85}
     project.write_log("a.jsonl", [line(execution("e", "a", START, session_id="s", signals=given_signals))])
-    project.materialise(HourRange.of(START), only=STEPS)
+    project.materialize(HourRange.of(START), only=STEPS)
     (row,) = project.rows("trace_risks")
     assert [row[risk] for risk in RISKS] == [0.65, 0.72, 0.9, 0.15]
     assert row["step_risk"] == 0.72  # tool: 0.8 * 0.9 = 0.72, too
@@ -277,9 +277,9 @@ def test_changed_weights_apply_to_all_traces_of_an_hour_scored_from_then_on(
         "a.jsonl",
         [line(execution(f"e{n}", "a", START + n * HOUR, session_id="s", signals={"coherence": 0.0})) for n in range(2)],
     )
-    project.materialise(HourRange.of(START), only=STEPS)
+    project.materialize(HourRange.of(START), only=STEPS)
     monkeypatch.setenv("HEALTH_WEIGHT_COHERENCE", "0.5")
-    project.materialise(HourRange.of(START + HOUR), only=STEPS)
+    project.materialize(HourRange.of(START + HOUR), only=STEPS)
     rows = sorted(project.rows("session_scores"), key=lambda row: row["hour"])
     assert [(row["max_risk"], row["mean_top_k_risk"]) for row in rows] == [(1.0, 1.0), (0.5, 0.5)]
 
@@ -320,7 +320,7 @@ def test_traces_and_sessions_of_random_logs_equal_the_reference(
 ) -> None:
     project = random_project(tmp_path, seed, lookback_hours)
     hours = hours_from(START + first * HOUR, count)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     records = reference.deduplicate(reference.read_lines(project.raw)[0])
     used = DEFAULTS | {"lookback_hours": lookback_hours}
     traces = reference_session_scores.trace_risks(records, list(hours), used)
@@ -379,19 +379,19 @@ def test_late_files_and_any_order_of_hours_give_the_same_tables_to_the_last_bit(
         copied = clean.raw / path.relative_to(project.raw)
         copied.parent.mkdir(exist_ok=True)
         copied.write_bytes(path.read_bytes())
-    clean.materialise(hours, only=STEPS)
+    clean.materialize(hours, only=STEPS)
     expected = clean.tables(hours, TABLES)
 
     late = project.raw / "deep" / "b.jsonl.gz"
     content = late.read_bytes()
     late.unlink()
-    project.materialise(hours_from(START + 8 * HOUR, 6), only=STEPS)
-    project.materialise(HourRange.of(START + 5 * HOUR), only=STEPS)
+    project.materialize(hours_from(START + 8 * HOUR, 6), only=STEPS)
+    project.materialize(HourRange.of(START + 5 * HOUR), only=STEPS)
     late.write_bytes(content)
-    project.materialise(hours, only=STEPS, only_stale=True)
+    project.materialize(hours, only=STEPS, only_stale=True)
     assert_same_tables(project.tables(hours, TABLES), expected)
     for hour in (13, 3, 7):  # one by one: the plan for one hour is another than that for many
-        project.materialise(HourRange.of(START + hour * HOUR), only=["session_scores", "trace_risks"])
+        project.materialize(HourRange.of(START + hour * HOUR), only=["session_scores", "trace_risks"])
     assert_same_tables(project.tables(hours, TABLES), expected)
 
 
@@ -401,13 +401,13 @@ def test_a_range_too_large_for_memory_is_scored_in_pieces_with_the_same_rows(
 ) -> None:
     project = random_project(tmp_path, 13, 4, 150)
     hours = hours_from(START, 14)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     expected = project.tables(hours, TABLES)
     pieces = []
     scored = session_system._scored
     monkeypatch.setattr(session_system, "TRACES_AT_ONCE", traces_at_once)
     monkeypatch.setattr(session_system, "_scored", lambda inputs, piece: pieces.append(piece) or scored(inputs, piece))
-    project.materialise(hours, only=["session_scores"])
+    project.materialize(hours, only=["session_scores"])
     assert_same_tables(project.tables(hours, TABLES), expected)
     assert [hour for piece in pieces for hour in piece.hours] == list(hours)
     assert 1 < len(pieces) <= len(hours)
@@ -431,8 +431,8 @@ def test_the_last_hour_alone_is_as_in_a_range(tmp_path: Path) -> None:
     """Its look-back holds signals of executions from before it, which a run for that hour never loads."""
     whole, alone = (random_project(tmp_path / name, 12, 3) for name in ("whole", "alone"))
     last = HourRange.of(START + 13 * HOUR)
-    whole.materialise(hours_from(START, 14), only=STEPS)
-    alone.materialise(last, only=STEPS)
+    whole.materialize(hours_from(START, 14), only=STEPS)
+    alone.materialize(last, only=STEPS)
     assert_same_tables(alone.tables(last, TABLES), whole.tables(last, TABLES))
 
 

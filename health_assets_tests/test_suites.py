@@ -63,7 +63,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
         lines = [*(line(record) for record in records), otlp_line(tool(place + 1, 1, at), tool(place + 1, 2, at, 1))]
         project.write_log(f"{place}.jsonl", [*lines, "one bad line", lines[0], line(execution(f"x{place}", "a", at))])
         project.write_log(f"{place} more.jsonl", [line(execution(f"m {place} {n}", "a", at)) for n in range(20)])
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     with project.warehouse.write() as session:
         for hour in HOURS:
             probes = [
@@ -635,7 +635,7 @@ def test_a_burn_rate_of_an_agent_that_is_quiet_for_a_short_window_breaks_no_chec
     )
     project.write_log("a.jsonl", [line(execution(agent, agent, START)) for agent in ("quiet", "strict")])
     hours = hours_from(START, 4)
-    project.materialise(hours, only=["ingest", "health_components", "error_budget"])
+    project.materialize(hours, only=["ingest", "health_components", "error_budget"])
     last = [row for row in project.rows("error_budget") if row["hour"] == hours.end - HOUR]
     assert {row["agent_id"]: (row["n"], row["n_6h"], row["burn_rate_6h"]) for row in last} == {
         "quiet": (0, 1, 0.0),
@@ -660,7 +660,7 @@ def test_random_logs_break_no_check_that_blocks(tmp_path_factory: pytest.TempPat
     project = Project(tmp_path_factory.mktemp("random") / "project", {"agents": {name: {} for name in AGENTS}}, 5, 9)
     project.write_log("a.jsonl", random_lines(Random(8), 2500, 8))
     hours = hours_from(START, 8)
-    project.materialise(hours)
+    project.materialize(hours)
     for asset in SUITES:
         failed = {
             name: result.samples for name, result in evaluated(project, asset, hours).items() if not result.success
@@ -674,10 +674,10 @@ def test_random_logs_break_no_check_that_blocks(tmp_path_factory: pytest.TempPat
 def test_a_window_whose_hours_are_not_all_there_is_a_warning(tmp_path_factory: pytest.TempPathFactory) -> None:
     project = Project(tmp_path_factory.mktemp("holes") / "project", None, 3, 6)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(9)])
-    project.materialise(hours_from(START, 9), only=["ingest", "health_components", "agent_health"])
+    project.materialize(hours_from(START, 9), only=["ingest", "health_components", "agent_health"])
     project.change("DELETE FROM materialized_hours WHERE hour = ?", [START + 4 * HOUR])
     hours = HourRange.of(START + 5 * HOUR)
-    project.materialise(hours, only=["agent_health"])
+    project.materialize(hours, only=["agent_health"])
     result = evaluated(project, "agent_health", hours)["windows_are_covered"]
     assert result.check.severity == "warn"
     assert result.unexpected_count == 1

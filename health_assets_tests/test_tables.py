@@ -239,7 +239,7 @@ def test_the_command_brings_an_older_file_up_to_date(tmp_path: Path) -> None:
 
 def test_a_block_that_fails_leaves_no_trace(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("e", "a", START))])
-    project.materialise(HourRange.of(START), only=["ingest", "health_components", "agent_health"])
+    project.materialize(HourRange.of(START), only=["ingest", "health_components", "agent_health"])
     before = project.tables()
     with pytest.raises(ZeroDivisionError), project.warehouse.write() as session:
         for table in before:
@@ -314,7 +314,7 @@ def test_times_come_back_in_utc_whatever_the_zone_of_the_machine(
     time.tzset()
     try:
         project.write_log("a.jsonl", [line(execution("e", "a", START)), "bad"], modified=START)
-        project.materialise(HourRange.of(START), only=["ingest", "health_components", "agent_health"])
+        project.materialize(HourRange.of(START), only=["ingest", "health_components", "agent_health"])
         assert [row["hour"] for row in project.rows("executions")] == [START]
         assert [row["hour"].utcoffset().total_seconds() for row in project.rows("agent_health")] == [0]
     finally:

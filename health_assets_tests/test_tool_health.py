@@ -41,7 +41,7 @@ def call(
 
 def health(project: Project, records: Sequence[Record], hours: HourRange) -> list[Row]:
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     return sorted(project.rows("tool_health"), key=lambda row: (row["hour"], row["agent_id"], row["tool"]))
 
 
@@ -112,7 +112,7 @@ def test_a_failed_tool_is_no_failed_run(project: Project) -> None:
     runs = [execution(f"e{n}", "a", START) for n in range(30)]
     calls = [call(n, execution_id=f"e{n}", **FAILED) for n in range(30)]
     project.write_log("a.jsonl", [line(record) for record in (*runs, *calls)])
-    project.materialise(HourRange.of(START), only=[*STEPS, "health_components", "agent_health"])
+    project.materialize(HourRange.of(START), only=[*STEPS, "health_components", "agent_health"])
     ((failures, score),) = project.query("SELECT failures, health_score FROM agent_health")
     assert (failures, score) == (0, 100.0)
     ((failures, share),) = project.query("SELECT failures, failure_share FROM tool_health")
@@ -164,14 +164,14 @@ def test_tools_of_random_logs_equal_the_reference_and_one_hour_equals_its_part_o
     for name in ("a.jsonl", "b.jsonl.gz"):
         project.write_log(name, [line(record) for record in random_calls(random, 150, 10)])
     hours = hours_from(START + first * HOUR, count)
-    project.materialise(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
     records, _ = reference.read_lines(project.raw)
     expected = reference_tool_health.tool_health(records, targets, list(hours), window_hours)
     rows = project.rows("tool_health", hours)
     assert_equal_but_for_latencies(rows, expected)
     assert set(columns_of("tool_health")) - set(expected[0]) == {"hours_covered", "formula_version"}
     for hour in hours:
-        project.materialise(HourRange.of(hour), only=["tool_health"])
+        project.materialize(HourRange.of(hour), only=["tool_health"])
     assert_same_tables({"tool_health": project.rows("tool_health", hours)}, {"tool_health": rows})
 
 
@@ -196,12 +196,12 @@ def test_late_calls_and_any_order_of_hours_give_the_same_tables(tmp_path: Path) 
     for one in (clean, project):
         one.write_log("early.jsonl", early)
     clean.write_log("late.jsonl", late)
-    clean.materialise(hours, only=STEPS)
-    project.materialise(hours_from(START + 4 * HOUR, 4), only=STEPS)
+    clean.materialize(hours, only=STEPS)
+    project.materialize(hours_from(START + 4 * HOUR, 4), only=STEPS)
     project.write_log("late.jsonl", late)
-    project.materialise(hours, only=STEPS, only_stale=True)
+    project.materialize(hours, only=STEPS, only_stale=True)
     for hour in (6, 0, 3):
-        project.materialise(HourRange.of(START + hour * HOUR), only=STEPS)
+        project.materialize(HourRange.of(START + hour * HOUR), only=STEPS)
     assert_same_tables(project.tables(hours, TABLES), clean.tables(hours, TABLES))
 
 

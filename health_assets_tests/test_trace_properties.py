@@ -38,7 +38,7 @@ def native_lines(random: Random) -> list[str]:
 
 
 class Traces(RuleBasedStateMachine):
-    """Spans of the same few traces come in files that are written, grow and change, while hours are materialised."""
+    """Spans of the same few traces come in files that are written, grow and change, while hours are materialized."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class Traces(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self.project.materialise(ALL_HOURS, only=["ingest", "health_components"])
+            self.project.materialize(ALL_HOURS, only=["ingest", "health_components"])
             assert_equal_to_the_reference(self.project)
             clean = self.project.clean_rebuild(ALL_HOURS, only=["ingest", "health_components"])
             names = ["executions", "model_calls", "tool_calls", "spans", "rejected_records", "health_components"]

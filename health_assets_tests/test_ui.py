@@ -61,7 +61,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of Dagster's page in a copy of the workspace where the newest three hours are materialised."""
+    """Address of Dagster's page in a copy of the workspace where the newest three hours are materialized."""
     workspace = tmp_path_factory.mktemp("workspace")
     for name in ("dagster.yaml", "workspace.yaml"):
         shutil.copy2(REPOSITORY / name, workspace)
@@ -232,7 +232,7 @@ def test_the_page_of_an_asset_shows_its_description_columns_owners_and_rows(
     assert rows[rows.index("Row count") + 1] == str(3 * 4), "three hours of four agents"
 
 
-def test_the_page_of_a_materialisation_shows_the_worst_agents(
+def test_the_page_of_a_materialization_shows_the_worst_agents(
     browser: WebDriver, look: Callable[[str, Callable[[], Found]], Found]
 ) -> None:
     text = look(

@@ -17,7 +17,7 @@ from dagster_world import NOON, World, batching_instance
 from dagster_world import execution as world_execution
 from fsspec.implementations.memory import MemoryFileSystem
 from logs_made import START, execution, line
-from projects import Project, assert_same_tables, forked_command, hours_from, materialise_arguments
+from projects import Project, assert_same_tables, forked_command, hours_from, materialize_arguments
 from test_dagster_runs import sensor_tick
 
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
@@ -47,7 +47,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
     project.write_log("deep/z.jsonl", [line(execution("z", "planner", START + HOUR))])
     path = dangling(project, "deep/gone.jsonl")
     for _ in range(2):  # as long as it lies there
-        done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
+        done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
         assert done.returncode == 1
         assert done.stderr == (
             "health-assets: 1 raw log could not be read; all others were loaded: "
@@ -57,7 +57,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
         assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
         assert executions(project) == ["a", "z"]
     path.unlink()
-    done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -75,7 +75,7 @@ def test_many_unreadable_logs_are_counted_and_the_first_are_named(project: Proje
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     for number in range(30):
         dangling(project, f"gone-{number:02}.jsonl")
-    done = forked_command(*materialise_arguments(project, hours_from(START, 1)), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, hours_from(START, 1)), folder=project.folder)
     assert "30 raw logs could not be read" in done.stderr
     assert "gone-02.jsonl" in done.stderr
     assert "gone-03.jsonl" not in done.stderr
@@ -116,14 +116,14 @@ def back(project: Project, name: str, away: Path) -> None:
 
 def test_rows_of_a_log_that_can_no_longer_be_read_stay_while_others_come(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     away = hidden(project, "a.jsonl")
     project.write_log("b.jsonl", [line(execution("b", "planner", START + LATE))])
-    read = project.materialise(HOURS)["raw_logs"]
+    read = project.materialize(HOURS)["raw_logs"]
     assert executions(project) == ["a", "b"]
     assert read["files_unreadable"] == 1
     back(project, "a.jsonl", away)
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
     assert project.query("SELECT note FROM raw_file_notes") == []
 
@@ -131,13 +131,13 @@ def test_rows_of_a_log_that_can_no_longer_be_read_stay_while_others_come(project
 def test_a_line_that_lost_against_one_that_is_gone_wins_as_soon_as_its_log_can_be_read(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("twice", "planner", START))])
     project.write_log("b.jsonl", [line(execution("twice", "planner", START + LATE))])
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     away = hidden(project, "a.jsonl")
     project.write_log("b.jsonl", [line(execution("other", "planner", START + LATE))])
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     assert executions(project) == ["other"]
     back(project, "a.jsonl", away)
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     assert executions(project) == ["other", "twice"]
     assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
 
@@ -146,9 +146,9 @@ def test_a_log_that_was_never_read_is_loaded_when_it_can_be(project: Project) ->
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     project.write_log("b.jsonl", [line(execution("b", "planner", START + LATE))])
     away = hidden(project, "b.jsonl")
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     back(project, "b.jsonl", away)
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
 
 
@@ -192,7 +192,7 @@ def test_objects_that_a_store_does_not_give_are_told_and_all_others_are_loaded(f
     put("forbidden.jsonl", execution("no", "planner", START))
     put("torn.jsonl", execution("torn", "planner", START))
     put("z.jsonl", execution("z", "planner", START + HOUR))
-    read = flaky.materialise(HOURS)["raw_logs"]
+    read = flaky.materialize(HOURS)["raw_logs"]
     assert executions(flaky) == ["a", "z"]
     assert read["files_unreadable"] == 2
     told = read["could not be read"].data

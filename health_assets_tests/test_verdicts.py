@@ -96,7 +96,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.write_log("a.jsonl", records)
     trials = [made.tau_bench_trial(task, 0, 1.0) for task in range(25)]
     project.write_bytes(made.TAU_BENCH_NAME, made.dumped(trials).encode(), modified=LAST)
-    project.materialise(HOURS)
+    project.materialize(HOURS)
     return project
 
 
@@ -189,7 +189,7 @@ def test_the_report_of_one_agent_says_that_its_score_is_provisional_and_of_how_m
 
 def test_a_fleet_without_a_provisional_score_has_no_word_about_it(project: Project) -> None:
     project.write_log("a.jsonl", [line(record) for record in some("proven", 20)])
-    project.materialise(hours_from(LAST, 1), only=FLEET)
+    project.materialize(hours_from(LAST, 1), only=FLEET)
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_health(console, session, hours_from(LAST, 1))
@@ -197,7 +197,7 @@ def test_a_fleet_without_a_provisional_score_has_no_word_about_it(project: Proje
 
 
 def test_dagster_shows_the_verdicts_in_that_order(fleet: Project) -> None:
-    metadata = fleet.materialise(hours_from(LAST, 1), only=["agent_health", "system_health"])
+    metadata = fleet.materialize(hours_from(LAST, 1), only=["agent_health", "system_health"])
     rows = rows_of(fleet, "agent_health")
     told = metadata["agent_health"]["worst agents"].value.splitlines()[2:]
     cells = [[cell.strip() for cell in text.strip("|").split("|")] for text in told]
@@ -284,7 +284,7 @@ def test_a_session_without_signals_is_counted_and_in_no_list_of_the_worst(fleet:
     assert not [text for text in lines if "session unseen" in text]
     [looped] = [text for text in lines if text.startswith("session looped")]
     assert looped.split()[2:4] == ["0.90", "–"]  # no confidence signal, so no consistency
-    metadata = fleet.materialise(hours_from(LAST, 1), only=["session_scores"])["session_scores"]
+    metadata = fleet.materialize(hours_from(LAST, 1), only=["session_scores"])["session_scores"]
     assert "session unseen" not in metadata["worst sessions"].value
     assert "session bad" in metadata["worst sessions"].value
 
@@ -298,7 +298,7 @@ def test_the_report_of_one_agent_gives_a_session_that_nobody_evaluated_no_score(
 
 def test_sessions_that_nobody_evaluated_are_no_good_news(project: Project) -> None:
     project.write_log("a.jsonl", [line(record | {"session_id": "s"}) for record in some("a", 2)])
-    project.materialise(hours_from(LAST, 1), only=["ingest", "trace_risks", "session_scores"])
+    project.materialize(hours_from(LAST, 1), only=["ingest", "trace_risks", "session_scores"])
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_health(console, session, hours_from(LAST, 1))
@@ -327,7 +327,7 @@ def test_trials_without_times_have_no_runtime_and_nothing_rests_on_one(fleet: Pr
 def test_an_ailing_agent_without_times_shows_dashes(project: Project) -> None:
     trials = [made.tau_bench_trial(task, 0, float(task > 20)) for task in range(25)]
     project.write_bytes(made.TAU_BENCH_NAME, made.dumped(trials).encode(), modified=LAST)
-    project.materialise(hours_from(LAST, 1), only=STATES)
+    project.materialize(hours_from(LAST, 1), only=STATES)
     console = Console(file=StringIO(), width=160)
     with project.warehouse.read() as session:
         print_health(console, session, hours_from(LAST, 1))
@@ -340,7 +340,7 @@ def test_a_mean_runtime_is_that_of_the_executions_whose_runtime_is_known(project
     records = [record | {"is_timed": place % 2 == 0} for place, record in enumerate(some("a", 10, runtime_s=8.0))]
     project.write_targets({"agents": {"a": {"expected_runtime_s": 7}}})
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialise(hours, only=[*FLEET, *STATES[1:]])
+    project.materialize(hours, only=[*FLEET, *STATES[1:]])
     score = rows_of(project, "agent_health")["a"]
     assert (score["n"], score["untimed"], score["ar_s"]) == (10, 5, 8.0)
     assert score["performance_score"] == pytest.approx(1 - (1 / 7) / 0.2)
@@ -362,7 +362,7 @@ def test_both_warehouses_show_the_same_verdicts(tmp_path: Path) -> None:
         trials = [made.tau_bench_trial(task, 0, float(task > 20)) for task in range(25)]
         project.write_bytes(made.TAU_BENCH_NAME, made.dumped(trials).encode(), modified=LAST)
         for hours in (hours_from(LAST - HOUR, 1), hours_from(LAST, 1)):
-            project.materialise(hours, only=[*FLEET, *STATES[1:], "error_budget"])
+            project.materialize(hours, only=[*FLEET, *STATES[1:], "error_budget"])
         texts.append(shown(project))
         rows = project.tables(names=["state_components"])["state_components"]
         tables.append({"state_components": [{name: in_utc(value) for name, value in row.items()} for row in rows]})

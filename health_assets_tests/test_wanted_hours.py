@@ -109,7 +109,7 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
         f"{4011 - 349:,} of these 4,011 hours are left out: no event lies in them nor in the 168 h before, "
         "so nothing is known of any agent there"
     )
-    project.materialise(found.hours)
+    project.materialize(found.hours)
     clean = project.clean_rebuild(HourRange(START, hour(4011)))
     assert_same_tables(project.tables(), within(clean.tables(), found.hours))
     lost = [name for name, rows in clean.tables().items() if len(rows) > len(project.rows(name))]
@@ -123,7 +123,7 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:
     sparse_project(project)
     hours = wanted(project, now=FAR).hours
-    project.materialise(hours)
+    project.materialize(hours)
     with project.warehouse.read() as session:
         assert late_parts(unread(session, list_files(project.raw))) == {}
         assert stale_hours(session, hours.span, project.settings) == (set(), set())
@@ -133,7 +133,7 @@ def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> 
     project.write_log("late.jsonl", [line(execution("late", "planner", hour(1000)))])
     found = wanted(project, now=FAR)
     assert HourRange(hour(1000), hour(1168)) in found.hours.ranges
-    project.materialise(found.hours)
+    project.materialize(found.hours)
     clean = project.clean_rebuild(HourRange(START, hour(4011)))
     assert_same_tables(project.tables(), within(clean.tables(), found.hours))
 

@@ -19,7 +19,7 @@ from projects import (
     assert_same_tables,
     forked_command,
     hours_from,
-    materialise_arguments,
+    materialize_arguments,
 )
 from test_dagster_runs import sensor_tick
 
@@ -76,7 +76,7 @@ def test_a_live_log_that_is_gzipped_before_one_of_its_lines_was_loaded_stops_no_
     path = project.write_log("0420.jsonl", [restart("a", 0), line(execution("e", "a", START + 4 * HOUR))])
     project.ingest(FIRST)
     gzipped(path)
-    done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert project.query("SELECT execution_id, source_file FROM executions") == [("e", "0420.jsonl.gz")]
     assert restarts(project) == [("a", "0420.jsonl.gz", 1)]
@@ -229,7 +229,7 @@ def test_a_log_that_is_gone_blocks_nothing_and_what_is_lost_of_it_is_told(projec
     project.write_log("kept.jsonl", [restart("k", 0), restart("l", 4)])
     project.ingest(FIRST)
     path.unlink()
-    done = forked_command(*materialise_arguments(project, HOURS), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert "gone.jsonl was gone before 3 lines of 2026-06-07T04 to 2026-06-07T06 (2 h)" in done.stdout
     assert [row[0] for row in restarts(project)] == ["a", "k", "l"], "what was loaded of it stays"
@@ -285,11 +285,11 @@ def test_a_name_that_is_not_utf_8_is_escaped_and_told_once(project: Project) -> 
     path = project.raw / os.fsdecode(b"b\xff\xfe/caf\xe9.jsonl")
     path.parent.mkdir()
     path.write_bytes(bytes_of(restart("a", 0), "bad"))
-    told = forked_command(*materialise_arguments(project, HOURS), folder=project.folder).stdout
+    told = forked_command(*materialize_arguments(project, HOURS), folder=project.folder).stdout
     name = r"b\xff\xfe/caf\xe9.jsonl"
     assert restarts(project) == [("a", name, 1)]
     assert f"{name}: its name is not UTF-8" in told
-    assert "odd files" not in project.materialise(FIRST, only=["ingest"])["raw_logs"]
+    assert "odd files" not in project.materialize(FIRST, only=["ingest"])["raw_logs"]
     assert project.ingest(HOURS).files_read == []
 
 
@@ -303,7 +303,7 @@ def test_a_modification_time_outside_of_the_calendar_is_the_nearest_within_and_t
         os.utime(path, (seconds, seconds))
         if path.stat().st_mtime != seconds:
             pytest.skip("this file system does not keep such times")
-        told = project.materialise(FIRST, only=["ingest"])["raw_logs"]
+        told = project.materialize(FIRST, only=["ingest"])["raw_logs"]
         assert ("odd files" in told) == (second == 0)
         assert project.query("SELECT hour FROM raw_logs")[0][0].year == counts_as
     assert project.query("SELECT count(*) FROM raw_logs") == [(1,)]
@@ -316,10 +316,10 @@ def test_links_that_lead_out_of_the_raw_root_are_not_followed_and_told_once(proj
     (project.raw / "file.jsonl").symlink_to(secret)
     (project.raw / "folder").symlink_to(tmp_path)
     (project.raw / "within.jsonl").symlink_to("deep/a.jsonl")
-    told = project.materialise(FIRST, only=["ingest"])["raw_logs"]["odd files"].data
+    told = project.materialize(FIRST, only=["ingest"])["raw_logs"]["odd files"].data
     assert sorted(told) == [
         "file.jsonl: a link that leads out of the raw root is not followed",
         "folder/: a link that leads out of the raw root is not followed",
     ]
     assert [row[0] for row in restarts(project)] == ["a"]
-    assert "odd files" not in project.materialise(FIRST, only=["ingest"])["raw_logs"]
+    assert "odd files" not in project.materialize(FIRST, only=["ingest"])["raw_logs"]

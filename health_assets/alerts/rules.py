@@ -279,7 +279,7 @@ class ExpectationFailed(Rule):
 
 
 class HourLate(Rule):
-    """The newest hour that should have been materialised was not (HEALTH_LATE_AFTER_MINUTES)."""
+    """The newest hour that should have been materialized was not (HEALTH_LATE_AFTER_MINUTES)."""
 
     name: ClassVar[str] = "hour_late"
     looks_at: ClassVar[tuple[type[Seen], ...]] = (DueSeen,)
@@ -292,7 +292,7 @@ class HourLate(Rule):
         if seen.is_there:
             return None
         newest = f"the newest is {seen.newest:%Y-%m-%d %H:%M}" if seen.newest else "there is none"
-        return Opening(f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC was not materialised in time; {newest}")
+        return Opening(f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC was not materialized in time; {newest}")
 
     def is_good(self, seen: DueSeen, recovers_at: float | None) -> bool | None:
         """Whether what is due is there."""

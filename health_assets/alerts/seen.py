@@ -211,7 +211,7 @@ class ExpectationSeen(Seen):
 
 @dataclass(frozen=True)
 class HourSeen(Seen):
-    """Whether an hour was materialised at all, now that a later one was.
+    """Whether an hour was materialized at all, now that a later one was.
 
     Args:
         is_there: whether it was.

@@ -32,7 +32,7 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
         try:
             done = tick(settings, load_alerts(settings.alerts), pipeline.load_targets(), datetime.now(UTC))
         except NoWarehouseError:
-            return dg.SkipReason("nothing has been materialised yet, so there is nothing to tell")
+            return dg.SkipReason("nothing has been materialized yet, so there is nothing to tell")
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
         except HealthAssetsError as error:

@@ -47,9 +47,9 @@ def build_definitions(
 
     Args:
         settings: where logs, targets and warehouse are.
-        hours: the hours that can be materialised, as a range or as partitions; by default all from the settings' first,
+        hours: the hours that can be materialized, as a range or as partitions; by default all from the settings' first,
             or else the logs', to the newest finished one.
-        systems: scoring systems that the job of the hours materialises, keys of `SYSTEMS`; all where none is named.
+        systems: scoring systems that the job of the hours materializes, keys of `SYSTEMS`; all where none is named.
         engine: the DuckDB that the steps of a run in this process share.
         is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
 
@@ -74,7 +74,7 @@ def build_definitions(
     freshness_job = dg.define_asset_job(
         FRESHNESS_JOB,
         dg.AssetSelection.checks(in_time),
-        description="Was the newest finished hour materialised in time?",
+        description="Was the newest finished hour materialized in time?",
     )
     pruning = [] if settings.keep_days is None else [prune_hours_job(settings)]
     judging = [judge_safety_job(settings)] if settings.has_judge else []

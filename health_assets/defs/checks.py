@@ -101,11 +101,11 @@ def _table(frame: pd.DataFrame) -> dg.MetadataValue:
 
 
 def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
-    """A check that the newest finished hour has been materialised, however fresh a backfill of an old one looks."""
+    """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks."""
 
     @dg.asset_check(asset="system_health", name="newest_hour_is_in_time", pool=POOL)
     def newest_hour_is_in_time(pipeline: PipelineResource) -> dg.AssetCheckResult:
-        """The newest hour that ended long enough ago has been materialised."""
+        """The newest hour that ended long enough ago has been materialized."""
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
         with pipeline.write() as session:

@@ -158,7 +158,7 @@ def require_sources(session: Session, derived: Derived, hours: HourRange | HourG
         if dropped := {hour for hour in session.dropped_hours(source, reach.span) if hour in needed}:
             raise HealthAssetsError(
                 f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
-                f"of them {min(dropped):%Y-%m-%dT%H}; materialise all assets of these hours together"
+                f"of them {min(dropped):%Y-%m-%dT%H}; materialize all assets of these hours together"
             )
 
 

@@ -31,7 +31,7 @@ OPEN_FILES = 4
 
 
 class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
-    """SQLite event log that stores a batch of materialisations, or of planned ones, at once."""
+    """SQLite event log that stores a batch of materializations, or of planned ones, at once."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         # Dagster hands over batches only when this variable says so, in every process that has the instance

@@ -34,7 +34,7 @@ def judge_safety_job(settings: Settings) -> dg.JobDefinition:
 
 
 def judge_safety_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """Once an hour, some minutes after it was materialised; off until somebody switches it on."""
+    """Once an hour, some minutes after it was materialized; off until somebody switches it on."""
     return dg.ScheduleDefinition(
         name="judge_safety_hourly",
         job_name=JOB,

@@ -48,7 +48,7 @@ def prune_hours_schedule(settings: Settings) -> dg.ScheduleDefinition:
     )
     def _prune_daily(pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
         if not pipeline.open().exists:
-            return dg.SkipReason("nothing has been materialised yet, so there is nothing to drop")
+            return dg.SkipReason("nothing has been materialized yet, so there is nothing to drop")
         return dg.RunRequest()
 
     return _prune_daily

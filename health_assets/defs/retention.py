@@ -1,7 +1,7 @@
 """Keeps Dagster's event log from growing without end: old runs and their events are deleted once a day.
 
-The warehouse keeps its own account of what was materialised (`materialized_hours`, `expectation_results`), so nothing
-about health is lost; Dagster's page merely shows partitions of deleted runs as never materialised.
+The warehouse keeps its own account of what was materialized (`materialized_hours`, `expectation_results`), so nothing
+about health is lost; Dagster's page merely shows partitions of deleted runs as never materialized.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Schedules: the hourly materialisation and the check that it happened.
+"""Schedules: the hourly materialization and the check that it happened.
 
 A tick that has nothing to work on yet is skipped with a sentence that says so.
 """
@@ -16,7 +16,7 @@ from health_assets.planning import catch_up, newest_finished_hour
 from health_assets.settings import Settings
 
 LOCK_TIMEOUT_S = 10.0
-NOTHING_YET = "nothing has been materialised yet, so nothing is late"
+NOTHING_YET = "nothing has been materialized yet, so nothing is late"
 
 
 def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
@@ -25,12 +25,12 @@ def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
 
 
 def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
-    """Materialise the hour that just ended, with any hours before it that earlier runs missed, as one run."""
+    """Materialize the hour that just ended, with any hours before it that earlier runs missed, as one run."""
 
     @dg.schedule(
         name="hourly",
         job_name=job_name,
-        description="Materialises the hour that ended, with the hours of the look-back that were missed, as one run.",
+        description="Materializes the hour that ended, with the hours of the look-back that were missed, as one run.",
         cron_schedule=f"{settings.schedule_minute} * * * *",
         execution_timezone="UTC",
         default_status=default_status(settings),
@@ -64,12 +64,12 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
 
 
 def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
-    """Check, once the hour may be called late, that it was materialised."""
+    """Check, once the hour may be called late, that it was materialized."""
 
     @dg.schedule(
         name="freshness",
         job_name=job_name,
-        description="Checks that the newest finished hour was materialised in time.",
+        description="Checks that the newest finished hour was materialized in time.",
         cron_schedule=f"{(settings.late_after_minutes + 1) % 60} * * * *",
         execution_timezone="UTC",
         default_status=default_status(settings),

@@ -1,4 +1,4 @@
-"""The late-log sensor: what came after its hour was materialised changes exactly the hours that depend on it."""
+"""The late-log sensor: what came after its hour was materialized changes exactly the hours that depend on it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
     the same disagreement once an hour at most.
 
     Args:
-        job_name: the job that materialises hours.
+        job_name: the job that materializes hours.
         settings: where logs and warehouse are, and the first hour that is looked after.
         offered_from: the first hour that Dagster's pages offered when the definitions were loaded.
     """
@@ -55,7 +55,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
     @dg.sensor(
         name="late_logs",
         job_name=job_name,
-        description="Re-materialises the hours that new and changed logs touch, and those that depend on them.",
+        description="Re-materializes the hours that new and changed logs touch, and those that depend on them.",
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )

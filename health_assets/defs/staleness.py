@@ -17,7 +17,7 @@ from health_assets.warehouse.store import Session
 def stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple[set[datetime], set[datetime]]:
     """Hours of components, and of scores, that are older than what they are made from.
 
-    An asset that has never been materialised is not stale, and neither are hours from before it first was.
+    An asset that has never been materialized is not stale, and neither are hours from before it first was.
     """
     components, scores = set(), set()
     known = session.materialized_hours("agent_health", hours)
@@ -38,7 +38,7 @@ def left_behind(
     Args:
         session: a session, after the run.
         run: the hours of the run.
-        systems: the scoring systems that it materialised; all where none is named.
+        systems: the scoring systems that it materialized; all where none is named.
         settings: how far each asset looks back.
         now: the time; hours that are not over are left alone.
     """

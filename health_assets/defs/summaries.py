@@ -1,4 +1,4 @@
-"""What is worth reading after a materialisation: row counts and one small table per asset, as Dagster metadata."""
+"""What is worth reading after a materialization: row counts and one small table per asset, as Dagster metadata."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -43,7 +43,7 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
     sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'agent_health' AND hour <= ?"
     [(newest,)] = session.query(sql, [now - HOUR])
     if newest is None:
-        raise NoWarehouseError("the warehouse holds no scores yet; materialise some hours first")
+        raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
     hour = parse_hour(asked) if asked else newest
     if hour not in session.materialized_hours("agent_health", HourRange.of(hour)):
         raise HealthAssetsError(

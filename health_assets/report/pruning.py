@@ -23,7 +23,7 @@ def print_pruned(console: Console, pruned: Pruned) -> None:
     if pruned.late:
         late = counted(len(pruned.late), "dropped hour has", "dropped hours have")
         lines = counted(sum(count for _, count in pruned.late), "line waits", "lines wait")
-        console.print(f"[yellow]{late} other lines or traces since ({lines}); materialise to have these counted:[/]")
+        console.print(f"[yellow]{late} other lines or traces since ({lines}); materialize to have these counted:[/]")
         ranges = contiguous(hour for hour, _ in pruned.late)
         for hours in ranges[:RANGES_SHOWN]:
             console.print(f"[yellow]  --from {hours.start:%Y-%m-%dT%H} --to {hours.end:%Y-%m-%dT%H}[/]")

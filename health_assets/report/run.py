@@ -27,7 +27,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         "SELECT coalesce(CAST(sum(lines) AS BIGINT), 0) FROM rejected_records WHERE hour >= ? AND hour < ?", span
     )
     [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
-    console.print(f"[bold]{outcome.hours}[/] materialised in {outcome.elapsed_s:.1f} s")
+    console.print(f"[bold]{outcome.hours}[/] materialized in {outcome.elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
     lines = counted(outcome.lines_read, "line") if outcome.lines_read or not spans else ""
@@ -46,7 +46,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, span)
     if outcome.hours.end > datetime.now(UTC):
-        console.print("[yellow]  some of these hours are not over yet; materialise them again when they are[/]")
+        console.print("[yellow]  some of these hours are not over yet; materialize them again when they are[/]")
     if not outcome.files_seen:
         console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
     elif not executions:
@@ -100,7 +100,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
     more = f", and {counted(len(ranges) - 1, 'more such range')}" if len(ranges) > 1 else ""
     console.print(
         f"[yellow]  {counted(count, 'other hour looks', 'other hours look')} back on what has changed: "
-        f"materialise {ranges[0]} too{more}[/]"
+        f"materialize {ranges[0]} too{more}[/]"
     )
 
 
@@ -149,7 +149,7 @@ def _print_rejections_elsewhere(console: Console, session: Session) -> None:
     )
     if lines:
         text = (
-            f"    {lines:>6,} × rejected in hours that are not materialised, of {counted(files, 'file')}: "
+            f"    {lines:>6,} × rejected in hours that are not materialized, of {counted(files, 'file')}: "
             f"see why by --from {first:%Y-%m-%dT%H}"
         )
         console.print(Text(text, style="yellow"), soft_wrap=True)

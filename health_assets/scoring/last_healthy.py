@@ -1,6 +1,6 @@
 """When an agent was last healthy: the one value that depends on results of earlier hours instead of their events.
 
-The results of hours that are materialised count, and no others (contract, section 6). So hours are completed with what
+The results of hours that are materialized count, and no others (contract, section 6). So hours are completed with what
 the hours before them know, and when hours are replaced, those after them may have to follow.
 """
 

@@ -34,7 +34,7 @@ class ReaderError(HealthAssetsError):
 
 SENTENCES = {
     "missing": "there is no warehouse yet",
-    "empty": "nothing has been materialised yet",
+    "empty": "nothing has been materialized yet",
     "busy": "the warehouse is busy",
     "targets": "the targets file cannot be used",
     "crowded": "too many sessions are asked for at once",

@@ -115,7 +115,7 @@ def write_snapshot(
         session.use_one_thread()
         hours = _newest_hours(session, now or datetime.now(UTC))
         if "agent_health_state" not in hours:
-            raise EmptyWarehouseError("no hour of agent_health_state has been materialised yet")
+            raise EmptyWarehouseError("no hour of agent_health_state has been materialized yet")
         version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
         if version == known:
             return None
@@ -167,7 +167,7 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         session.use_one_thread()
         latest = _newest_hours(session, now or datetime.now(UTC)).get("session_scores")
         if latest is None:
-            raise EmptyWarehouseError("no hour of session_scores has been materialised yet")
+            raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
         look_back = timedelta(hours=settings.lookback_hours)
         mine = "session_id = $id AND hour > $after AND hour <= $until"
         span = {"id": session_id, "after": latest[0] - look_back, "until": latest[0]}
@@ -298,7 +298,7 @@ def _version(hours: dict[str, tuple[datetime, datetime]], rules: list[Any]) -> s
 
 
 def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialised hour of every asset that is served, and when it was last materialised or corrected.
+    """The newest materialized hour of every asset that is served, and when it was last materialized or corrected.
 
     Hours that are not over are none.
     """

@@ -139,7 +139,7 @@ class DuckDBFile:
     def read(self) -> Iterator[Session]:
         """See `Warehouse.read`."""
         if not self.exists:
-            raise NoWarehouseError(f"there is no warehouse at {self.path} yet; materialise some hours first")
+            raise NoWarehouseError(f"there is no warehouse at {self.path} yet; materialize some hours first")
         with self._session("read") as session:
             yield session
 
@@ -189,7 +189,7 @@ class DuckDBFile:
         elif tables:
             raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
         elif mode == "read":  # a first write that was cut off leaves an empty file
-            raise NoWarehouseError(f"there is nothing in the warehouse {self.path} yet; materialise some hours first")
+            raise NoWarehouseError(f"there is nothing in the warehouse {self.path} yet; materialize some hours first")
         if mode == "write":
             for name in ALL_TABLES.keys() - tables:
                 connection.execute(create_statement(name))

@@ -9,7 +9,7 @@ from health_assets.warehouse.store import Warehouse
 
 
 def best_model(warehouse: Warehouse, candidates: Sequence[str], now: datetime | None = None) -> str:
-    """The candidate with the highest score in the newest hour that was materialised; of equal ones the first.
+    """The candidate with the highest score in the newest hour that was materialized; of equal ones the first.
 
     Hours that are not over by `now`, by default the present, are left out.
 

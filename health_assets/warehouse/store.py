@@ -111,7 +111,7 @@ class Session(ABC):
     def replace_hours(
         self, name: str, hours: HourRange | HourGroups, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
     ) -> None:
-        """Replace whole hours of an asset's table and note that they are materialised.
+        """Replace whole hours of an asset's table and note that they are materialized.
 
         Args:
             name: the asset's table.
@@ -243,7 +243,7 @@ class Session(ABC):
         self.query("DROP TABLE rewritten")
 
     def note_materialized(self, asset: str, hours: HourRange, changed: Iterable[datetime]) -> None:
-        """Write down that these hours of the asset are materialised, and which of them have other rows than before."""
+        """Write down that these hours of the asset are materialized, and which of them have other rows than before."""
         now = self.now()
         span = [hours.start, hours.end]
         counted = self.query(f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour", span)
@@ -268,7 +268,7 @@ class Session(ABC):
         )
 
     def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
-        """Which of these hours of the asset have been materialised, and were not dropped since."""
+        """Which of these hours of the asset have been materialized, and were not dropped since."""
         rows = self.query(
             "SELECT hour FROM materialized_hours WHERE asset = ? AND dropped_digest IS NULL AND hour >= ? AND hour < ?",
             [asset, hours.start, hours.end],
@@ -278,7 +278,7 @@ class Session(ABC):
     def hours_older_than(
         self, asset: str, sources: Sequence[str], hours: HourRange, *, reach_hours: int = 1
     ) -> set[datetime]:
-        """Hours of `asset` that were not materialised since an hour of `sources` that they look back on changed.
+        """Hours of `asset` that were not materialized since an hour of `sources` that they look back on changed.
 
         Args:
             asset: the asset in question.

@@ -55,7 +55,7 @@ def kill_in_writes(killed: Killed, folder: Path, step: str, count: int, random: 
     """
     steps = [asset.op.name for asset in all_assets(hourly_partitions(ALL_HOURS))]
     prepared = killed.copy(folder / f"{step}-prepared")
-    prepared.materialise(ALL_HOURS, only=steps[: steps.index(step)])
+    prepared.materialize(ALL_HOURS, only=steps[: steps.index(step)])
     writes = writes_of(copied(prepared, folder / f"{step}-undisturbed"), step)
     assert writes, f"{step} has nothing to write"
     done = Kills(step)
@@ -67,11 +67,11 @@ def kill_in_writes(killed: Killed, folder: Path, step: str, count: int, random: 
         else:
             done.elsewhere += 1
         killed.assert_whole_hours(project)
-        project.materialise(ALL_HOURS, only=[step])
+        project.materialize(ALL_HOURS, only=[step])
         tables = RECORD_TABLES if step == "ingest" else (step,)
         assert_same_tables(project.tables(names=tables), {table: killed.clean[table] for table in tables})
         if (done.in_write + done.elsewhere) % WHOLE_CHECK_EVERY == 1:
-            project.materialise(ALL_HOURS)
+            project.materialize(ALL_HOURS)
             killed.assert_mended(project)
         shutil.rmtree(project.folder)
     return done
@@ -125,7 +125,7 @@ def _word(said: Connection) -> bytes | None:
 @contextmanager
 def _started(project: Project, step: str) -> Iterator[tuple[Any, Connection]]:
     said, say = Pipe(duplex=False)
-    process = in_a_process(_materialise_aloud, given(project), step, say)
+    process = in_a_process(_materialize_aloud, given(project), step, say)
     say.close()
     try:
         yield process, said
@@ -135,7 +135,7 @@ def _started(project: Project, step: str) -> Iterator[tuple[Any, Connection]]:
         said.close()
 
 
-def _materialise_aloud(project: dict[str, Any], step: str, say: Connection) -> None:
+def _materialize_aloud(project: dict[str, Any], step: str, say: Connection) -> None:
     write: Callable[[Warehouse], Any] = Warehouse.write
 
     @contextmanager
@@ -146,5 +146,5 @@ def _materialise_aloud(project: dict[str, Any], step: str, say: Connection) -> N
         say.send_bytes(b"ended")
 
     Warehouse.write = write_aloud  # type: ignore[method-assign]
-    Project(**project).materialise(ALL_HOURS, only=[step])
+    Project(**project).materialize(ALL_HOURS, only=[step])
     say.close()

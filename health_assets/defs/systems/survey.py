@@ -2,7 +2,7 @@
 
 These assets stand apart from the others. A probe is an observation of the present, no function of logs: it can be made
 for the hour that runs, and never again. So they have a job and a schedule of their own, whose runs are for that hour,
-although Dagster's pages offer it for no asset until it is over; and materialising an hour that is over keeps what is
+although Dagster's pages offer it for no asset until it is over; and materializing an hour that is over keeps what is
 stored.
 """
 

@@ -48,13 +48,13 @@ class RawRoot(SQLModel, table=True):
 
 
 class MaterializedHour(Hourly, table=True):
-    """Which hours of which asset have been materialised; an hour without rows is told from one never computed."""
+    """Which hours of which asset have been materialized; an hour without rows is told from one never computed."""
 
     __tablename__ = "materialized_hours"
 
-    asset: str = text("Asset that was materialised.", key=True)
+    asset: str = text("Asset that was materialized.", key=True)
     rows: int = count("Rows that the hour has.")
-    materialized_at: datetime = at("When it was last materialised.")
+    materialized_at: datetime = at("When it was last materialized.")
     changed_at: datetime | None = at("When its rows last changed; null while it has never had any.", nullable=True)
     dropped_digest: str | None = text(
         "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "

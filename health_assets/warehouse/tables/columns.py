@@ -47,7 +47,7 @@ class Windowed(Hourly):
 
     window_start: datetime = at("Start of the evaluation window, included.")
     window_end: datetime = at("End of the evaluation window, excluded.")
-    hours_covered: int = count("Hours of the window that were materialised or lie before the first log.")
+    hours_covered: int = count("Hours of the window that were materialized or lie before the first log.")
 
 
 class FromLine(Hourly):
