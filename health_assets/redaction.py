@@ -13,6 +13,7 @@ stays as it is and is not counted again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated
 
 import duckdb
@@ -96,6 +97,20 @@ CREDENTIALS = (
 EMAILS = (Pattern(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}", r"@"),)
 
 
+@cache  # every asset reads the targets file, and a connection costs more than the rest of that
+def _trouble_with(pattern: str) -> str | None:
+    """Why a pattern of the user's cannot be applied; None where it can be."""
+    with duckdb.connect() as connection:
+        try:
+            found = connection.execute(f"SELECT regexp_matches('', {_quoted(pattern)})").fetchone()
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0].partition("Error: ")[2]
+            return f"{pattern!r} is no regular expression: {reason}"
+    if found == (True,):
+        return f"{pattern!r} matches where nothing stands, so that it would match everywhere"
+    return None
+
+
 class Redaction(BaseModel):
     """What is replaced in free texts; the block `redact:` of the targets file.
 
@@ -113,15 +128,9 @@ class Redaction(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> "Redaction":
-        with duckdb.connect() as connection:
-            for pattern in self.patterns:
-                try:
-                    found = connection.execute(f"SELECT regexp_matches('', {_quoted(pattern)})").fetchone()
-                except duckdb.Error as error:
-                    reason = str(error).splitlines()[0].partition("Error: ")[2]
-                    raise ValueError(f"{pattern!r} is no regular expression: {reason}") from None
-                if found == (True,):
-                    raise ValueError(f"{pattern!r} matches where nothing stands, so that it would match everywhere")
+        for pattern in self.patterns:
+            if trouble := _trouble_with(pattern):
+                raise ValueError(trouble)
         return self
 
     @property

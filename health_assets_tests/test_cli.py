@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 from health_assets import __version__
 from health_assets.cli import app
+from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.errors import HealthAssetsError, is_want_of_memory
 from health_assets.hours import HOUR, HourRange
 from health_assets.report.run import print_outcome
@@ -210,13 +211,11 @@ def test_every_check_of_every_hour_is_kept_by_a_run(runs: dict[str, Run]) -> Non
 
     project, _ = runs["_plain"]
     kept = set(project.query("SELECT asset, expectation, hour FROM expectation_results"))
-    assert kept == {
-        (asset, check.name, hour)
-        for asset, suite in SUITES.items()
-        if asset not in SURVEY_TABLES
-        for check in suite.checks
-        for hour in HOURS
+    checks = {
+        (asset, check.name) for asset, suite in SUITES.items() if asset not in SURVEY_TABLES for check in suite.checks
     }
+    checks |= {("raw_logs", EVERY_LOG_WAS_READ), ("raw_logs", EVERY_LINE_IS_STILL_THERE)}
+    assert kept == {(*check, hour) for check in checks for hour in HOURS}
 
 
 def test_without_any_log_there_is_an_empty_fleet(runs: dict[str, Run]) -> None:
@@ -273,8 +272,8 @@ def test_whoever_asks_for_other_hours_than_those_of_the_logs_is_told_the_right_o
 
 def test_of_lines_that_were_rejected_for_one_reason_the_first_of_the_first_file_is_named(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    good = line(execution("e", "planner", START))
     for name in ("b.jsonl", "a.jsonl"):
+        good = line(execution(f"of {name}", "planner", START))
         project.write_log(name, [*[good] * 8, *["no JSON"] * 3])
     assert "6 × not valid JSON  (first in a.jsonl:9)" in printed(project, HourRange.of(START))
 

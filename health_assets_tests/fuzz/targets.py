@@ -221,7 +221,7 @@ def rows_by_line(project: Project, notes: Notes | None = None) -> dict[tuple[int
         native = (
             parser.records(Targets()).read_all().select([*common, "execution_id", "trigger_id", "call_id"]).to_pylist()
         )
-        with parser.spans() as spans:
+        with parser.spans(Targets()) as spans:
             rows = native + (spans.read_all().select(common).to_pylist() if spans else [])
     for row in rows:
         found[row["file_id"], row["line_number"]].append(row)
