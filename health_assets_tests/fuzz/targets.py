@@ -181,7 +181,10 @@ def check_spans(lines: Sequence[bytes], folder: Path) -> None:
             continue
         whole = [row for row in rows if row["record_type"] == "rejected" and not OF_ONE_SPAN.search(row["reason"])]
         assert len(whole) <= 1, f"{one!r} is rejected {len(whole)} times"
-        spans = spans_in(one)
+        try:
+            spans = spans_in(one)
+        except RecursionError:  # deeper than Python's parser goes, so that nobody here can count
+            continue
         if spans is None:
             assert whole or is_nearly_json(one), f"{one!r} is no JSON, but {rows}"
         elif not whole:
@@ -196,10 +199,14 @@ class Pairs(list):
 
 
 def spans_in(one: bytes) -> int | None:
-    """Elements of all lists of spans of a line; None where the line is no JSON."""
+    """Elements of all lists of spans of a line; None where the line is no JSON.
+
+    Raises:
+        RecursionError: the line is too deep for Python's parser.
+    """
     try:
         whole = json.loads(one.decode(), object_pairs_hook=Pairs)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     owners = [whole]
     for name in ("resourceSpans", "scopeSpans", "spans"):
