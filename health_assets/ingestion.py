@@ -136,7 +136,7 @@ def ingest(
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
     report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
-    recognized = _settled(session, files, unreadable, limits.until)
+    recognized = _settled(session, files, unreadable, limits)
     present = names_of(recognized.files) | Ledger(session).emptied()
     asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
     loading = _Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
@@ -164,11 +164,11 @@ def ingest(
     return report
 
 
-def _settled(session: Session, files: Sequence[RawFile], unreadable: Mapping[str, str], until: datetime) -> Recognized:
+def _settled(session: Session, files: Sequence[RawFile], unreadable: Mapping[str, str], limits: Limits) -> Recognized:
     """What became of the files that were read, once ledger and tables have followed."""
     ledger = FileLedger(session)
-    known = ledger.known(until)
-    recognized = recognize(known, files, unreadable)
+    known = ledger.known(limits.until)
+    recognized = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes)
     ledger.settle(known, recognized)
     return recognized
 

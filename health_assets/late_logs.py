@@ -38,7 +38,7 @@ class Unread:
 
 
 def unread(
-    session: Session, files: Sequence[RawFile], unreadable: Collection[str] = (), *, until: datetime | None = None
+    session: Session, files: Sequence[RawFile], unreadable: Collection[str] = (), *, limits: Limits | None = None
 ) -> Unread:
     """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
 
@@ -46,10 +46,11 @@ def unread(
         session: a session on the warehouse.
         files: all raw logs that there are now.
         unreadable: what is there and cannot be read.
-        until: the latest time that is not in the future; by default that of now.
+        limits: what is taken of logs; by default that of now.
     """
     ledger = Ledger(session)
-    found = recognize(FileLedger(session).known(until or current_limits().until), files, unreadable)
+    limits = limits or current_limits()
+    found = recognize(FileLedger(session).known(limits.until), files, unreadable, unpacked_bytes=limits.unpacked_bytes)
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
     return Unread(
@@ -60,9 +61,9 @@ def unread(
     )
 
 
-def all_unread(files: Sequence[RawFile]) -> Unread:
+def all_unread(files: Sequence[RawFile], limits: Limits) -> Unread:
     """The files that count, where there is no warehouse that knows any."""
-    found = recognize({}, files)
+    found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes)
     return Unread(found, found.files, [], [])
 
 
@@ -142,7 +143,7 @@ def held_hours(
         limits: what is taken of the files; by default that of now.
     """
     limits = limits or current_limits()
-    found = unread(session, files, unreadable, until=limits.until) if session else all_unread(files)
+    found = unread(session, files, unreadable, limits=limits) if session else all_unread(files, limits)
     late = late_parts(found, unreadable=unreadable, limits=limits)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}

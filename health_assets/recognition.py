@@ -87,19 +87,28 @@ class Recognized:
         return {file.source_file: before.get(file.source_file, file.source_file) for file in self.changed}
 
 
-def recognize(known: Mapping[str, KnownFile], files: Sequence[RawFile], unreadable: Collection[str] = ()) -> Recognized:
+def recognize(
+    known: Mapping[str, KnownFile], files: Sequence[RawFile], unreadable: Collection[str] = (), *, unpacked_bytes: int
+) -> Recognized:
     """Find out what became of known files, and which of those there are now count.
 
     Args:
         known: what the ledger says.
         files: all raw logs that there are now.
         unreadable: what is there and cannot be read; nothing is found out about it.
+        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
     """
-    return _Comparison(known, files, unreadable).result()
+    return _Comparison(known, files, unreadable, unpacked_bytes).result()
 
 
 class _Comparison:
-    def __init__(self, known: Mapping[str, KnownFile], files: Sequence[RawFile], unreadable: Collection[str]) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, KnownFile],
+        files: Sequence[RawFile],
+        unreadable: Collection[str],
+        unpacked_bytes: int,
+    ) -> None:
         self._known = known
         self._files = {file.source_file: file for file in files}
         self._unreadable = unreadable
@@ -109,6 +118,7 @@ class _Comparison:
         self._looks = _Looks(
             {name: known[name].identity for name in self._unchanged},
             [file for name, file in self._files.items() if name not in self._unchanged],
+            unpacked_bytes,
         )
 
     def result(self) -> Recognized:
@@ -265,9 +275,11 @@ class _Looks:
     Args:
         known: identities of files that are as they were.
         others: files of which nothing is known.
+        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
     """
 
-    def __init__(self, known: Mapping[str, Identity | None], others: Sequence[RawFile]) -> None:
+    def __init__(self, known: Mapping[str, Identity | None], others: Sequence[RawFile], unpacked_bytes: int) -> None:
+        self._unpacked_bytes = unpacked_bytes
         self._identities = dict(known)
         self._heads = {name: own.heads for name, own in known.items() if own}
         self._heads |= _heads_of(others)
@@ -325,7 +337,7 @@ class _Looks:
         name, hasher = file.source_file, Hasher(file)
         at_end: str | None = None
         try:
-            for block in plain_blocks(file):
+            for block in plain_blocks(file, self._unpacked_bytes):
                 if isinstance(block, Damage):
                     self._damaged.add(name)
                     break

@@ -14,10 +14,13 @@ from logs_made import START, Record, execution, line, trigger
 from projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import agent, otlp_line
 
+from health_assets import recognition
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
+from health_assets.logs.files import RawFile, plain_blocks
+from health_assets.logs.formats.records import Damage
 from health_assets.logs.limits import Limits
 from health_assets.wanted_hours import wanted_hours
 
@@ -220,3 +223,30 @@ def test_a_block_that_unpacks_to_a_thousand_times_its_size_is_taken_in_pieces(pr
     (project.raw / "a.jsonl.gz").write_bytes(content + content[: len(content) // 2])
     project.ingest(HourRange.of(START))
     assert "cut off" in reasons(project)["a.jsonl.gz", 3]
+
+
+def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = event("trigger", AT)
+    content = "".join(good.replace('"t"', f'"t{number}"') + "\n" for number in range(200_000)).encode()
+    limits = replace(project.pipeline.limits, unpacked_bytes=content.index(b'"t500"'))
+    monkeypatch.setattr(Limits, "of", lambda *_: limits)
+    path = project.write_bytes("a.jsonl", content)
+    project.ingest(HourRange.of(START))
+    before = project.tables(names=["trigger_events"])
+    path.unlink()
+    project.write_bytes("packed.jsonl.gz", content)
+    read_bytes = []
+
+    def counted(file: RawFile, most_bytes: int) -> Iterator[bytes | Damage]:
+        for block in plain_blocks(file, most_bytes):
+            read_bytes.append(0 if isinstance(block, Damage) else len(block))
+            yield block
+
+    monkeypatch.setattr(recognition, "plain_blocks", counted)
+    project.ingest(HourRange.of(START))
+    assert sum(read_bytes) == limits.unpacked_bytes
+    assert project.query("SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL") == []
+    assert {row["source_file"] for row in project.rows("trigger_events")} == {"packed.jsonl.gz"}
+    assert len(project.rows("trigger_events")) == len(before["trigger_events"]) == 500

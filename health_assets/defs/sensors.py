@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import dagster as dg
@@ -79,7 +80,8 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
                 if last is None:
                     return dg.SkipReason(NOTHING_YET)
                 # of later hours none is requested
-                found = unread(session, files, unreadable, until=min(newest + HOUR, limits.until))
+                until = min(newest + HOUR, limits.until)
+                found = unread(session, files, unreadable, limits=replace(limits, until=until))
                 stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, session.dropped_until() or first_hour)

@@ -128,8 +128,7 @@ def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, st
 def _file_batches(
     file_id: int, file: RawFile, notes: Notes, meter: Meter, hasher: Hasher, unpacked_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    # up to the most that is taken, for what is beyond is not read
-    plain = map(hasher.passed, _up_to(unpacked_bytes, plain_blocks(file, meter)))  # no generator that is dropped early
+    plain = map(hasher.passed, plain_blocks(file, unpacked_bytes, meter))  # no generator that is dropped early
     yield from _batches(file_id, file, notes, _as_utf_8(plain))
     for _ in plain:  # what no reader wanted belongs to the file all the same
         pass
@@ -237,11 +236,12 @@ def _up_to(most_bytes: int, blocks: Blocks) -> Blocks:
         yield block
 
 
-def plain_blocks(file: RawFile, meter: Meter | None = None) -> Blocks:
-    """The bytes of a file, unpacked where its name says that it is packed.
+def plain_blocks(file: RawFile, most_bytes: int, meter: Meter | None = None) -> Blocks:
+    """The bytes of a file, unpacked where its name says that it is packed, with what is wrong with the rest.
 
     Args:
         file: the file.
+        most_bytes: most that is read of it, once it is unpacked.
         meter: counts what is read.
 
     Raises:
@@ -250,7 +250,7 @@ def plain_blocks(file: RawFile, meter: Meter | None = None) -> Blocks:
     is_gzip = _is_gzip(file)
     with file.opened() as raw:
         read = _read(raw, COMPRESSED_BLOCK_BYTES if is_gzip else BLOCK_BYTES, file.size_bytes, meter or Meter())
-        yield from _gunzipped(read) if is_gzip else read
+        yield from _up_to(most_bytes, _gunzipped(read) if is_gzip else read)
 
 
 def plain_head(file: RawFile) -> bytes:
