@@ -39,14 +39,15 @@ def request_of(random: Random) -> bytes:
     return request
 
 
-def send_requests(server: Served, count: int, seed: int, *, is_rude: bool = True) -> Counter[str]:
-    """Send so many requests; gives how often each status came, and `no answer` where the connection was closed.
+def send_requests(server: Served, count: int, seed: int) -> Counter[str]:
+    """Send so many requests, some by clients that ask several things at once or hang up.
+
+    Gives how often each status came, and `no answer` where the connection was closed.
 
     Args:
         server: whom to send them.
         count: how many.
         seed: another one gives other requests.
-        is_rude: whether clients also ask several things at once, say that they are done, and hang up.
 
     Raises:
         AssertionError: an answer is a fault of the server, tells what it should not, or is late.
@@ -54,7 +55,7 @@ def send_requests(server: Served, count: int, seed: int, *, is_rude: bool = True
     with _faults_of_the_server() as faults, ThreadPoolExecutor(AT_A_TIME) as threads:
         share = -(-count // AT_A_TIME)
         told = threads.map(
-            lambda place: _sent(server, min(share, count - place * share), Random(f"{seed} {place}"), is_rude),
+            lambda place: _sent(server, min(share, count - place * share), Random(f"{seed} {place}")),
             range(AT_A_TIME),
         )
         statuses = sum(told, Counter())
@@ -62,12 +63,10 @@ def send_requests(server: Served, count: int, seed: int, *, is_rude: bool = True
     return statuses
 
 
-def _sent(server: Served, count: int, random: Random, is_rude: bool) -> Counter[str]:
+def _sent(server: Served, count: int, random: Random) -> Counter[str]:
     statuses: Counter[str] = Counter()
     for _ in range(max(0, count)):
-        request, half_closes = request_of(random), is_rude and random.random() < 0.9
-        if is_rude:
-            request *= random.choice([1, 1, 1, 1, 3])
+        request, half_closes = request_of(random) * random.choice([1, 1, 1, 1, 3]), random.random() < 0.9
         start = time.monotonic()
         answer = _exchange(server.port, request, half_closes=half_closes)
         late_s = time.monotonic() - start
