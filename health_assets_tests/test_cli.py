@@ -351,7 +351,7 @@ def test_a_system_that_there_is_not_is_named_with_those_that_there_are(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["materialize", "--from"], ["materialize", "--nonsense"], ["materialize"], ["--nonsense"]]
+    "arguments", [["materialize", "--from"], ["materialize", "--nonsense"], ["materializes"], ["--nonsense"]]
 )
 def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str]) -> None:
     code, output = invoke(*arguments)
