@@ -16,6 +16,7 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.exc import OperationalError
 
 from health_assets.dagster_home import EVENT_STORAGE
@@ -30,7 +31,7 @@ from health_assets.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.run_owners import free_what_the_dead_hold, owner_tags
 from health_assets.settings import Settings, load_settings
-from health_assets.temporary import temporary_folder
+from health_assets.temporary import swept, temporary_folder
 from health_assets.warehouse.engine import Engine
 from health_assets.wording import counted
 
@@ -157,6 +158,7 @@ def run_hours(
     groups = HourGroups(hours.ranges)
     import_great_expectations()
     with (
+        swept(),
         Engine() as engine,
         _instance(settings) as (instance, is_lasting),
         owner_tags() as owner,
@@ -280,19 +282,26 @@ def _number(metadata: Mapping[str, Any], name: str) -> int:
     return int(metadata[name].value)
 
 
+def _with_causes(error: SerializableErrorInfo | None) -> list[SerializableErrorInfo]:
+    """An error and what it came from, the first cause last."""
+    chain = []
+    while error:
+        chain.append(error)
+        error = error.cause
+    return chain
+
+
 def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCheck]) -> str:
     for event in result.get_step_failure_events():
         failure = event.step_failure_data
         if failure.user_failure_data and failure.user_failure_data.description:
             return failure.user_failure_data.description
-        error = failure.error
-        while error and error.cause:
-            error = error.cause
-        if error and error.cls_name in INTERRUPTIONS:
+        errors = _with_causes(failure.error)
+        if any(error.cls_name in INTERRUPTIONS for error in errors):
             return f"stopped during {event.step_key}; the steps before it are kept, run it again for the rest"
-        if error and error.cls_name != "DagsterAssetCheckFailedError":
-            return f"internal error in {event.step_key}: {error.to_string()}"
-    errors = [
+        if errors and errors[-1].cls_name != "DagsterAssetCheckFailedError":
+            return f"internal error in {event.step_key}: {errors[-1].to_string()}"
+    blocking = [
         f"{check.asset}.{check.name} ({counted(check.unexpected, 'row')})" for check in failed_checks if check.is_error
     ]
-    return f"checks failed, so what follows was not materialized: {', '.join(errors)}"
+    return f"checks failed, so what follows was not materialized: {', '.join(blocking)}"

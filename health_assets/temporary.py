@@ -4,6 +4,8 @@ What belongs here: making them, and removing those of the dead. What does not: w
 
 A process that is killed cannot tidy up. So every folder holds a file that its process has locked: the operating system
 lets go of the lock, whatever happens, and the next run removes what nobody holds.
+
+A signal's handler may raise in the middle of tidying up, too. So whoever ends a run sweeps up what it has made.
 """
 
 import fcntl
@@ -16,6 +18,7 @@ from pathlib import Path
 PREFIX = "health-assets-"
 UNFINISHED = "new-"
 HELD = ".held"
+_made: set[Path] = set()
 
 
 @contextmanager
@@ -30,10 +33,25 @@ def temporary_folder(purpose: str = "") -> Iterator[Path]:
         fcntl.flock(held, fcntl.LOCK_EX)
         # it gets the name that others look for once it is held
         folder = made.rename(made.with_name(made.name.removeprefix(UNFINISHED)))
+        _made.add(folder)
         try:
             yield folder
         finally:
-            shutil.rmtree(folder)
+            if folder in _made:
+                shutil.rmtree(folder)
+                _made.discard(folder)
+
+
+@contextmanager
+def swept() -> Iterator[None]:
+    """Remove at the end of the block what is left of the folders that this process has made within it."""
+    before = set(_made)
+    try:
+        yield
+    finally:
+        for folder in _made - before:
+            shutil.rmtree(folder, ignore_errors=True)  # it may be half removed already
+            _made.discard(folder)
 
 
 def remove_what_the_dead_left() -> None:

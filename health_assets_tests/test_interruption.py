@@ -12,7 +12,7 @@ from logs_made import START, execution, line
 from projects import Project, materialize_arguments, start_forked_command
 
 from health_assets.hours import HourRange
-from health_assets.temporary import remove_what_the_dead_left, temporary_folder
+from health_assets.temporary import remove_what_the_dead_left, swept, temporary_folder
 
 BAD_LINES = 30_000_000
 """More than can be read within any patience of these tests."""
@@ -31,7 +31,7 @@ def flood(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def started_reading(project: Project, flood: Path, temporary: Path, outputs: list[str]) -> BaseProcess:
     """The command, as soon as it has set rejected lines of the flood aside."""
-    (project.raw / "flood.jsonl.gz").symlink_to(flood)
+    (project.raw / "flood.jsonl.gz").hardlink_to(flood)
     temporary.mkdir()
     arguments = materialize_arguments(project, HourRange.of(START))
     process = start_forked_command(arguments, {"TMPDIR": str(temporary)}, project.folder, outputs)
@@ -81,3 +81,13 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_has
         project.materialize(HourRange.of(START), only=["ingest"])
         assert [path.parent for path in temporary.glob("*/.held")] == [own]
     assert (temporary / "health-assets-of-somebody").exists()
+
+
+def test_the_end_of_a_run_removes_the_folders_that_nobody_got_to_remove() -> None:
+    with temporary_folder() as of_somebody:
+        with swept():
+            dropped = temporary_folder()
+            folder = dropped.__enter__()
+        assert not folder.exists()
+        assert of_somebody.exists()
+        dropped.__exit__(None, None, None)
