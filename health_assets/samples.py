@@ -61,6 +61,7 @@ CLOCKS: dict[str, Callable[[datetime], str | float]] = {
     "epoch_s": lambda moment: round(moment.timestamp(), 3),
     "epoch_ms": lambda moment: round(moment.timestamp() * 1000),
 }
+JUDGE = {"judged_by": "agent", "judge": "policy-watch"}
 REDELIVERED = ("finance", "redelivered/finance-%Y-%m-%d.jsonl.gz")
 """A feed whose log of the second day is delivered twice, and the pattern of the copy."""
 
@@ -249,7 +250,7 @@ def _opinions(execution: Record, rng: random.Random) -> Iterator[Record]:
     else:
         yield {"type": "signals", **later, "session_id": execution["session_id"], **signals}
     if rng.random() < 0.3:
-        yield {"type": "judgement", **later, "violations": _violations(rng)}
+        yield {"type": "judgement", **later, "violations": _violations(rng), **JUDGE}
 
 
 def _violations(rng: random.Random) -> list[Record]:

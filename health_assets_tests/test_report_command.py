@@ -160,7 +160,7 @@ def test_an_hour_of_the_future_hides_no_other(made: Project) -> None:
     """As one that an older program made."""
     with made.warehouse.read() as session:
         assert report_hours(session, made.settings, None, NOW) == HourRange.of(LAST).extended_back(23)
-        before = LAST - HOUR + timedelta(minutes=59)
+        before = LAST + timedelta(minutes=59)
         assert report_hours(session, made.settings, None, before).end == LAST
         with pytest.raises(HealthAssetsError, match="no scores"):
             report_hours(session, made.settings, None, START - HOUR)
