@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logs_made import START, execution, line
-from projects import ENGINES, Project, assert_same_tables, command
+from projects import ENGINES, Project, assert_same_tables, forked_command
 from test_opentelemetry import AT, FIRST
 from traces_made import agent, chat, otlp_line, tool
 
@@ -144,10 +144,10 @@ def test_names_that_differ_by_a_uuid_alone_are_told_until_they_are_folded(projec
     project.write_log("a.jsonl", [line(execution(name, name, AT)) for name in names])
     assert alike_but_for_uuids(names) == sorted(names[:3])
     arguments = ("materialize", "--raw", str(project.raw), "--targets", str(project.targets_path))
-    told = command(*arguments, folder=project.folder).stdout
+    told = forked_command(*arguments, folder=project.folder).stdout
     assert "3 agents differ only by a UUID in their names, like weather-" in told
     project.write_targets({"names": [{"match": "(.+)-[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}", "agent": r"\1"}]})
-    assert "UUID" not in command(*arguments, folder=project.folder).stdout
+    assert "UUID" not in forked_command(*arguments, folder=project.folder).stdout
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from projects import REPOSITORY, Project, command, hours_from
+from projects import REPOSITORY, Project, forked_command, hours_from
 from test_opentelemetry import AT, FIRST, SECOND, id_of, ingested
 from traces_made import Span, agent, chat, otlp_line, span, tool
 
@@ -41,11 +41,11 @@ def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
 
 def test_a_run_over_model_calls_alone_says_that_there_is_no_agent_span(project: Project) -> None:
     project.write_log("a.jsonl", [otlp_line(*(chat(number, 1, AT) for number in range(1, 7)))])
-    done = command("materialize", "--raw", str(project.raw), folder=project.folder)
+    done = forked_command("materialize", "--raw", str(project.raw), folder=project.folder)
     assert done.returncode == 0, done.stderr
     told = "6 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only"
     assert told in done.stdout
-    assert told in command("report", folder=project.folder).stdout
+    assert told in forked_command("report", folder=project.folder).stdout
     heading = "## Spans of model calls only"
     assert heading in (REPOSITORY / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
 

@@ -255,7 +255,7 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
             project.write_log(name, lines, modified=START + turn * HOUR)
         if turn % 4 == 3:
             project.materialize(hours_from(START + random.randrange(-3, 24) * HOUR, random.randrange(1, 12)))
-        if turn > (16 if engine == "duckdb" else 8):
+        if turn > (12 if engine == "duckdb" else 8):
             break
     project.materialize(hours)
     assert_same_tables(project.tables(), project.clean_rebuild(hours).tables())
@@ -298,7 +298,7 @@ def test_the_late_log_sensor_brings_every_hour_up_to_date(tmp_path: Path, seed: 
     random = Random(seed)
     targets = {"agents": {"listed": {}}}
     project = Project(tmp_path / "project", targets, window_hours=3, lookback_hours=6, engine=engine)
-    on_time, *late = (random_lines(random, 30, 20) for _ in range(4 if engine == "duckdb" else 2))
+    on_time, *late = (random_lines(random, 30, 20) for _ in range(3 if engine == "duckdb" else 2))
     project.write_log("on time.jsonl", on_time, modified=START)
     project.materialize(hours_from(START + 4 * HOUR, 16))
     for number, lines in enumerate(late):

@@ -21,7 +21,7 @@ from projects import (
     Row,
     assert_lines_are_conserved,
     assert_same_tables,
-    command,
+    forked_command,
     hours_from,
     in_a_process,
     materialize_arguments,
@@ -139,7 +139,7 @@ def test_the_command_killed_at_any_moment_leaves_whole_hours_and_is_mended_by_ru
     for project in projects:
         killed.assert_whole_hours(project)
     arguments = materialize_arguments(projects[-1], ALL_HOURS)
-    assert command(*arguments, environment=ENVIRONMENT, timeout_s=600).returncode == 0  # once as the user does it
+    assert forked_command(*arguments, environment=ENVIRONMENT, timeout_s=600).returncode == 0
     for project in projects[:-1]:
         project.materialize(ALL_HOURS)
     for project in projects:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from logs_made import START, execution, line
-from projects import Project, Row, assert_lines_are_conserved, command, hours_from
+from projects import Project, Row, assert_lines_are_conserved, forked_command, hours_from
 from test_ingestion_properties import assert_like_a_clean_rebuild_in_the_hours_built, late_logs_tick
 from test_trace_properties import assert_equal_to_the_reference
 from traces_made import Span, agent, attributes, chat, nanoseconds, otlp_line, span, span_id, tool, trace_id
@@ -499,7 +499,7 @@ def test_one_command_takes_a_newcomer_from_a_collectors_file_to_a_health_table(p
     """All hours that the logs hold; a bad line of another time does not count."""
     spans = [agent(number, 1, AT + number * HOUR) for number in range(3)]
     project.write_log("traces.jsonl", ["bad", *map(otlp_line, spans[1:])], modified=AT - 100 * HOUR)
-    done = command("materialize", "--raw", str(project.raw), folder=project.folder)
+    done = forked_command("materialize", "--raw", str(project.raw), folder=project.folder)
     assert done.returncode == 0, done.stderr
     assert "hold events of 2026-06-07T01 to 2026-06-07T03 (2 h)" in " ".join(done.stdout.split())
     assert "read 1 line and 2 spans of 1 file, kept 2, rejected 1" in done.stdout

@@ -29,7 +29,7 @@ from health_servers import (
     resets,
     says,
 )
-from projects import ENGINES, SURVEY_TABLES, Project, Row, command, hours_from
+from projects import ENGINES, SURVEY_TABLES, Project, Row, forked_command, hours_from
 from reference_survey import summary
 from surveys_made import made_agent, made_probe
 from typer.testing import CliRunner
@@ -347,8 +347,8 @@ def test_the_table_of_appendix_b_comes_out_for_a_fleet_like_it(project: Project)
             "--warehouse",
             str(project.warehouse_path),
         ]
-        done = command(*arguments, environment=ENVIRONMENT)
-        again = command(*arguments, environment=ENVIRONMENT)
+        done = forked_command(*arguments, environment=ENVIRONMENT)
+        again = forked_command(*arguments, environment=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, "")
     rows = {row["platform"]: row for row in project.rows("survey_summary")}
     assert {name: (row["agents"], row["responsive"], row["healthy"]) for name, row in rows.items()} == {
