@@ -53,11 +53,23 @@ def serve(
         config = configured(settings, tls_cert, tls_key, host=host, is_local=is_loopback(address))
         scheme = "https" if tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
-        on_listening(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+        url = f"{scheme}://{shown}:{listener.getsockname()[1]}"
         try:
-            uvicorn.Server(config).run(sockets=[listener])
+            _Server(config, lambda: on_listening(url)).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has ended in good order and raises the signal again
             return
+
+
+class _Server(uvicorn.Server):
+    """Says that it has started once it heeds signals, so that none that is sent then is lost."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_started()
 
 
 def configured(
