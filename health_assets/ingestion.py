@@ -43,6 +43,12 @@ from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.wording import counted
+
+CUT = (
+    "it was cut or replaced: {} that it held no longer count; where log rotation moved them, their file needs a name "
+    "that counts"
+)
 
 
 @dataclass
@@ -148,6 +154,8 @@ def ingest(
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
+    less = {name: CUT.format(counted(lines, "line")) for name, lines in due.lines_less(found).items()}
+    report.told = {**less, **report.told}
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
