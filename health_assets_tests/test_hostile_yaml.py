@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from health_assets import yaml_files
 from health_assets.alerts.config import load_alerts
+from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.survey.registry import load_registry
 from health_assets.targets import load_targets
@@ -136,3 +138,15 @@ def test_no_value_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> N
     assert SECRET not in str(caught.value)
     assert str(caught.value).count("sesame") <= 2 * 10
     assert len(str(caught.value)) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize("command", ["materialize", "serve"])
+def test_a_targets_file_that_cannot_be_used_ends_a_command_before_it_does_anything(
+    tmp_path: Path, command: str
+) -> None:
+    targets = tmp_path / "targets.yaml"
+    targets.write_text("agents: " + "[" * 1000, encoding="utf-8")
+    done = CliRunner().invoke(app, [command, "--targets", str(targets), "--warehouse", str(tmp_path / "health.duckdb")])
+    assert done.exit_code == 1
+    assert done.output.startswith(f"health-assets: {targets}")
+    assert not (tmp_path / "health.duckdb").exists()
