@@ -1,6 +1,7 @@
 """Who comes in: roles, hosts, what one client can hold, and what the logs say of it."""
 
 import json
+import os
 import socket
 import stat
 import threading
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -16,6 +18,7 @@ from serving_made import PATIENCE_S, Served, fill, fill_agents, readers_in_this_
 
 from health_assets.serving.hosts import AllowedHosts, is_loopback
 from health_assets.serving.quotas import MOST_SESSIONS_AT_ONCE, SESSIONS_IN_RESERVE, ConnectionQuota, WorkQuota
+from health_assets.serving.refresher import Refresher
 from health_assets.serving.server import configured
 from health_assets.settings import Settings
 from health_assets.tokens import Token, new_token
@@ -164,6 +167,33 @@ def test_a_token_that_is_taken_out_of_the_file_stops_working(tmp_path: Path, war
         assert "the tokens stay what they were" in server.faults[0]
     changes = [json.loads(line) for line in audit.read_text().splitlines()]
     assert [change["tokens_left_out"] for change in changes] == [["first"], ["second"]]
+
+
+def test_a_token_that_is_taken_out_stops_working_while_a_snapshot_takes_long(
+    tmp_path: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, kept = new_token("first", "read")
+    path = tmp_path / "tokens.yaml"
+    path.write_text(f"tokens:\n{kept.lines()}\n")
+    is_loaded, is_reading, may_go_on = threading.Event(), threading.Event(), threading.Event()
+    real = Refresher._read
+
+    def slow(refresher: Refresher) -> Any:
+        if is_loaded.is_set():
+            is_reading.set()
+            may_go_on.wait(PATIENCE_S)
+        return real(refresher)
+
+    monkeypatch.setattr(Refresher, "_read", slow)
+    with served(warehouse, tokens_file=path, serve_refresh_s=0.1) as server:
+        assert server.ask("/agents", headers=bearer(secret)).status == 200
+        is_loaded.set()
+        os.utime(warehouse)
+        assert is_reading.wait(PATIENCE_S)
+        path.write_text("tokens: []")
+        server.wait_for(lambda _: server.ask("/agents", headers=bearer(secret)).status == 401)
+        assert not may_go_on.is_set()
+        may_go_on.set()
 
 
 # -- hosts --
