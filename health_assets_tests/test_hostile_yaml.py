@@ -128,7 +128,7 @@ SECRET = "sesame-" * 40
         ("registry", f"- {{name: a, platform: p, url: https://a.example, {SECRET}: x}}"),
     ],
 )
-def test_no_value_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> None:
+def test_no_text_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(text)
     with pytest.raises(HealthAssetsError) as caught:
@@ -136,3 +136,24 @@ def test_no_value_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> N
     assert SECRET not in str(caught.value)
     assert str(caught.value).count("sesame") <= 2 * 10
     assert len(str(caught.value)) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        ("targets", "agents: {a: {n_full: hunter2}}"),
+        ("targets", "agents: {a: {personal: hunter2}}"),
+        ("targets", "agents: {a: hunter2}"),
+        ("targets", "agents: hunter2"),
+        ("targets", "hunter2"),
+        ("targets", "names: [hunter2]"),
+        ("registry", "- hunter2"),
+        ("registry", "- {name: a, platform: p, url: 'https://u:hunter2@a.example'}"),
+    ],
+)
+def test_no_text_that_is_a_value_is_repeated_however_short(tmp_path: Path, reader: str, text: str) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(HealthAssetsError) as caught:
+        READERS[reader](path)
+    assert "hunter2" not in str(caught.value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
@@ -336,6 +337,18 @@ def test_the_access_log_says_who_asked_for_what_and_never_the_token(tmp_path: Pa
     assert 0 < whole["ms"] < 1000 * PATIENCE_S
     assert datetime.fromisoformat(whole["time"]).tzinfo is not None
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_token_in_a_path_is_not_logged_however_it_is_written(tmp_path: Path, warehouse: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    secret, _ = new_token("a", "read")
+    plain = "open sesame (now)"
+    with served(warehouse, token=SecretStr(plain), access_log=str(log)) as server:
+        for text in (secret, plain, "x"):
+            server.ask(f"/agents?token={quote(text)}")
+            server.ask("/agents?token=" + "".join(f"%{byte:02x}" for byte in text.encode()))
+    paths = [path for line in log.read_text().splitlines() if (path := json.loads(line)["path"]) != "/status"]
+    assert paths == ["/agents?token=ha_…"] * 2 + ["/agents?token=…"] * 2 + ["/agents?token=x", "/agents?token=%78"]
 
 
 def test_an_access_log_that_cannot_be_written_is_told_and_stops_no_answer(tmp_path: Path, warehouse: Path) -> None:
