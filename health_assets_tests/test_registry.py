@@ -47,7 +47,7 @@ A = "- {name: a, platform: p, url: https://a.example}\n"
     [
         ("", "a registry must be a list of agents, each with name, platform and url"),
         ("agents: []", "a registry must be a list of agents"),
-        ("- a\n", "entry 1: must have name, platform and url, not be 'a'"),
+        ("- a\n", "entry 1: must have name, platform and url, not be a text of 1 character"),
         (A + "- {name: b, url: https://b.example}", "entry 2 ('b'): platform: is missing"),
         (A + "- {platform: p, url: https://b.example}", "entry 2: name: is missing"),
         (A + "- {name: b, platform: p}", "entry 2 ('b'): url: is missing"),
