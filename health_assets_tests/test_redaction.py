@@ -140,6 +140,8 @@ def records_with(random: Random, texts: list[str]) -> list[str | bytes]:
         {"type": "agent_update", "agent_id": "a", "at": at, "kind": "restart", "detail": next(take)},
         {"type": "judgement", "execution_id": "e1", "at": at, "violations": [{"constraint": next(take), "severity": "high"}]},
         {"type": "judgement", "execution_id": "e1", "at": next(take), "violations": []},
+        {"type": "judgement", "execution_id": "e1", "at": at, "violations": [], "judged_by": next(take)},
+        {"type": "judgement", "execution_id": "e1", "at": at, "violations": [], "judge": next(take)},
         {"type": "execution", "error": next(take)},
         {"type": "execution", "status": "x" * random.randrange(120) + " " + next(take)},
         {"type": next(take)},
@@ -170,7 +172,7 @@ def test_no_secret_stands_in_any_table_or_in_what_the_judge_is_sent(tmp_path: Pa
     project = Project(tmp_path / "project")
     pairs: list[Made] = []
     for number in range(4):
-        own = [random.choice(list(KINDS.values()))(random) for _ in range(24)]
+        own = [random.choice(list(KINDS.values()))(random) for _ in range(26)]
         pairs += own
         project.write_log(f"{number}.jsonl", records_with(random, [in_a_text(random, text) for _, text in own]))
     report = project.ingest(HourRange.of(START))
@@ -196,6 +198,17 @@ def test_texts_without_secrets_are_loaded_as_they_are(project: Project) -> None:
     assert [one["severity"] for one in json.loads(row["violations"])] == ["low"]
     assert [len(row["raw"]) for row in project.rows("rejected_records")] == [65_536]
     assert (report.secrets_redacted, report.lines_redacted) == (0, 0)
+
+
+def test_no_pattern_of_a_user_changes_which_kind_of_judge_it_was(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"redact": {"patterns": ["person|model|Ada"]}})
+    at = {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": []}
+    project.write_log(
+        "judgements/a.jsonl", map(line, [at | {"judged_by": "person", "judge": "Ada"}, at | {"judged_by": "Ada"}])
+    )
+    assert project.ingest(HourRange.of(START)).secrets_redacted == 2
+    found = project.query("SELECT judged_by, judge FROM judgements ORDER BY ALL")
+    assert found == [("model", MARK), ("person", MARK)]
 
 
 def test_a_run_says_how_many_secrets_were_redacted_in_how_many_lines(project: Project) -> None:
