@@ -42,7 +42,7 @@ pins: $(SUPPLY_STAMP)
 sbom: $(SUPPLY_STAMP) requirements-hashed.txt
 	$(BIN)/python supply_chain.py sbom
 
-## audit: known vulnerabilities of the pins; fails with 3 where nobody could tell
+## audit: known vulnerabilities of the pins; fails where some are known and where nobody could tell
 audit: $(SUPPLY_STAMP) requirements-hashed.txt
 	$(BIN)/python supply_chain.py audit
 

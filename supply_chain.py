@@ -136,8 +136,9 @@ def write_sbom() -> None:
 
 def audit(service: str, service_url: str | None) -> int:
     """Ask for known vulnerabilities of the pins, and say in a sentence what came of it."""
-    if not PINS.exists():
-        raise SystemExit(f"supply chain: there is no {PINS.name}; run `make pins` first")
+    if missing := _missing_for_audit():
+        print(f"supply chain: {missing}, so nothing is known")
+        return NOBODY_TOLD
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "audit.json")
         where = [] if service_url is None else ["--osv-url", service_url]
@@ -166,6 +167,14 @@ def audit(service: str, service_url: str | None) -> int:
     sentence, code = verdict(found, done.stderr)
     print(sentence)
     return code
+
+
+def _missing_for_audit() -> str | None:
+    if not PINS.exists():
+        return f"there is no {PINS.name}; run `make pins` first"
+    if not (BIN / "pip-audit").exists():
+        return "there is no pip-audit; install health-assets[supply]"
+    return None
 
 
 def verdict(found: dict[str, Any] | None, said: str) -> tuple[str, int]:

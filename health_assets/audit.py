@@ -3,27 +3,47 @@
 What belongs here: changes that a person asks for by a command, and tokens that the endpoint takes in or leaves out.
 What does not: who reads (`serving.access_log`), and what Dagster runs by itself, of which it keeps its own account.
 
-A change is noted before it is made and again when it is over, with the same id: what has no end was killed. A change
-that cannot be noted is not made.
+A change is noted before it is made and again when it is over, with the same id: what has no end was killed, or its end
+could not be noted, which the operator is told. A change whose beginning cannot be noted is not made.
 """
 
 import os
 import pwd
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from health_assets import json_lines
 from health_assets.errors import HealthAssetsError
 from health_assets.settings import Settings
+from health_assets.terminal import printable
 from health_assets.warehouse.location import database_of, is_postgres, path_of
+
+MOST_TOLD = 1000
+
+
+class UnwritableLogError(HealthAssetsError):
+    """The audit log cannot be written.
+
+    Args:
+        path: the file.
+        error: what the system says.
+    """
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        self.reason = f"HEALTH_AUDIT_LOG: cannot write {path}: {error.strerror}"
+        super().__init__(f"{self.reason}; nothing is changed that is not noted")
 
 
 @contextmanager
 def audited(settings: Settings, what: str, **details: Any) -> Iterator[None]:
     """Note a change, and when the block ends, how that ended.
+
+    How it ended stays what it is where that cannot be noted; a sentence on standard error says so.
 
     Args:
         settings: name the file.
@@ -31,7 +51,7 @@ def audited(settings: Settings, what: str, **details: Any) -> Iterator[None]:
         details: what it was asked to change; no secret.
 
     Raises:
-        HealthAssetsError: the log cannot be written.
+        HealthAssetsError: the log cannot be written, so nothing has been changed.
     """
     change = secrets.token_hex(8)
     _note(settings, change, what, {"asked": {name: value for name, value in details.items() if value is not None}})
@@ -39,18 +59,17 @@ def audited(settings: Settings, what: str, **details: Any) -> Iterator[None]:
         yield
     except BaseException as error:
         is_refused = isinstance(error, HealthAssetsError)
-        _note(
-            settings, change, what, {"outcome": "failed", "error": str(error) if is_refused else type(error).__name__}
-        )
+        reason = str(error) if is_refused else type(error).__name__
+        _note_end(settings, change, what, {"outcome": "failed", "error": reason})
         raise
-    _note(settings, change, what, {"outcome": "done"})
+    _note_end(settings, change, what, {"outcome": "done"})
 
 
 def note_change(settings: Settings, what: str, details: dict[str, Any]) -> None:
     """Note a change that has been made.
 
     Raises:
-        HealthAssetsError: the log cannot be written.
+        UnwritableLogError: the log cannot be written.
     """
     _note(settings, secrets.token_hex(8), what, {**details, "outcome": "done"})
 
@@ -73,9 +92,16 @@ def _note(settings: Settings, change: str, what: str, details: dict[str, Any]) -
     try:
         json_lines.append(path, json_lines.line_of(line))
     except OSError as error:
-        raise HealthAssetsError(
-            f"HEALTH_AUDIT_LOG: cannot write {path}: {error.strerror}; nothing is changed that is not noted"
-        ) from error
+        raise UnwritableLogError(path, error) from error
+
+
+def _note_end(settings: Settings, change: str, what: str, details: dict[str, Any]) -> None:
+    """Note how a change ended, or say that it cannot be noted: what has been changed is changed."""
+    try:
+        _note(settings, change, what, details)
+    except UnwritableLogError as error:
+        sentence = f"health-assets: {what}: {details['outcome']}, but its end is not noted: {error.reason}"
+        print(printable(sentence, MOST_TOLD), file=sys.stderr, flush=True)
 
 
 def _user() -> str:

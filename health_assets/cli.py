@@ -83,6 +83,7 @@ def materialize(
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with _readable_errors():
         settings = _settings(raw, targets, warehouse)
+        _require_targets(settings)  # before anything that takes long
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
             _materialize(settings, _hours(settings, start, end), system or ())
@@ -256,11 +257,15 @@ def alerts(
 
     With --test, exit code 1 where a channel did not take its message.
     """
+    from health_assets.alerts.config import load_alerts
+
     with _readable_errors():
         settings = _settings(None, targets, warehouse)
         path = rules or settings.alerts
         if (test or now) and path is None:
             raise HealthAssetsError("no rules and channels are named; use --alerts or HEALTH_ALERTS")
+        if path is not None:
+            load_alerts(path)  # so that whoever only looks is told of what is wrong in it, too
         if test:
             _test_channels(path)
             return
@@ -294,6 +299,7 @@ def serve(
         settings = _settings(None, targets, warehouse)
         if host_agent is not None:
             settings = settings.model_copy(update={"host_agent": host_agent})
+        _require_targets(settings)
         serve_until_stopped(settings, host, port, say, tls_cert, tls_key)
 
 
@@ -322,6 +328,17 @@ def new_token(
 def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
     given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
     return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def _require_targets(settings: Settings) -> None:
+    """Refuse a targets file that cannot be used.
+
+    Raises:
+        HealthAssetsError: it cannot.
+    """
+    from health_assets.targets import load_targets
+
+    load_targets(settings.targets)
 
 
 def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups:

@@ -81,4 +81,5 @@ def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
-    return set(held_hours(None, files, unreadable, limits=Limits.of(settings, now)).events)
+    held = held_hours(None, files, unreadable, Limits.of(settings, now), settings.trusted_judgements)
+    return set(held.events)

@@ -26,6 +26,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.ingestion_scope import Asked, Due
 from health_assets.judges import TRUSTED
+from health_assets.known_files import Recognized
 from health_assets.late_logs import future_of, names_of, parts_of, rejected_hours
 from health_assets.logs.files import Identities, Notes, RawFile
 from health_assets.logs.identity import Identity
@@ -33,7 +34,7 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among
-from health_assets.recognition import Recognized, recognize
+from health_assets.recognition import recognize
 from health_assets.resolving import resolve_judges, resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.temporary import temporary_folder
@@ -42,6 +43,12 @@ from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.wording import counted
+
+CUT = (
+    "it was cut or replaced: {} that it held no longer count; where log rotation moved them, their file needs a name "
+    "that counts"
+)
 
 
 @dataclass
@@ -61,6 +68,7 @@ class IngestReport:
         changed_hours: the hours among them whose rows may have changed.
         unreadable: what there is and cannot be read, with the reason.
         main_rejection: where every line was rejected, the most frequent reason and where.
+        told: by name of a file, what became of it that people should be told.
     """
 
     hours: HourRange
@@ -75,6 +83,7 @@ class IngestReport:
     changed_hours: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     main_rejection: Rejection | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
 
     def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines]) -> None:
         """Count what was found in files that were read, and those of the files that hold any of it."""
@@ -136,7 +145,7 @@ def ingest(
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
     report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
-    recognized = _settled(session, files, unreadable, limits)
+    recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits)
     present = names_of(recognized.files) | Ledger(session).emptied()
     asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
     loading = _Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
@@ -145,6 +154,8 @@ def ingest(
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
+    less = {name: CUT.format(counted(lines, "line")) for name, lines in due.lines_less(found).items()}
+    report.told = {**less, **report.told}
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
@@ -164,13 +175,18 @@ def ingest(
     return report
 
 
-def _settled(session: Session, files: Sequence[RawFile], unreadable: Mapping[str, str], limits: Limits) -> Recognized:
-    """What became of the files that were read, once ledger and tables have followed."""
+def _settled(
+    session: Session,
+    files: Sequence[RawFile],
+    unreadable: Mapping[str, str],
+    trusted: Sequence[str],
+    limits: Limits,
+) -> tuple[Recognized, dict[str, str]]:
+    """What became of the files that were read, once ledger and tables have followed, and what to tell of files."""
     ledger = FileLedger(session)
     known = ledger.known(limits.until)
-    recognized = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes)
-    ledger.settle(known, recognized)
-    return recognized
+    recognized = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    return recognized, ledger.settle(known, recognized)
 
 
 class _Loading:

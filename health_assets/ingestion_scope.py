@@ -4,6 +4,7 @@ What belongs here: which parts of which files are asked for, missing or changed.
 changing rows (`ingestion`).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -104,6 +105,14 @@ class Due:
         """Of what was found in files, what the fresh ones hold."""
         names = names_of(self.fresh)
         return {part: lines for part, lines in found.items() if part.source_file in names}
+
+    def lines_less(self, found: Mapping[Part, Lines]) -> dict[str, int]:
+        """By name of a changed file, how many lines fewer its hours hold than before, where there is any."""
+        after = self.fresh_parts(found)
+        less: Counter[str] = Counter()
+        for part, entry in self.before.items():
+            less[part.source_file] += max(0, entry.lines.count - after.get(part, NO_LINES).count)
+        return dict(+less)
 
     def changed_by(self, found: Mapping[Part, Lines]) -> set[Part]:
         """Parts whose lines, or whose rows in the tables, are others than before, now that files have been read."""

@@ -3,11 +3,14 @@
 What belongs here: runs, and how one becomes documents. What does not: which runs are sent and what comes back
 (`judge`), and what a secret is (`redaction`).
 
-No action is ever left out: who wants to hide one would only have to do many others around it. Of the task and the
-error of a run, which stand in every part, no more than a beginning is sent; the document says how much is missing.
+No action is left out where the parts are few enough: who wants to hide one would only have to do many others around it.
+Of more parts than are paid for, chance decides which are sent, anew each time: a choice that follows from the run would
+tell its agent where to hide. Of the task and the error of a run, which stand in every part, no more than a beginning is
+sent; the document says how much is missing.
 """
 
 import json
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +24,7 @@ MOST_FIELD_CHARACTERS = 1_000
 """Of task, error and each action; even where JSON takes six characters for one, task and error alone fit."""
 GOES_ON = "…"
 """Stands where a long action is parted: at the end of an entry and at the start of the one that follows."""
+_CHANCE = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -42,22 +46,37 @@ class Evidence:
 
     Args:
         parts: JSON documents of at most `MOST_SENT_CHARACTERS` each, one or more.
+        all_parts: how many there would be if all were sent.
         cut: texts of the run of which only a beginning is sent.
         secrets: secrets that were replaced in its texts.
     """
 
     parts: Sequence[str]
+    all_parts: int
     cut: int
     secrets: int
 
+    @property
+    def is_sample(self) -> bool:
+        """Whether parts are left out."""
+        return len(self.parts) < self.all_parts
 
-def evidence(run: Run, redaction: Redaction) -> Evidence:
-    """What is sent about a run."""
+
+def evidence(run: Run, redaction: Redaction, most_parts: int) -> Evidence:
+    """What is sent about a run.
+
+    Args:
+        run: the run.
+        redaction: what is replaced in its texts.
+        most_parts: of more parts, so many are chosen by chance, and kept in their order.
+    """
     [task, error, *actions], secrets = redaction.of_texts([run.task_id, run.error or "", *run.actions])
     document = {"task": _cut(task), "outcome": run.status, "error": _cut(error)}
     parts = list(_parts(document, [entry for action in actions for entry in _entries(action)]))
+    numbered = list(_numbered(parts))
+    sent = sorted(_CHANCE.sample(range(len(parts)), min(most_parts, len(parts))))
     cut = sum(len(text) > MOST_FIELD_CHARACTERS for text in (task, error))
-    return Evidence([_dumped(part) for part in _numbered(parts)], cut, secrets)
+    return Evidence([_dumped(numbered[place]) for place in sent], len(parts), cut, secrets)
 
 
 def _cut(text: str) -> str:

@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 
 from health_assets.errors import UnreadableFilesError
 from health_assets.hours import floor_hour
+from health_assets.judges import TRUSTED
+from health_assets.known_files import Recognized
 from health_assets.logs.files import RawFile
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import Content, contents
 from health_assets.logs.stores import Faults, is_among
-from health_assets.recognition import Recognized, recognize
+from health_assets.recognition import recognize
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.store import Session
@@ -38,7 +40,12 @@ class Unread:
 
 
 def unread(
-    session: Session, files: Sequence[RawFile], unreadable: Collection[str] = (), *, limits: Limits | None = None
+    session: Session,
+    files: Sequence[RawFile],
+    unreadable: Collection[str] = (),
+    *,
+    limits: Limits | None = None,
+    trusted: Collection[str] = TRUSTED,
 ) -> Unread:
     """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
 
@@ -47,10 +54,12 @@ def unread(
         files: all raw logs that there are now.
         unreadable: what is there and cannot be read.
         limits: what is taken of logs; by default that of now.
+        trusted: patterns of logs whose judgements count as whose they say they are.
     """
     ledger = Ledger(session)
     limits = limits or current_limits()
-    found = recognize(FileLedger(session).known(limits.until), files, unreadable, unpacked_bytes=limits.unpacked_bytes)
+    before = FileLedger(session).known(limits.until)
+    found = recognize(before, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
     return Unread(
@@ -61,9 +70,9 @@ def unread(
     )
 
 
-def all_unread(files: Sequence[RawFile], limits: Limits) -> Unread:
+def all_unread(files: Sequence[RawFile], limits: Limits, trusted: Collection[str] = TRUSTED) -> Unread:
     """The files that count, where there is no warehouse that knows any."""
-    found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes)
+    found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
     return Unread(found, found.files, [], [])
 
 
@@ -132,7 +141,11 @@ class HeldHours:
 
 
 def held_hours(
-    session: Session | None, files: Sequence[RawFile], unreadable: Faults, limits: Limits | None = None
+    session: Session | None,
+    files: Sequence[RawFile],
+    unreadable: Faults,
+    limits: Limits | None = None,
+    trusted: Collection[str] = TRUSTED,
 ) -> HeldHours:
     """Look through the logs; reads files that the warehouse does not know yet.
 
@@ -141,9 +154,14 @@ def held_hours(
         files: all raw logs that there are now.
         unreadable: is filled with files that cannot be read.
         limits: what is taken of the files; by default that of now.
+        trusted: patterns of logs whose judgements count as whose they say they are.
     """
     limits = limits or current_limits()
-    found = unread(session, files, unreadable, limits=limits) if session else all_unread(files, limits)
+    found = (
+        unread(session, files, unreadable, limits=limits, trusted=trusted)
+        if session
+        else all_unread(files, limits, trusted)
+    )
     late = late_parts(found, unreadable=unreadable, limits=limits)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}

@@ -11,84 +11,28 @@ A log that was read and is no longer under its name has *moved* to the file that
 files that were not read before, a few kilobytes are looked at; whole files are compared only where these agree.
 """
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from datetime import datetime
 
 from health_assets.errors import HealthAssetsError
+from health_assets.judges import TRUSTED, is_trusted
+from health_assets.known_files import KnownFile, Recognized
 from health_assets.logs.files import RawFile, plain_blocks, plain_head
 from health_assets.logs.formats.records import Damage
-from health_assets.logs.identity import Hasher, Identity, heads_of
+from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
 from health_assets.logs.stores import is_among
-
-NUMBERED = re.compile(r"\.\d+(\.gz)?$", re.IGNORECASE)
-"""Names by which log rotation counts: what is pushed out of one is deleted, not replaced."""
 
 REQUESTS_AT_ONCE = 16
 
 
-@dataclass(frozen=True)
-class KnownFile:
-    """A file as the ledger knows it.
-
-    Args:
-        stamp: size and modification time when it was read.
-        identity: what it held; None where it was read by an older version.
-        rejected: how many of its records were rejected.
-        copy_of: the file that counts in its place.
-        gone_at: when a run first found it gone.
-        is_complete: whether the tables have, or on purpose no longer have, all that it held.
-    """
-
-    stamp: tuple[int, int]
-    identity: Identity | None
-    rejected: int = 0
-    copy_of: str | None = None
-    gone_at: datetime | None = None
-    is_complete: bool = True
-
-
-@dataclass
-class Recognized:
-    """What became of known files, and which of those there are now count.
-
-    Args:
-        files: the files that count.
-        copies: files that do not, with what they hold and the name of the file that counts for them.
-        moved: known names, with the names under which their logs go on.
-        pushed_out: known names that hold something else now, of logs that are gone, not replaced.
-        contained: known names whose logs are part of other logs that count by themselves.
-        same: files that hold exactly what was read of a log that moved there, so that nothing has to be read again.
-        gone: known names of logs that are nowhere any more.
-        new: those of the files of which nothing was read before.
-        changed: those of which an earlier or another content was read.
-    """
-
-    files: list[RawFile]
-    copies: dict[str, tuple[RawFile, Identity, str]] = field(default_factory=dict)
-    moved: dict[str, str] = field(default_factory=dict)
-    pushed_out: set[str] = field(default_factory=set)
-    contained: set[str] = field(default_factory=set)
-    same: dict[str, RawFile] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    new: list[RawFile] = field(default_factory=list)
-    changed: list[RawFile] = field(default_factory=list)
-
-    def name_now(self, known: str) -> str:
-        """The name under which a known log goes on."""
-        return self.moved.get(known, known)
-
-    @property
-    def names_before(self) -> dict[str, str]:
-        """The names that the ledger has for what was read of the changed files."""
-        before = {now: known for known, now in self.moved.items()}
-        return {file.source_file: before.get(file.source_file, file.source_file) for file in self.changed}
-
-
 def recognize(
-    known: Mapping[str, KnownFile], files: Sequence[RawFile], unreadable: Collection[str] = (), *, unpacked_bytes: int
+    known: Mapping[str, KnownFile],
+    files: Sequence[RawFile],
+    unreadable: Collection[str] = (),
+    *,
+    unpacked_bytes: int,
+    trusted: Collection[str] = TRUSTED,
 ) -> Recognized:
     """Find out what became of known files, and which of those there are now count.
 
@@ -97,8 +41,9 @@ def recognize(
         files: all raw logs that there are now.
         unreadable: what is there and cannot be read; nothing is found out about it.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+        trusted: patterns of logs whose judgements count as whose they say they are; no other log counts for these.
     """
-    return _Comparison(known, files, unreadable, unpacked_bytes).result()
+    return _Comparison(known, files, unreadable, unpacked_bytes, trusted).result()
 
 
 class _Comparison:
@@ -108,13 +53,18 @@ class _Comparison:
         files: Sequence[RawFile],
         unreadable: Collection[str],
         unpacked_bytes: int,
+        trusted: Collection[str],
     ) -> None:
         self._known = known
         self._files = {file.source_file: file for file in files}
         self._unreadable = unreadable
+        self._trusted = trusted
         self._unchanged = {
             name for name, file in self._files.items() if name in known and known[name].stamp == file.stamp
         }
+        self._logs_by_heads = Counter(
+            own.identity.heads for own in known.values() if own.copy_of is None and own.identity is not None
+        )
         self._looks = _Looks(
             {name: known[name].identity for name in self._unchanged},
             [file for name, file in self._files.items() if name not in self._unchanged],
@@ -171,51 +121,72 @@ class _Comparison:
         } - settled.keys()
         if not doubtful:
             return settled
-        rest = [name for name in self._files if name not in settled]
-        steady = [name for name in rest if name not in doubtful]
-        alike = self._looks.beginning_alike(doubtful, rest) | self._looks.beginning_alike(steady, doubtful)
+        rest = [file for name, file in self._files.items() if name not in settled]
+        steady = [file.source_file for file in rest if file.source_file not in doubtful]
+        holders = self._looks.holders(
+            [
+                (self._looks.heads_among(doubtful), rest),
+                (self._looks.heads_among(steady), [self._files[name] for name in doubtful]),
+            ],
+            lambda name: self._looks.identity(self._files[name]),
+        )
         longer: dict[str, str] = {}
-        for name, others in alike.items():
-            greater = [other for other in others if self._is_copy(name, other)]
+        for name, others in holders.items():
+            greater = [other for other in others if self._counts_for(other, name)]
             if greater:
                 longer[name] = max(greater)
         return settled | {name: _end_of(longer, name) for name in longer}
 
     def _still_counts(self, keeper: str, copy: str) -> bool:
-        """Whether a file goes on counting for its copy: as it was, or gone when all that it held was loaded.
+        """Whether a file goes on counting for its copy: as it was, or out of sight when all that it held was loaded.
 
-        A gone file whose copy is all of it has not gone at all, so that is looked at anew.
+        A gone file whose copy is all of it has not gone at all, so that is looked at anew. Of one that cannot be read,
+        nobody knows better.
         """
+        if is_among(self._unreadable, keeper):
+            return True
         if keeper in self._files:
-            return keeper in self._unchanged and self._known[keeper].copy_of is None
+            is_as_it_was = keeper in self._unchanged and self._known[keeper].copy_of is None
+            return is_as_it_was and self._counts_for(keeper, copy)
         own = self._known.get(keeper)
-        return own is not None and own.is_complete and own.identity != self._known[copy].identity
+        return (
+            own is not None
+            and own.is_complete
+            and own.identity != self._known[copy].identity
+            and self._may_count_for(keeper, copy)
+        )
 
-    def _is_copy(self, name: str, other: str) -> bool:
-        if not self._looks.contains(self._files[other], self._looks.identity(self._files[name])):
+    def _counts_for(self, other: str, name: str) -> bool:
+        """Whether a file that begins with all of another makes that one its copy."""
+        if not self._may_count_for(other, name):
             return False
-        return not self._looks.is_same(self._files[name], self._files[other]) or name < other
+        is_longer = not self._looks.is_same(self._files[name], self._files[other])
+        return is_longer or self._rank(name) < self._rank(other)
+
+    def _may_count_for(self, other: str, name: str) -> bool:
+        """Whether no trust is lost where a log goes by another name.
+
+        Else anybody who copies what a person wrote could make it an agent's.
+        """
+        return is_trusted(other, self._trusted) or not is_trusted(name, self._trusted)
+
+    def _rank(self, name: str) -> tuple[bool, str]:
+        """Of equal files, the greatest counts."""
+        return is_trusted(name, self._trusted), name
 
     # -- files that were read --
 
     def _find_moved(self, found: Recognized, copies: Mapping[str, str]) -> None:
         """Find the logs that are not, or not only, under their old names."""
         homeless = {name: own.identity for name, own in self._homeless(copies) if own.identity}
-        keepers = set(copies.values())
-        targets = [
-            name
-            for name in self._files
-            if name not in copies and (name not in self._unchanged or name in keepers or self._was_copy(name))
-        ]
-        alike = self._looks.beginning_alike(homeless, targets, {name: own.heads for name, own in homeless.items()})
-        homes = {}
-        for name, others in alike.items():
-            holding = [other for other in others if self._looks.contains(self._files[other], homeless[name])]
-            if holding:
-                homes[name] = max(holding)
+        homes = self._homes(homeless, copies)
+        resuming = self._resuming(homeless.keys() - homes.keys(), copies)
+        homes |= resuming
         taken: set[str] = set()
         for name in sorted(homes, key=lambda name: (homeless[name].plain_bytes, name), reverse=True):
             home = homes[name]
+            if name in resuming:
+                found.resumed[home] = name
             if home in taken or self._goes_on(home, homes):
                 found.contained.add(name)
                 continue
@@ -224,9 +195,51 @@ class _Comparison:
             if self._is_all_of(name, home):
                 found.same[home] = self._files[home]
         found.contained |= {name for name in copies if self._counted(name) and name not in found.moved}
-        for home in taken & self._known.keys():
-            if self._counted(home) and home not in found.moved and home not in found.contained:
-                (found.pushed_out if NUMBERED.search(home) else found.contained).add(home)
+        self._find_displaced(found, taken)
+
+    def _homes(self, homeless: Mapping[str, Identity], copies: Mapping[str, str]) -> dict[str, str]:
+        """The files that hold logs which are no longer where they were."""
+        keepers = set(copies.values())
+        targets = [
+            file
+            for name, file in self._files.items()
+            if name not in copies and (name not in self._unchanged or name in keepers or self._was_copy(name))
+        ]
+        heads = {name: own.heads for name, own in homeless.items()}
+        homes = {}
+        for name, others in self._looks.holders([(heads, targets)], homeless.__getitem__).items():
+            fit = [other for other in others if self._may_count_for(other, name)]
+            if fit:
+                homes[name] = max(fit)
+        return homes
+
+    def _resuming(self, gone: Collection[str], copies: Mapping[str, str]) -> dict[str, str]:
+        """For logs that are nowhere, a file that was a copy of it, counts now, and still begins as it did.
+
+        What both held would count twice, were the rows of the log that is gone to stay.
+        """
+        found: dict[str, str] = {}
+        for name in sorted(self._files.keys() - copies.keys()):
+            own = self._known.get(name)
+            if own is None or own.copy_of is None or own.copy_of not in gone:
+                continue
+            may_count = self._may_count_for(name, own.copy_of)
+            if may_count and self._looks.contains(self._files[name], own.identity):
+                found[own.copy_of] = max(found.get(own.copy_of, name), name, key=self._plain_bytes)
+        return found
+
+    def _plain_bytes(self, name: str) -> int:
+        identity = self._known[name].identity
+        return identity.plain_bytes if identity else 0
+
+    def _find_displaced(self, found: Recognized, taken: Collection[str]) -> None:
+        """Find the logs that are nowhere, and whose names other known logs have now."""
+        for home in self._known.keys() & taken:
+            if not self._counted(home) or home in found.moved or home in found.contained:
+                continue
+            identity = self._known[home].identity
+            is_nothing = identity is not None and identity.is_empty
+            (found.contained if is_nothing else found.pushed_out).add(home)
 
     def _homeless(self, copies: Mapping[str, str]) -> Iterable[tuple[str, KnownFile]]:
         """Known logs that are gone from their names, or stand there beside another that counts for them."""
@@ -240,7 +253,13 @@ class _Comparison:
         """Whether a name is no longer there, or its file begins otherwise than it did."""
         if name not in self._files:
             return not is_among(self._unreadable, name)
-        return name not in self._unchanged and not self._looks.begins_as(name, before)
+        if name in self._unchanged:
+            return False
+        if not self._looks.begins_as(name, before):
+            return True
+        logs = sum(self._logs_by_heads[heads] for heads in shorter_heads(self._looks.heads(name)))
+        # all logs may begin with the same header, so the rest decides where it may be another of them
+        return logs > 1 and not self._looks.contains(self._files[name], before)
 
     def _counted(self, name: str) -> bool:
         return name in self._known and self._known[name].copy_of is None
@@ -255,7 +274,7 @@ class _Comparison:
             return False
         if home in self._unchanged or own.identity is None or own.identity.is_empty:
             return home in self._unchanged
-        return self._looks.begins_as(home, own.identity)
+        return self._looks.contains(self._files[home], own.identity)
 
     def _is_all_of(self, name: str, home: str) -> bool:
         """Whether a file holds exactly a known log, of which nothing depends on name, time or damage of the file."""
@@ -286,30 +305,63 @@ class _Looks:
         self._beginnings: dict[tuple[str, int], str | None] = {}
         self._damaged: set[str] = set()
 
-    def begins_as(self, name: str, before: Identity) -> bool:
-        """Whether a file begins like a log; no more than that is looked at."""
-        return self._heads.get(name, "").startswith(before.heads)
+    def heads(self, name: str) -> str:
+        """`Identity.heads` of a file; empty where it cannot be read."""
+        return self._heads.get(name, "")
 
-    def beginning_alike(
-        self, names: Iterable[str], others: Iterable[str], heads: Mapping[str, str] | None = None
+    def heads_among(self, names: Iterable[str]) -> dict[str, str]:
+        """`Identity.heads` of these files."""
+        return {name: self.heads(name) for name in names}
+
+    def begins_as(self, name: str, before: Identity) -> bool:
+        """Whether the first bytes of a file are those of a log; no more is looked at."""
+        return self.heads(name).startswith(before.heads)
+
+    def holders(
+        self,
+        searches: Sequence[tuple[Mapping[str, str], Iterable[RawFile]]],
+        identity_of: Callable[[str], Identity | None],
     ) -> dict[str, list[str]]:
-        """Of each file or log, the other files that may contain it, by their first bytes."""
-        heads = self._heads if heads is None else heads
-        sought = {name: heads[name] for name in names if heads.get(name)}
-        wanted, lengths = set(sought.values()), {len(own) for own in sought.values()}
-        holders: dict[str, list[str]] = {}
-        for other in others:
-            own = self._heads.get(other, "")
-            for length in lengths:
-                if length <= len(own) and own[:length] in wanted:
-                    holders.setdefault(own[:length], []).append(other)
-        alike = {name: [other for other in holders.get(own, []) if other != name] for name, own in sought.items()}
-        return {name: found for name, found in alike.items() if found}
+        """For each log, the other files that begin with all of it.
+
+        Each file is read once at most, however many logs it may contain.
+
+        Args:
+            searches: heads of logs by name, with the files that may contain them.
+            identity_of: gives a log's identity; asked only of logs that begin like another file.
+        """
+        logs: dict[tuple[int, str], list[str]] = {}
+        wanted: dict[str, tuple[RawFile, list[tuple[int, str]]]] = {}
+        for place, (heads, files) in enumerate(searches):
+            for name, own in heads.items():
+                if own:
+                    logs.setdefault((place, own), []).append(name)
+            for file in files:
+                keys = [(place, heads) for heads in shorter_heads(self.heads(file.source_file))]
+                keys = [key for key in keys if key in logs and logs[key] != [file.source_file]]
+                if keys:
+                    wanted.setdefault(file.source_file, (file, []))[1].extend(keys)
+        ends = {key: _ends(logs[key], identity_of) for key in {key for _, keys in wanted.values() for key in keys}}
+        found: dict[str, list[str]] = {}
+        for other, (file, keys) in wanted.items():
+            lengths = sorted({length for key in keys for length, _ in ends[key]})
+            for end in self._beginnings_of(file, lengths).items():
+                for name in (name for key in keys for name in ends[key].get(end, []) if name != other):
+                    found.setdefault(name, []).append(other)
+        return found
+
+    def _beginnings_of(self, file: RawFile, lengths: Sequence[int]) -> dict[int, str]:
+        """Digests of a file's first bytes, for those of the ascending lengths that it has."""
+        own = self._identities.get(file.source_file)
+        if own is None:
+            return self._read(file, lengths)
+        shorter = [length for length in lengths if length < own.plain_bytes]
+        return (self._read(file, shorter) if shorter else {}) | {own.plain_bytes: own.digest}
 
     def identity(self, file: RawFile) -> Identity | None:
         """What a file holds; None where it cannot be read."""
         if file.source_file not in self._identities:
-            self._read(file, None)
+            self._read(file)
         return self._identities[file.source_file]
 
     def contains(self, file: RawFile, log: Identity | None) -> bool:
@@ -317,11 +369,8 @@ class _Looks:
         if log is None or log.is_empty:
             return False
         key = (file.source_file, log.plain_bytes)
-        own = self._identities.get(file.source_file)
-        if own is not None and own.plain_bytes <= log.plain_bytes:
-            return own == log
         if key not in self._beginnings:
-            self._read(file, log.plain_bytes)
+            self._beginnings[key] = self._beginnings_of(file, [log.plain_bytes]).get(log.plain_bytes)
         return self._beginnings[key] == log.digest
 
     def is_same(self, file: RawFile, other: RawFile) -> bool:
@@ -332,30 +381,41 @@ class _Looks:
         """Whether a file holds exactly a log, and is not damaged."""
         return self.identity(file) == log and file.source_file not in self._damaged
 
-    def _read(self, file: RawFile, end: int | None) -> None:
-        """Read a file up to some length, or to its end; what turns out to end there is known as a whole."""
+    def _read(self, file: RawFile, lengths: Sequence[int] = ()) -> dict[int, str]:
+        """Digests of a file's first bytes, so and so many, ascending; without lengths it is read to its end.
+
+        What turns out to end there is known as a whole.
+        """
         name, hasher = file.source_file, Hasher(file)
-        at_end: str | None = None
+        found: dict[int, str] = {}
+        left = deque(lengths)
         try:
             for block in plain_blocks(file, self._unpacked_bytes):
                 if isinstance(block, Damage):
                     self._damaged.add(name)
                     break
-                if end is not None and at_end is None and hasher.plain_bytes + len(block) >= end:
-                    left = end - hasher.plain_bytes
-                    hasher.add(block[:left])
-                    at_end, block = hasher.identity.digest, block[left:]
-                if at_end is not None and block:
-                    break
-                hasher.add(block)
-            else:
-                self._identities[name] = hasher.identity
-            if name in self._damaged:
-                self._identities[name] = hasher.identity
+                rest = memoryview(block)
+                while left and hasher.plain_bytes + len(rest) >= left[0]:
+                    end = left[0] - hasher.plain_bytes
+                    hasher.add(rest[:end])
+                    found[left.popleft()] = hasher.digest
+                    rest = rest[end:]
+                if lengths and not left and rest:
+                    return found
+                hasher.add(rest)
+            self._identities[name] = hasher.identity
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)
-        if end is not None:
-            self._beginnings[name, end] = at_end
+        return found
+
+
+def _ends(names: Iterable[str], identity_of: Callable[[str], Identity | None]) -> dict[tuple[int, str], list[str]]:
+    """Logs by how long they are and the digest of all that they hold."""
+    found: dict[tuple[int, str], list[str]] = {}
+    for name in names:
+        if (own := identity_of(name)) is not None and not own.is_empty:
+            found.setdefault((own.plain_bytes, own.digest), []).append(name)
+    return found
 
 
 def _heads_of(files: Sequence[RawFile]) -> dict[str, str]:

@@ -115,7 +115,7 @@ class Settings(BaseSettings):
     judge_max_runs: int = Field(100, ge=1, le=100_000, description="Most evaluation runs sent in one run of the judge.")
     judge_timeout_s: float = Field(60.0, gt=0, description="How long to wait for one answer of the judge.")
     judge_max_parts: int = Field(
-        50, ge=1, le=10_000, description="Most parts in which one long run is sent; a longer one stays unjudged."
+        50, ge=1, le=10_000, description="Most parts of one long run that are sent; of more, chance decides which."
     )
     trusted_judgements: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = Field(
         TRUSTED, description="Logs, as path patterns, whose judgements may speak as a model or a person."

@@ -9,9 +9,11 @@ A signal's handler may raise in the middle of tidying up, too. So whoever ends a
 """
 
 import fcntl
+import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,8 +60,34 @@ def remove_what_the_dead_left() -> None:
     """Remove temporary folders whose processes have ended; those of other users and programs are left alone."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            with (folder / HELD).open() as held:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)
+            _remove_unless_held(folder)
         except OSError:  # somebody holds it, or removes it just now, or it is none of ours
             continue
+
+
+def _remove_unless_held(folder: Path) -> None:
+    """Remove one of this user's folders.
+
+    Anybody may make a folder of such a name, with anything in it: nothing is followed or waited for.
+
+    Raises:
+        OSError: its process lives, or it is not one that this user's processes make.
+    """
+    with _opened(folder, os.O_DIRECTORY) as place, _opened(HELD, within=place) as held:
+        if _is_own(place, stat.S_ISDIR) and _is_own(held, stat.S_ISREG):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _opened(path: Path | str, flags: int = 0, within: int | None = None) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | flags, dir_fd=within)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_own(descriptor: int, is_of_kind: Callable[[int], bool]) -> bool:
+    found = os.fstat(descriptor)
+    return found.st_uid == os.geteuid() and is_of_kind(found.st_mode)

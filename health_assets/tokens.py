@@ -102,6 +102,11 @@ def are_configured(settings: Settings) -> bool:
     return bool(_secret(settings.token) or _secret(settings.tokens) or settings.tokens_file)
 
 
+def plain_tokens(settings: Settings) -> tuple[str, ...]:
+    """The tokens that the settings hold as they are given, for who must not repeat them."""
+    return tuple(filter(None, [_secret(settings.token)]))
+
+
 def load_tokens(settings: Settings) -> tuple[Token, ...]:
     """The tokens of `HEALTH_TOKENS_FILE`, `HEALTH_TOKENS` and `HEALTH_TOKEN`.
 

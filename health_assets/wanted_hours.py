@@ -79,9 +79,9 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     limits = Limits.of(settings, now)
     try:
         with warehouse.read() as session:
-            held, scored = held_hours(session, files, unreadable, limits), _scored(session)
+            held, scored = held_hours(session, files, unreadable, limits, settings.trusted_judgements), _scored(session)
     except NoWarehouseError:
-        held, scored = held_hours(None, files, unreadable, limits), set()
+        held, scored = held_hours(None, files, unreadable, limits, settings.trusted_judgements), set()
     if held.events:
         return held, scored
     if not files and unreadable:

@@ -1,7 +1,8 @@
 """YAML files that people write: read and checked strictly, with errors of one sentence that names the key.
 
 A file may be broken, or made to break its reader. So its size, depth, aliases and numbers are looked at before anything
-is built of it, and no error repeats a value whole: it may be a secret that stands in the wrong place.
+is built of it, and no error repeats a text that is a value: it may be a secret that stands in the wrong place. Names,
+such as those of keys and agents, are shown, and addresses without a password.
 """
 
 import re
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from health_assets.errors import HealthAssetsError
 from health_assets.terminal import printable
+from health_assets.wording import counted
 
 Model = TypeVar("Model", bound=BaseModel)
 TAGS = "tag:yaml.org,2002:"
@@ -70,11 +72,18 @@ def _fault(error: yaml.YAMLError | UnicodeDecodeError) -> str:
     return printable(", ".join(part for part in (*said, where) if part))
 
 
-def shown(value: object) -> str:
-    """A value as an error may show it: its beginning, or what it is where it has parts."""
+def shown(name: object) -> str:
+    """A name as an error may show it: its beginning, or what stands there instead of one."""
+    return repr(printable(name, VALUE_SHOWN)) if isinstance(name, str) else described(name)
+
+
+def described(value: object) -> str:
+    """A value as an error may show it: a text, which may be a secret, or what has parts only by what it is."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
-    return repr(printable(value, VALUE_SHOWN)) if isinstance(value, str) else printable(repr(value), VALUE_SHOWN)
+    if isinstance(value, str):
+        return f"a text of {counted(len(value), 'character')}"
+    return printable(repr(value), VALUE_SHOWN)
 
 
 def mapping(path: Path, name: str, value: object, *, is_secret: bool = False) -> dict[str, Any]:
@@ -92,7 +101,7 @@ def mapping(path: Path, name: str, value: object, *, is_secret: bool = False) ->
     if value is None:
         return {}
     if not isinstance(value, dict):
-        found = "" if is_secret else f", not {shown(value)}"
+        found = "" if is_secret else f", not {described(value)}"
         raise HealthAssetsError(f"{path}: {name} must be a mapping of keys to values{found}")
     return value
 
@@ -123,7 +132,7 @@ def validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any],
         raise HealthAssetsError(f"{path}: {owner}: {key}: unknown key")  # its value may be a secret
     if first["type"] == "missing":
         raise HealthAssetsError(f"{path}: {owner}: {key}: must be given")
-    found = "" if is_secret else f", got {shown(first['input'])}"
+    found = "" if is_secret else f", got {described(first['input'])}"
     raise HealthAssetsError(f"{path}: {owner}: {key}: {message}{found}")
 
 

@@ -217,6 +217,13 @@ def test_the_command_tells_no_more_of_a_personal_agent_than_a_message(tmp_path: 
     assert not any(detail in shown.output for detail in ("e-17", "10.0", "floor", "critical"))
 
 
+def test_rules_that_cannot_be_read_are_an_error_for_who_only_looks_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "rules_and_more: {}")
+    shown = CliRunner().invoke(app, ["alerts", "--alerts", str(path)])
+    assert shown.exit_code == 1
+    assert "rules_and_more" in shown.output
+
+
 def test_the_command_tries_channels_and_fails_where_one_does(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["alerts", "--test"]).exit_code == 1
     with receiver() as hook:

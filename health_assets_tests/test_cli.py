@@ -3,6 +3,7 @@
 import errno
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
@@ -313,7 +314,9 @@ def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_n
     project = Project(tmp_path)
     project.write_log("good.jsonl", [line(execution("e", "planner", START))])
     project.write_log("package.json", ["{", "}"], modified=START + 5 * HOUR)
-    told = "1 × rejected in hours that are not materialized, of 1 file: see why by --from 2026-06-07T05"
+    told = (
+        "1 × rejected in hours that are not materialized, of 1 file: see why by --from 2026-06-07T05 --to 2026-06-07T06"
+    )
     assert told in printed(project, HOURS)
     there = printed(project, HourRange.of(START + 5 * HOUR))
     assert told not in there
@@ -420,3 +423,13 @@ def test_want_of_memory_is_known_in_the_words_of_every_library(error: Exception,
     outer = ValueError("it failed")
     outer.__cause__ = error
     assert is_want_of_memory(outer) is is_memory
+
+
+def test_a_ctrl_c_while_the_command_still_imports_leaves_no_stack_trace(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+         f"sys.path.insert(0, {str(tmp_path)!r}); from health_assets.__main__ import main; main()"],
+        capture_output=True, text=True, check=False, timeout=120, env=command_environment(),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

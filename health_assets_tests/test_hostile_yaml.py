@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from health_assets import yaml_files
 from health_assets.alerts.config import load_alerts
+from health_assets.cli import app
 from health_assets.errors import HealthAssetsError
 from health_assets.survey.registry import load_registry
 from health_assets.targets import load_targets
@@ -128,7 +130,7 @@ SECRET = "sesame-" * 40
         ("registry", f"- {{name: a, platform: p, url: https://a.example, {SECRET}: x}}"),
     ],
 )
-def test_no_value_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> None:
+def test_no_text_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(text)
     with pytest.raises(HealthAssetsError) as caught:
@@ -136,3 +138,36 @@ def test_no_value_is_repeated_whole(tmp_path: Path, reader: str, text: str) -> N
     assert SECRET not in str(caught.value)
     assert str(caught.value).count("sesame") <= 2 * 10
     assert len(str(caught.value)) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize("command", ["materialize", "serve"])
+def test_a_targets_file_that_cannot_be_used_ends_a_command_before_it_does_anything(
+    tmp_path: Path, command: str
+) -> None:
+    targets = tmp_path / "targets.yaml"
+    targets.write_text("agents: " + "[" * 1000, encoding="utf-8")
+    done = CliRunner().invoke(app, [command, "--targets", str(targets), "--warehouse", str(tmp_path / "health.duckdb")])
+    assert done.exit_code == 1
+    assert done.output.startswith(f"health-assets: the targets file {targets}")
+    assert not (tmp_path / "health.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        ("targets", "agents: {a: {n_full: hunter2}}"),
+        ("targets", "agents: {a: {personal: hunter2}}"),
+        ("targets", "agents: {a: hunter2}"),
+        ("targets", "agents: hunter2"),
+        ("targets", "hunter2"),
+        ("targets", "names: [hunter2]"),
+        ("registry", "- hunter2"),
+        ("registry", "- {name: a, platform: p, url: 'https://u:hunter2@a.example'}"),
+    ],
+)
+def test_no_text_that_is_a_value_is_repeated_however_short(tmp_path: Path, reader: str, text: str) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(HealthAssetsError) as caught:
+        READERS[reader](path)
+    assert "hunter2" not in str(caught.value)

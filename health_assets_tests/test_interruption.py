@@ -83,6 +83,39 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_has
     assert (temporary / "health-assets-of-somebody").exists()
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_a_folder_that_only_looks_like_one_of_a_dead_process_stops_nobody_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / "health-assets-x"
+    folder.mkdir()
+    held, elsewhere = folder / ".held", tmp_path / "elsewhere"
+    elsewhere.touch()
+    {"pipe": lambda: os.mkfifo(held), "link": lambda: held.symlink_to(elsewhere), "folder": held.mkdir}[kind]()
+    (tmp_path / "health-assets-link").symlink_to(folder)
+    remove_what_the_dead_left()
+    assert folder.exists()
+    assert elsewhere.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_too_leaves_what_the_dead_of_other_users_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders = [tmp_path / f"health-assets-{name}" for name in ("mine", "theirs", "half")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / ".held").touch()
+    mine, theirs, half = folders
+    for given in (theirs, theirs / ".held", half / ".held"):
+        os.chown(given, 65534, 65534)
+    remove_what_the_dead_left()
+    assert (mine.exists(), theirs.exists(), half.exists()) == (False, True, True)
+
+
 def test_the_end_of_a_run_removes_the_folders_that_nobody_got_to_remove() -> None:
     with temporary_folder() as of_somebody:
         with swept():

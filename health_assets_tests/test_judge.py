@@ -280,7 +280,7 @@ def test_no_more_is_sent_than_the_limit(size: int, length: int, character: str) 
     long = character * length
     actions = [f"{number} {long}" for number in range(size)]
     actions = actions[: 10**6 // length]
-    sent = evidence(Run("e", "a", START, long, "failure", long, actions), REDACTION)
+    sent = evidence(Run("e", "a", START, long, "failure", long, actions), REDACTION, 10**6)
     documents = [json.loads(part) for part in sent.parts]
     assert max(map(len, sent.parts)) <= MOST_SENT_CHARACTERS
     assert sent.cut == (2 if length > 1000 else 0)
@@ -313,20 +313,41 @@ def test_of_a_long_run_every_action_is_seen_and_the_worst_of_all_parts_is_the_ve
     assert [action for document in endpoint.requests for action in document["actions"]] == actions
 
 
-def test_a_run_of_which_one_part_has_no_verdict_and_one_that_is_too_long_stay_unjudged(
-    tmp_path: Path, endpoint: Endpoint
-) -> None:
+def test_a_run_of_which_one_part_has_no_verdict_stays_unjudged(tmp_path: Path, endpoint: Endpoint) -> None:
     project = Project(tmp_path / "project")
     long = [f"{number} {'x' * 900}" for number in range(60)]
     endpoint.answers = {"t": [verdict(), verdict(LOW), BAD["refusal"][0]]}
     runs = [
         Run("e", "a", START, "t", "success", None, long),
-        *(Run(f"f{number}", "a", START, "u", "success", None, long * 10) for number in range(6)),
         Run("g", "a", START, "v", "success", None, ["read"]),
     ]
     report = judge(runs, pipeline_of(project, endpoint, judge_max_parts=5).settings, NOW)
-    assert dict(report.failures) == {"refusal": 1, "more than 5 parts": 6}
+    assert dict(report.failures) == {"refusal": 1}
     assert judgements_of(project) == {"g": []}
+
+
+def test_a_run_that_is_too_long_is_judged_by_parts_that_nobody_can_foresee(
+    project: Project, endpoint: Endpoint
+) -> None:
+    actions = [f"{number} {'x' * 900}" for number in range(300)]
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", actions=actions, violations=[]))])
+    project.materialize(HourRange.of(START), only=["ingest"])
+    endpoint.answers = {"t": [verdict(), verdict(LOW), verdict()]}
+    report = judge_due_runs(pipeline_of(project, endpoint, judge_max_parts=3), NOW)
+    assert (report.judged, report.violated, report.parts, report.sampled) == (1, 1, 3, 1)
+    (file,) = (project.raw / FOLDER).iterdir()
+    record = json.loads(file.read_text())
+    assert (record["violations"], record["parts_judged"]) == ([LOW], 3)
+    told = [json.loads(request["messages"][1]["content"])["part"] for request in endpoint.requests]
+    assert all(part.endswith(f" of {record['parts']}") for part in told)
+    project.materialize(HourRange.of(START), only=["ingest", "task_consistency", "agent_reliability"])
+    assert [row["violated"] for row in project.rows("agent_reliability")] == [1], (
+        "what it says of itself does not stand"
+    )
+    run = Run("e", "a", START, "t", "success", None, actions)
+    chosen = {tuple(evidence(run, REDACTION, 3).parts) for _ in range(20)}
+    assert len(chosen) > 1, "the same run tells nobody which parts are sent"
+    assert len({len(set(parts)) for parts in chosen}) == 1
 
 
 def test_no_secret_leaves_the_house(tmp_path: Path, endpoint: Endpoint) -> None:
@@ -465,7 +486,7 @@ def test_the_job_judges_and_tells_what_it_did(tmp_path: Path, endpoint: Endpoint
     assert metadata.pop("file").startswith(f"{FOLDER}/")
     assert metadata == {
         "unjudged runs found": 3, "judged": 2, "with a violation": 1, "left for later": 0, "no verdict: refusal": 1,
-        "sent in parts": 3, "texts cut": 0, "secrets redacted": 0,
+        "sent in parts": 3, "sent in part": 0, "texts cut": 0, "secrets redacted": 0,
     }  # fmt: skip
     assert definitions.resolve_schedule_def("judge_safety_hourly").default_status == dg.DefaultScheduleStatus.STOPPED
 

@@ -1,6 +1,7 @@
 """Who comes in: roles, hosts, what one client can hold, and what the logs say of it."""
 
 import json
+import os
 import socket
 import stat
 import threading
@@ -9,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
@@ -16,6 +19,7 @@ from serving_made import PATIENCE_S, Served, fill, fill_agents, readers_in_this_
 
 from health_assets.serving.hosts import AllowedHosts, is_loopback
 from health_assets.serving.quotas import MOST_SESSIONS_AT_ONCE, SESSIONS_IN_RESERVE, ConnectionQuota, WorkQuota
+from health_assets.serving.refresher import Refresher
 from health_assets.serving.server import configured
 from health_assets.settings import Settings
 from health_assets.tokens import Token, new_token
@@ -166,6 +170,33 @@ def test_a_token_that_is_taken_out_of_the_file_stops_working(tmp_path: Path, war
     assert [change["tokens_left_out"] for change in changes] == [["first"], ["second"]]
 
 
+def test_a_token_that_is_taken_out_stops_working_while_a_snapshot_takes_long(
+    tmp_path: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, kept = new_token("first", "read")
+    path = tmp_path / "tokens.yaml"
+    path.write_text(f"tokens:\n{kept.lines()}\n")
+    is_loaded, is_reading, may_go_on = threading.Event(), threading.Event(), threading.Event()
+    real = Refresher._read
+
+    def slow(refresher: Refresher) -> Any:
+        if is_loaded.is_set():
+            is_reading.set()
+            may_go_on.wait(PATIENCE_S)
+        return real(refresher)
+
+    monkeypatch.setattr(Refresher, "_read", slow)
+    with served(warehouse, tokens_file=path, serve_refresh_s=0.1) as server:
+        assert server.ask("/agents", headers=bearer(secret)).status == 200
+        is_loaded.set()
+        os.utime(warehouse)
+        assert is_reading.wait(PATIENCE_S)
+        path.write_text("tokens: []")
+        server.wait_for(lambda _: server.ask("/agents", headers=bearer(secret)).status == 401)
+        assert not may_go_on.is_set()
+        may_go_on.set()
+
+
 # -- hosts --
 
 
@@ -306,6 +337,18 @@ def test_the_access_log_says_who_asked_for_what_and_never_the_token(tmp_path: Pa
     assert 0 < whole["ms"] < 1000 * PATIENCE_S
     assert datetime.fromisoformat(whole["time"]).tzinfo is not None
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_token_in_a_path_is_not_logged_however_it_is_written(tmp_path: Path, warehouse: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    secret, _ = new_token("a", "read")
+    plain = "open sesame (now)"
+    with served(warehouse, token=SecretStr(plain), access_log=str(log)) as server:
+        for text in (secret, plain, "x"):
+            server.ask(f"/agents?token={quote(text)}")
+            server.ask("/agents?token=" + "".join(f"%{byte:02x}" for byte in text.encode()))
+    paths = [path for line in log.read_text().splitlines() if (path := json.loads(line)["path"]) != "/status"]
+    assert paths == ["/agents?token=ha_…"] * 2 + ["/agents?token=…"] * 2 + ["/agents?token=x", "/agents?token=%78"]
 
 
 def test_an_access_log_that_cannot_be_written_is_told_and_stops_no_answer(tmp_path: Path, warehouse: Path) -> None:

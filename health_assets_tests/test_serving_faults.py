@@ -16,6 +16,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import ibis
 import pytest
@@ -31,6 +32,7 @@ from health_assets.serving.rate_limit import MOST_CLIENTS, RateLimit
 from health_assets.serving.reader import ROWS_PER_BATCH
 from health_assets.serving.server import listening
 from health_assets.settings import Settings
+from health_assets.temporary import remove_what_the_dead_left
 from health_assets.warehouse.store import Warehouse
 
 PATH = "/agents/fine/.well-known/agent-health"
@@ -118,6 +120,31 @@ def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
             session.correct_rows("agent_health_state", corrections, ["hour", "agent_id"])
         expected = (HOUR - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
         server.wait_for(lambda _: server.ask(PATH).json["health"]["last_healthy_at"] == expected)
+
+
+def test_what_a_killed_server_left_is_removed_by_the_next_whose_own_data_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    left = temporary / "health-assets-serve-x"
+    left.mkdir(parents=True)
+    (left / ".held").touch()
+    (left / "snapshot").write_text("all agents' data")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    path = tmp_path / "health.duckdb"
+    fill_agents(path, (state("fine"), score("fine")))
+    real = refresher.Snapshot.read
+    held: list[bool] = []
+
+    def read(folder: Path, facts: Any) -> Any:
+        remove_what_the_dead_left()
+        held.append((folder / ".held").exists())
+        return real(folder, facts)
+
+    monkeypatch.setattr(refresher.Snapshot, "read", read)
+    with served(path):
+        assert held == [True]
+    assert list(temporary.iterdir()) == []
 
 
 def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

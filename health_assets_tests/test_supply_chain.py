@@ -77,6 +77,20 @@ def test_without_pins_there_is_a_sentence(what: str, tmp_path: Path) -> None:
     script = tmp_path / "supply_chain.py"
     script.write_text((REPOSITORY / "supply_chain.py").read_text(encoding="utf-8"), encoding="utf-8")
     done = subprocess.run([sys.executable, str(script), what], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (
-        1, "supply chain: there is no requirements-hashed.txt; run `make pins` first\n",
-    )  # fmt: skip
+    assert done.returncode == (NOBODY_TOLD if what == "audit" else 1)
+    assert (done.stdout + done.stderr).startswith(
+        "supply chain: there is no requirements-hashed.txt; run `make pins` first"
+    )
+
+
+def test_an_audit_without_pins_or_without_its_tool_is_no_vulnerability(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(supply_chain, "PINS", tmp_path / "requirements-hashed.txt")
+    monkeypatch.setattr(supply_chain, "BIN", tmp_path)
+    assert supply_chain.audit("pypi", None) == NOBODY_TOLD
+    supply_chain.PINS.touch()
+    assert supply_chain.audit("pypi", None) == NOBODY_TOLD
+    without_pins, without_tool = capsys.readouterr().out.splitlines()
+    assert "make pins" in without_pins
+    assert "health-assets[supply]" in without_tool

@@ -166,6 +166,27 @@ def test_what_cannot_be_noted_is_not_changed(tmp_path: Path) -> None:
     assert not (tmp_path / "health.duckdb").exists()
 
 
+def test_a_change_whose_end_cannot_be_noted_ends_as_it_does_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "audit.jsonl"
+
+    def fail_to_note_the_end() -> None:
+        log.unlink()
+        log.mkdir()
+
+    with audited(Settings(audit_log=log), "prune"):
+        fail_to_note_the_end()
+    told = capsys.readouterr().err
+    assert "prune: done, but its end is not noted" in told
+    assert "nothing is changed" not in told
+    log.rmdir()
+    with pytest.raises(ZeroDivisionError), audited(Settings(audit_log=log), "prune"):
+        fail_to_note_the_end()
+        raise ZeroDivisionError
+    assert "prune: failed, but its end is not noted" in capsys.readouterr().err
+
+
 def test_what_is_noted_is_one_line_whatever_it_says(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     with pytest.raises(KeyboardInterrupt), audited(Settings(audit_log=log), "x", name='a\nb\x1b"\u2028'):

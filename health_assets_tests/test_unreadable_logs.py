@@ -5,6 +5,7 @@ Most of them are dangling links, since whoever runs the tests may be allowed to 
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,14 @@ from dagster_world import NOON, World, batching_instance
 from dagster_world import execution as world_execution
 from fsspec.implementations.memory import MemoryFileSystem
 from logs_made import START, execution, line
-from projects import Project, assert_same_tables, forked_command, hours_from, materialize_arguments
+from projects import (
+    Project,
+    assert_same_tables,
+    forked_command,
+    hours_from,
+    in_a_process,
+    materialize_arguments,
+)
 from test_dagster_runs import sensor_tick
 
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
@@ -88,6 +96,28 @@ def test_a_pipe_and_a_folder_named_like_a_log_are_no_logs(project: Project) -> N
     unreadable: dict[str, str] = {}
     assert [file.source_file for file in list_files(project.raw, unreadable)] == ["folder.jsonl/a.jsonl"]
     assert unreadable == {}
+
+
+def _look_as_nobody(root: str) -> None:
+    os.setuid(65534)
+    faults: dict[str, str] = {}
+    assert [file.source_file for file in list_files(Path(root), faults)] == ["a.jsonl"]
+    assert list(faults) == ["shut/b.jsonl"]
+    assert faults["shut/b.jsonl"].endswith("shut/b.jsonl: Permission denied")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_folder_that_may_be_listed_and_not_entered_hides_no_other_logs() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # where nobody else may look, nobody finds a file
+        root = Path(folder)
+        (root / "shut").mkdir()
+        for name in ("a.jsonl", "shut/b.jsonl"):
+            (root / name).write_text("bad\n")
+        root.chmod(0o755)
+        (root / "shut").chmod(0o744)
+        process = in_a_process(_look_as_nobody, folder)
+        process.join()
+    assert process.exitcode == 0
 
 
 def test_a_folder_that_cannot_be_listed_covers_all_that_lies_below_it() -> None:

@@ -221,6 +221,34 @@ def test_a_file_that_is_replaced_says_that_its_old_lines_are_no_longer_true(proj
     assert [row[0] for row in restarts(project)] == ["b"]
 
 
+def test_a_run_says_how_many_lines_fewer_a_log_holds_that_was_cut_or_replaced(project: Project) -> None:
+    path = project.write_log("app.jsonl", [restart("a", minute) for minute in range(5)])
+    project.write_log("grows.jsonl", [restart("grows", 0)])
+    project.ingest(HOURS)
+    project.write_log("app.jsonl", [restart("b", 0)])
+    project.write_log("grows.jsonl", [restart("grows", 0), restart("grows", 1)])
+    report = project.ingest(HOURS)
+    assert report.told.keys() == {"app.jsonl"}
+    assert "4 lines that it held no longer count" in report.told["app.jsonl"]
+    path.write_bytes(b"")
+    assert "1 line that it held no longer count" in project.ingest(HOURS).told["app.jsonl"]
+    assert project.ingest(HOURS).told == {}
+
+
+def test_a_log_that_rotation_names_by_its_date_counts_on(project: Project) -> None:
+    path = project.write_log("app.jsonl", [restart("a", 0), restart("a", 1)])
+    project.ingest(HOURS)
+    path.rename(path.with_name("app.jsonl-20260607"))
+    project.write_log("app.jsonl", [restart("a", 2)])
+    assert project.ingest(HOURS).told == {}
+    assert len(restarts(project)) == 3
+    packed = path.with_name("app.jsonl-20260607.gz")
+    packed.write_bytes(gzip.compress(path.with_name("app.jsonl-20260607").read_bytes(), mtime=0))
+    path.with_name("app.jsonl-20260607").unlink()
+    assert project.ingest(HOURS).told == {}
+    assert len(restarts(project)) == 3
+
+
 # -- a log that is gone ------------------------------------------------------------------------------------------------
 
 

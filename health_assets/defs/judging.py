@@ -58,7 +58,12 @@ def judge_due_runs(pipeline: Pipeline, now: datetime) -> Report:
 def metadata_of(report: Report) -> dict[str, dg.MetadataValue]:
     """What the job tells: counts, where the judgements are, and why runs stay unjudged."""
     counts = {"unjudged runs found": report.found, "judged": report.judged, "with a violation": report.violated}
-    counts |= {"sent in parts": report.parts, "texts cut": report.cut, "secrets redacted": report.secrets}
+    counts |= {
+        "sent in parts": report.parts,
+        "sent in part": report.sampled,
+        "texts cut": report.cut,
+        "secrets redacted": report.secrets,
+    }
     counts["left for later"] = report.found - report.judged - report.failures.total()
     metadata: dict[str, dg.MetadataValue] = {name: dg.MetadataValue.int(count) for name, count in counts.items()}
     metadata |= {f"no verdict: {reason}": dg.MetadataValue.int(count) for reason, count in report.failures.items()}

@@ -58,7 +58,7 @@ def _up_to_date(
                     unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=limits,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
-                return report, _summaries(session, names, asked, unreadable, lost, odd)
+                return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
             unreadable |= error.faults
 

@@ -81,7 +81,13 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
                     return dg.SkipReason(NOTHING_YET)
                 # of later hours none is requested
                 until = min(newest + HOUR, limits.until)
-                found = unread(session, files, unreadable, limits=replace(limits, until=until))
+                found = unread(
+                    session,
+                    files,
+                    unreadable,
+                    limits=replace(limits, until=until),
+                    trusted=settings.trusted_judgements,
+                )
                 stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, session.dropped_until() or first_hour)

@@ -80,7 +80,11 @@ class Walk:
         found: dict[str, FolderFile] = {}
         for folder, names in self._folders():
             for path in (Path(folder, name) for name in names if self._is_log(as_text(name))):
-                file = self._looked_at(path) if self._is_inside(path) and _is_file(path) else None
+                try:
+                    file = self._looked_at(path) if self._is_inside(path) and _is_file(path) else None
+                except OSError as error:  # as in a folder that may be listed and not entered
+                    self._cannot_read(path, error)
+                    continue
                 if file is None:
                     continue
                 if file.name in found:  # one of them is named as the other is written
@@ -106,7 +110,7 @@ class Walk:
                         subfolders.clear()
                         continue
                     visited.add(real)
-                    links += [path for name in subfolders if (path := Path(folder, name)).is_symlink()]
+                    links += [path for name in subfolders if _is_link(path := Path(folder, name))]
                     yield folder, names
             waiting = sorted(link for link in links if self._is_inside(link, "/"))
 
@@ -116,6 +120,9 @@ class Walk:
         if folder == self._root:
             raise HealthAssetsError(sentence) from error
         self.faults[f"{self._name(folder)}/"] = sentence
+
+    def _cannot_read(self, path: Path, error: OSError) -> None:
+        self.faults[self._name(path)] = f"cannot read the raw log {as_text(path)}: {error.strerror}"
 
     def _is_inside(self, path: Path, mark: str = "") -> bool:
         """Whether a path is no link that leads out of the root."""
@@ -134,7 +141,7 @@ class Walk:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            self.faults[name] = f"cannot read the raw log {as_text(path)}: {error.strerror}"
+            self._cannot_read(path, error)
             return None
         modified_ns = within_calendar(status.st_mtime_ns)
         odd = []
@@ -148,6 +155,14 @@ class Walk:
 
     def _name(self, path: Path) -> str:
         return as_text(path.relative_to(self._root).as_posix())
+
+
+def _is_link(path: Path) -> bool:
+    """Whether it is a link; where nobody can tell, whoever lists it as a folder finds out."""
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False
 
 
 def _is_file(path: Path) -> bool:

@@ -53,10 +53,10 @@ class Hasher:
         self._head = b""
         self.plain_bytes = 0
 
-    def add(self, plain: bytes) -> None:
+    def add(self, plain: bytes | memoryview) -> None:
         """Take the next bytes."""
         if len(self._head) < HEAD_BYTES:
-            self._head = (self._head + plain[:HEAD_BYTES])[:HEAD_BYTES]
+            self._head = (self._head + bytes(plain[:HEAD_BYTES]))[:HEAD_BYTES]
         self._hash.update(plain)
         self.plain_bytes += len(plain)
 
@@ -67,14 +67,24 @@ class Hasher:
         return block
 
     @property
+    def digest(self) -> str:
+        """`Identity.digest` of the bytes taken so far."""
+        return self._hash.hexdigest()
+
+    @property
     def identity(self) -> Identity:
         """That of the bytes taken so far."""
-        return Identity(self.plain_bytes, self._hash.hexdigest(), _heads(self._kind, self._head))
+        return Identity(self.plain_bytes, self.digest, _heads(self._kind, self._head))
 
 
 def heads_of(file: RawFile, head: bytes) -> str:
     """`Identity.heads` of a file whose first `HEAD_BYTES` bytes these are, or all where it has fewer."""
     return _heads(_kind(file), head)
+
+
+def shorter_heads(heads: str) -> list[str]:
+    """`Identity.heads` of every log whose beginning a file with these may hold, the shortest first."""
+    return [heads[:end] for end in range(_HEX_DIGITS, len(heads) + 1, _HEX_DIGITS)]
 
 
 def _heads(kind: bytes, head: bytes) -> str:

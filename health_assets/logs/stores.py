@@ -22,9 +22,11 @@ from typing import Any, BinaryIO, cast
 from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
 from health_assets.logs.folders import Walk, as_text, within_calendar
 
-LOG_NAME = re.compile(r"(\.(jsonl|ndjson|json)(\.\d+)?(\.gz)?|\.eval)$", re.IGNORECASE)
-LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\d+)?(\.gz)?$", re.IGNORECASE)  # .jsonl.1 is what log rotation leaves
-NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1 or .gz behind"
+_ROTATED = r"([.-]\d+)?(\.gz)?$"
+"""What log rotation puts behind a name: `.1`, or a date as `-20260607`."""
+LOG_NAME = re.compile(rf"(\.(jsonl|ndjson|json){_ROTATED}|\.eval$)", re.IGNORECASE)
+LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)
+NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1, -20260607 or .gz behind"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|memory:")
 PASSWORD = re.compile(r"://[^/:@]*:(?P<password>[^/]+)@")
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}

@@ -148,8 +148,8 @@ def _print_rejections_elsewhere(console: Console, session: Session) -> None:
         """
     )
     if lines:
-        text = (
-            f"    {lines:>6,} × rejected in hours that are not materialized, of {counted(files, 'file')}: "
-            f"see why by --from {first:%Y-%m-%dT%H}"
-        )
+        why = f"see why by --from {first:%Y-%m-%dT%H} --to {first + HOUR:%Y-%m-%dT%H}"
+        if first > datetime.now(UTC):
+            why = "the files say that they were changed in the future; give them a time that was, to see why"
+        text = f"    {lines:>6,} × rejected in hours that are not materialized, of {counted(files, 'file')}: {why}"
         console.print(Text(text, style="yellow"), soft_wrap=True)

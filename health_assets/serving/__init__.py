@@ -12,6 +12,7 @@ over as one Arrow file. So neither a lock, nor a long query, nor a crash of the 
 | `listing`, `list_files`, `team_lists` | lists of tools and usage: in memory, as they are written, cut to teams |
 | `ownership`, `aggregates` | whose the agents are, and which aggregates would tell about a personal one |
 | `refresher` | the thread that replaces the snapshot, and how old it is |
+| `repeating` | a thread of its own for what must not wait for a snapshot, as reading the tokens again |
 | `sessions` | answers about one session, asked of a reader and kept for a minute |
 | `answers` | HTTP answers: ETag, 304, problems |
 | `doors`, `hosts`, `view` | who asks and what that caller may see; which names of this host are answered |

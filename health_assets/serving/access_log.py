@@ -8,9 +8,10 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 from health_assets import json_lines
 from health_assets.tokens import PREFIX
@@ -19,7 +20,6 @@ STANDARD_ERROR = "-"
 MOST_WAITING = 100_000
 MOST_PATH = 2048
 WRITE_EVERY_S = 0.2
-_TOKEN = re.compile(rf"{PREFIX}[\w-]{{20,}}", re.ASCII)
 
 
 class AccessLog:
@@ -27,11 +27,14 @@ class AccessLog:
 
     Args:
         place: a file, or `-` for standard error.
+        plain_tokens: tokens that no prefix tells; like the others, they are not shown in paths.
         on_fault: told in a sentence when lines cannot be written, once while that lasts.
     """
 
-    def __init__(self, place: str, on_fault: Callable[[str], None]) -> None:
+    def __init__(self, place: str, plain_tokens: Iterable[str], on_fault: Callable[[str], None]) -> None:
         self._place = place
+        plain = (re.escape(token.encode().decode("latin-1")) for token in plain_tokens)
+        self._token = re.compile("|".join([rf"({PREFIX})[\w-]{{20,}}", *plain]), re.ASCII)
         self._on_fault = on_fault
         self._lines: deque[bytes] = deque()
         self._left_out = 0
@@ -66,7 +69,7 @@ class AccessLog:
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "who": who,
             "method": method,
-            "path": None if target is None else _shown(target),
+            "path": None if target is None else self._shown(target),
             "status": status,
             "ms": round(ms, 3),
             "bytes": size,
@@ -99,6 +102,8 @@ class AccessLog:
         else:
             self._is_at_fault = False
 
-
-def _shown(target: bytes) -> str:
-    return _TOKEN.sub(f"{PREFIX}…", target.decode("latin-1"))[:MOST_PATH]
+    def _shown(self, target: bytes) -> str:
+        """The path and query without tokens; where one is written with escapes, without these."""
+        sent, meant = (text.decode("latin-1") for text in (target, unquote_to_bytes(target)))
+        text = meant if self._token.search(meant) else sent
+        return self._token.sub(lambda found: f"{found[1] or ''}…", text)[:MOST_PATH]

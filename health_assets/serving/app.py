@@ -18,7 +18,8 @@ from health_assets.serving.docs_page import docs_page
 from health_assets.serving.documents import SCHEMA_VERSION
 from health_assets.serving.doors import Doors
 from health_assets.serving.gate import Gate
-from health_assets.serving.refresher import Refresher
+from health_assets.serving.refresher import Refresher, tell_operator
+from health_assets.serving.repeating import Repeated
 from health_assets.serving.routes import response_of, routes
 from health_assets.serving.schemas import Problem
 from health_assets.serving.service import Service
@@ -34,7 +35,7 @@ CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def create_app(
-    settings: Settings, doors: Doors, log: AccessLog | None, on_fault: Callable[[str], None] | None = None
+    settings: Settings, doors: Doors, log: AccessLog | None, on_fault: Callable[[str], None] = tell_operator
 ) -> FastAPI:
     """The application; its data is loaded and kept new while it runs.
 
@@ -47,7 +48,9 @@ def create_app(
     Raises:
         HealthAssetsError: the warehouse's URL names no file.
     """
-    refresher = Refresher(settings, on_fault, doors.refresh)
+    refresher = Refresher(settings, on_fault)
+    # a token that is withdrawn must not wait for a snapshot, which may take minutes
+    tokens = Repeated("tokens", doors.refresh, settings.serve_refresh_s, on_fault)
     sessions = Sessions(settings)
     service = Service(settings, doors, refresher, sessions)
 
@@ -56,7 +59,9 @@ def create_app(
         if log is not None:
             log.start()
         refresher.start()
+        tokens.start()
         yield
+        tokens.stop()
         refresher.stop()
         sessions.close()
         if log is not None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from health_assets import tokens
-from health_assets.audit import note_change
+from health_assets.audit import UnwritableLogError, note_change
 from health_assets.errors import HealthAssetsError
 from health_assets.serving.answers import Answer, Headers, problem
 from health_assets.serving.hosts import AllowedHosts, named
@@ -111,8 +111,8 @@ class Doors:
         }
         try:
             note_change(self._settings, "serve", changes)
-        except HealthAssetsError as error:  # a token that is withdrawn must not go on because a disk is full
-            self._on_fault(str(error))
+        except UnwritableLogError as error:  # a token that is withdrawn must not go on because a disk is full
+            self._on_fault(f"the tokens have changed, but that is not noted: {error.reason}")
 
 
 def _caller(token: Token) -> Caller:

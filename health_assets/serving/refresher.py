@@ -6,7 +6,6 @@ last good snapshot stays.
 """
 
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -19,6 +18,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
 from health_assets.serving.snapshot import Batch, Snapshot
 from health_assets.settings import Settings
+from health_assets.temporary import remove_what_the_dead_left, temporary_folder
 from health_assets.warehouse.location import is_postgres, path_of
 
 READ_TIMEOUT_S = 600.0
@@ -35,18 +35,12 @@ class Refresher:
     Args:
         settings: which warehouse and targets, and how often to look.
         on_fault: called with a sentence for the operator when refreshing fails in a new way.
-        on_look: called before each look, for what else is to be read anew as often.
 
     Raises:
         HealthAssetsError: the warehouse's URL names no file.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        on_fault: Callable[[str], None] | None = None,
-        on_look: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, settings: Settings, on_fault: Callable[[str], None] | None = None) -> None:
         self._settings = settings
         # a database is asked each time whether it has anything new: it has no file that would tell
         self._warehouse = None if is_postgres(settings.warehouse) else path_of(settings.warehouse)
@@ -54,7 +48,6 @@ class Refresher:
         if self._warehouse is not None:
             self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
         self._on_fault = on_fault or tell_operator
-        self._on_look = on_look
         self._seen: Fingerprint | None = None
         self._reader: Reader | None = None
         self._stopping = threading.Event()
@@ -112,9 +105,9 @@ class Refresher:
         self._seen, self.fault, self.checked_at = fingerprint, None, datetime.now(UTC)
 
     def _run(self) -> None:
+        remove_what_the_dead_left()  # a server that was killed left its data behind
         while not self._stopping.is_set():
             try:
-                self._on_look()
                 self.refresh()
             except Exception:  # a bug must neither go unseen nor end the refreshing
                 self._note(ReaderError(UNREADABLE, traceback.format_exc()))
@@ -124,11 +117,11 @@ class Refresher:
     def _read(self) -> Snapshot | None:
         if self._warehouse is not None and not self._warehouse.exists():
             raise ReaderError("missing", f"there is no warehouse at {self._warehouse} yet; it is waited for")
-        with tempfile.TemporaryDirectory(prefix="health-assets-") as folder, Reader(self._settings) as reader:
+        with temporary_folder("serve-") as folder, Reader(self._settings) as reader:
             self._reader = reader
             known = self.snapshot.version if self.snapshot else None
-            facts = reader.ask({"snapshot": folder, "known": known}, READ_TIMEOUT_S)
-            return Snapshot.read(Path(folder), facts) if facts else None
+            facts = reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
+            return Snapshot.read(folder, facts) if facts else None
 
     def _note(self, error: HealthAssetsError | OSError) -> None:
         kind = error.kind if isinstance(error, ReaderError) else UNREADABLE

@@ -20,6 +20,7 @@ from health_assets.serving.protocol import LimitedProtocol
 from health_assets.serving.quotas import ConnectionQuota
 from health_assets.serving.refresher import tell_operator
 from health_assets.settings import Settings
+from health_assets.tokens import plain_tokens
 
 KEEP_ALIVE_S = 15
 GRACEFUL_SHUTDOWN_S = 5
@@ -97,7 +98,7 @@ def configured(
     doors = Doors(settings, host, on_fault, is_local=is_local)
     for sentence in _warnings(doors, is_local=is_local):
         on_fault(sentence)
-    log = AccessLog(settings.access_log, on_fault) if settings.access_log else None
+    log = AccessLog(settings.access_log, plain_tokens(settings), on_fault) if settings.access_log else None
     quota = ConnectionQuota(settings.serve_connections_per_address)
     _allow_open_files(settings.serve_max_connections + SPARE_FILES)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client does wrong is no event

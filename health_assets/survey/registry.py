@@ -12,7 +12,7 @@ from health_assets.consumer.fetching import health_url
 from health_assets.errors import HealthAssetsError
 from health_assets.scoring.survey_summary import ALL_PLATFORMS
 from health_assets.terminal import printable
-from health_assets.yaml_files import VALUE_SHOWN, read_yaml, shown
+from health_assets.yaml_files import VALUE_SHOWN, described, read_yaml, shown
 
 MOST_CHARACTERS = 2048
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]
@@ -56,7 +56,7 @@ def load_registry(path: Path) -> list[RegisteredAgent]:
 
 def _validated(path: Path, place: int, entry: Any) -> RegisteredAgent:
     if not isinstance(entry, dict):
-        raise HealthAssetsError(f"{path}: entry {place}: must have name, platform and url, not be {shown(entry)}")
+        raise HealthAssetsError(f"{path}: entry {place}: must have name, platform and url, not be {described(entry)}")
     owner = f"{path}: entry {place}" + (f" ({shown(entry['name'])})" if entry.get("name") else "")
     try:
         agent = RegisteredAgent.model_validate(entry)
@@ -68,7 +68,7 @@ def _validated(path: Path, place: int, entry: Any) -> RegisteredAgent:
             raise HealthAssetsError(f"{owner}: {key}: is missing") from error
         if first["type"] == "extra_forbidden":
             raise HealthAssetsError(f"{owner}: {key}: unknown key; use name, platform and url") from error
-        raise HealthAssetsError(f"{owner}: {key}: {_expected(first)}, got {shown(first['input'])}") from None
+        raise HealthAssetsError(f"{owner}: {key}: {_expected(first)}, got {described(first['input'])}") from None
     except HealthAssetsError as error:
         raise HealthAssetsError(f"{owner}: url: {error}") from error
     if agent.platform == ALL_PLATFORMS:

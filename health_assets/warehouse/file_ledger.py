@@ -16,9 +16,9 @@ from itertools import count
 import pyarrow as pa
 
 from health_assets.hours import EVER, HOUR, HourRange
+from health_assets.known_files import KnownFile, Recognized
 from health_assets.logs.identity import Identity
 from health_assets.logs.stores import RawFile
-from health_assets.recognition import KnownFile, Recognized
 from health_assets.warehouse.ledger import FILES_SCHEMA, ODD, TRACES, Part, columns_of_identity, lines_of, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
@@ -86,13 +86,17 @@ class FileLedger:
             for name, size, modified, rejected, plain_bytes, digest, heads, *rest in rows
         }
 
-    def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> None:
+    def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:
         """Bring ledger and tables in step with what became of known files.
 
         Args:
             known: what `known` gave.
             found: what was recognized with it.
+
+        Returns:
+            By name of a file, what people should be told of it.
         """
+        told = {name: self._resumption(gone) for name, gone in found.resumed.items()}
         copies = {name: (file, own, found.name_now(keeper)) for name, (file, own, keeper) in found.copies.items()}
         noted = {name: (own.stamp, own.copy_of) for name, own in known.items() if own.copy_of is not None}
         is_same = noted == {name: (file.stamp, keeper) for name, (file, _, keeper) in copies.items()}
@@ -111,6 +115,15 @@ class FileLedger:
             )
         self._unload_ties([*found.moved.values()])
         self._note_gone(found.gone | {renamed[name] for name in found.pushed_out})
+        return told
+
+    def _resumption(self, gone: str) -> str:
+        """What is told of a file that counts again, since the log is gone that counted for it."""
+        rows = self._session.query("SELECT CAST(sum(lines) AS BIGINT) FROM raw_logs WHERE source_file = ?", [gone])
+        return (
+            f"it counts again, since {gone} is gone, whose copy it was; "
+            f"of the {counted(rows[0][0] or 0, 'line')} of that log, those that it does not hold are gone, too"
+        )
 
     def _write_copies(self, copies: Mapping[str, tuple[RawFile, Identity, str]]) -> None:
         """Remember which files are copies of which, so that they are compared once."""

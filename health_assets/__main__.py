@@ -1,0 +1,20 @@
+"""Where the command `health-assets` begins; it imports nothing before somebody could see a Ctrl-C answered."""
+
+import sys
+
+INTERRUPTED = 130
+"""Exit code of shells for a command that Ctrl-C ended."""
+
+
+def main() -> None:
+    """Run the command; a Ctrl-C while it still imports ends it without a stack trace, as later ones do."""
+    try:
+        from health_assets.cli import app
+
+        app()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Known files: what the ledger says of raw logs that were read, and what became of them.
+
+What belongs here: the two accounts that recognition and the ledger hand each other. What does not: finding out what
+became of a file (`recognition`), and what follows for ledger and tables (`warehouse.file_ledger`).
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from health_assets.logs.identity import Identity
+from health_assets.logs.stores import RawFile
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file as the ledger knows it.
+
+    Args:
+        stamp: size and modification time when it was read.
+        identity: what it held; None where it was read by an older version.
+        rejected: how many of its records were rejected.
+        copy_of: the file that counts in its place.
+        gone_at: when a run first found it gone.
+        is_complete: whether the tables have, or on purpose no longer have, all that it held.
+    """
+
+    stamp: tuple[int, int]
+    identity: Identity | None
+    rejected: int = 0
+    copy_of: str | None = None
+    gone_at: datetime | None = None
+    is_complete: bool = True
+
+
+@dataclass
+class Recognized:
+    """What became of known files, and which of those there are now count.
+
+    Args:
+        files: the files that count.
+        copies: files that do not, with what they hold and the name of the file that counts for them.
+        moved: known names, with the names under which their logs go on.
+        resumed: files that were copies of a log that is gone and count again, with that log's known name.
+        pushed_out: known names that hold another known log now, of logs that are gone, not replaced.
+        contained: known names whose logs are part of other logs that count by themselves.
+        same: files that hold exactly what was read of a log that moved there, so that nothing has to be read again.
+        gone: known names of logs that are nowhere any more.
+        new: those of the files of which nothing was read before.
+        changed: those of which an earlier or another content was read.
+    """
+
+    files: list[RawFile]
+    copies: dict[str, tuple[RawFile, Identity, str]] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    resumed: dict[str, str] = field(default_factory=dict)
+    pushed_out: set[str] = field(default_factory=set)
+    contained: set[str] = field(default_factory=set)
+    same: dict[str, RawFile] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    new: list[RawFile] = field(default_factory=list)
+    changed: list[RawFile] = field(default_factory=list)
+
+    def name_now(self, known: str) -> str:
+        """The name under which a known log goes on."""
+        return self.moved.get(known, known)
+
+    @property
+    def names_before(self) -> dict[str, str]:
+        """The names that the ledger has for what was read of the changed files."""
+        before = {now: known for known, now in self.moved.items()}
+        return {file.source_file: before.get(file.source_file, file.source_file) for file in self.changed}
