@@ -24,13 +24,32 @@ MARK = "[redacted]"
 _QUOTE = r"""(?:\\*["'])?"""
 _SEPARATOR = rf"""{_QUOTE}\s*(?:=>|[:=]|\\u003[dD])\s*"""
 r"""Between a name and its value, also within JSON and within JSON in JSON; \u003d is what some writers make of `=`."""
-_VALUE = r"""(?:\[redacted\]|\\+"[^"]*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s"'&;]+)"""
+_STRING = r"""\\+"[^"]*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?"""
+_WORD = r"""[^\s"'&;]"""
+_SEEN = r"""\[redacted\]([\[\](){},.:]*(?:$|[\s"'&;]|\\+["'nrt]))"""
+"""A value that was replaced whole. Where something else goes on behind the mark, it is a part of the secret."""
+
+
+def _nested(levels: int) -> str:
+    """A list or an object, to the end of the text where it is cut off or has more levels than these."""
+    if not levels:
+        return r"[\[{](?s:.)*"
+    return rf"""[\[{{](?:{_STRING}|{_nested(levels - 1)}|[^\[\]{{}}"'])*(?:[\]}}]|$)"""
+
+
+_ITEM = rf"(?:{_STRING}|{_nested(4)})"
+_STRUCTURE = rf"""[\[{{](?:\s|\\+[nrt])*{_ITEM}(?:{_ITEM}|[^\[\]{{}}"'])*(?:[\]}}]|$)"""
+"""A list or an object of texts; in prose a bracket that opens need not close."""
+_IN_BRACKETS = rf"""[\[{{][^\[\]{{}}\r\n"']*[\]}}]{_WORD}*"""
+_TOLD = f"{_SEEN}|{_STRUCTURE}|{_IN_BRACKETS}|{_STRING}"
+_VALUE = f"(?:{_TOLD}|{_WORD}+)"
 _START = r"(^|[^A-Za-z0-9_]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
 r"""Where a word begins, also within JSON, where the `n` of a line's end (`\n`) stands before it."""
 _NAMES = (
     "pass(?:word|wd|phrase)|pwd|secret|token|api[_.-]?key|access[_.-]?key|account[_.-]?key|private[_.-]?key"
     "|secret[_.-]?key|signing[_.-]?key|encryption[_.-]?key|auth[_.-]?key|credentials?"
 )
+_HEADERS = "authorization|cookie"
 
 
 @dataclass(frozen=True)
@@ -59,11 +78,17 @@ CREDENTIALS = (
         "PRIVATE KEY",
     ),
     Pattern(r"""((?::|\\u003[aA])\\?/\\?/)[^\s/"'<>\\]+@""", r"/[^\s/]*@", (r"\1", "@")),
+    Pattern(  # an attribute of OpenTelemetry, a variable of a container
+        rf"""(?i)((?:key|name)\\*"\s*:\s*\\*"[^"]*(?:{_NAMES}|{_HEADERS})\\*"\s*,\s*\\*"value\\*"\s*:\s*)"""
+        f"(?:{_TOLD}|[0-9.]+)",
+        f"pass|pwd|secret|token|key|credential|{_HEADERS}", (r"\1", r"\2"),
+    ),
+    Pattern(rf"(?i)((?:{_HEADERS}){_SEPARATOR}){_STRUCTURE}", _HEADERS, (r"\1", "")),
     Pattern(
-        rf"""(?i)((?:authorization|cookie){_SEPARATOR}\\*["']?)[^\r\n"'\\]+""", "authorization|cookie", (r"\1", "")
+        rf"""(?i)((?:{_HEADERS}){_SEPARATOR}\\*["']?)[^\r\n"'\\]+""", _HEADERS, (r"\1", "")
     ),
     Pattern(
-        rf"(?i){_START}(bearer|basic)\s+(?:[a-z0-9+/._~=-]{{20,}}|[a-z+/._~=-]*[0-9][a-z0-9+/._~=-]{{5,}})",
+        rf"(?i){_START}(bearer|basic)\s+(?:[a-z0-9+/._~=-]{{20,}}|[a-z+/._~=-]*[0-9][a-z0-9+/._~=-]{{5,}})[^\s\"'&;\\]*",
         "bearer|basic", (r"\1\2 ", ""),
     ),
     _shaped(r"eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)*", "eyJ"),
@@ -75,7 +100,7 @@ CREDENTIALS = (
         "gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}",
         "gh[pousr]_|github_pat_|glpat-",
     ),
-    _shaped("(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}", "AKIA|ASIA|ABIA|ACCA"),
+    _shaped(r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?::[A-Za-z0-9/+=\\]{16,})?", "AKIA|ASIA|ABIA|ACCA"),
     _shaped(r"(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{10,}", "xox|xapp"),
     Pattern(
         r"(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/)(?:\\?/|[A-Za-z0-9_-])+", "hooks.slack", (r"\1", "")
@@ -86,8 +111,8 @@ CREDENTIALS = (
         "|dop_v1_[a-f0-9]{32,}|dapi[a-f0-9]{32}|whsec_[A-Za-z0-9+/=]{16,}|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}",
         r"hf_|npm_|pypi-|SG\.|dop_v1_|dapi|whsec_|shp",
     ),
-    Pattern(rf"(?i)((?:{_NAMES}){_SEPARATOR}){_VALUE}", "pass|pwd|secret|token|key|credential", (r"\1", "")),
-    Pattern(rf"(?i)(--[a-z-]*(?:{_NAMES})\s+){_VALUE}", "--[a-z]", (r"\1", "")),
+    Pattern(rf"(?i)((?:{_NAMES}){_SEPARATOR}){_VALUE}", "pass|pwd|secret|token|key|credential", (r"\1", r"\2")),
+    Pattern(rf"(?i)(--[a-z-]*(?:{_NAMES})\s+){_VALUE}", "--[a-z]", (r"\1", r"\2")),
     Pattern(
         r"""(?i)([?&](?:x-(?:amz|goog)-)?(?:sig|signature|key|code)=)[^\s"'&;]+""", r"[?&][a-z-]+=", (r"\1", "")
     ),

@@ -232,7 +232,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
         "session_id": is_name,
         "agent_id": is_name,
     },
-    "judgement": {"agent_id": is_name, "judged_by": is_text, "judge": is_text},
+    "judgement": {"agent_id": is_name, "judged_by": is_short, "judge": is_short},
     "agent_update": {"detail": is_text},
 }
 KNOWN_FIELDS = {"type"}

@@ -1,6 +1,7 @@
 """What is taken of logs that anybody may have written: no event of the future, no endless name, no flood of bad lines."""
 
 import gzip
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -193,6 +194,22 @@ def test_beyond_a_number_of_bad_lines_the_others_of_a_file_are_one_record_with_t
     assert project.query("SELECT rejected FROM raw_files ORDER BY source_file") == [(20_005,), (3,)]
     assert_lines_are_conserved(project)
     assert project.ingest(HourRange.of(START)).files_read == [], "a row for many lines is no damage"
+
+
+def test_one_line_of_very_many_bad_spans_is_no_more_rows_than_as_many_lines(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEALTH_MAX_REJECTED_LINES", "100")
+    scopes = [{"spans": [{}] * 11}, {"spans": [{}] * 10_000}]
+    flood = json.dumps({"resourceSpans": [{"scopeSpans": scopes}, {"scopeSpans": scopes}]})
+    project.write_log("a.jsonl", ["bad", flood, flood, event("trigger", AT), "bad"])
+    report = project.ingest(HourRange.of(START))
+    found = project.rows("rejected_records")
+    spans = [f"0.0.{place}" for place in range(11)] + [f"0.1.{place}" for place in range(88)]
+    assert {row["reason"].partition(" in span ")[2] for row in found if row["lines"] == 1} == {"", *spans}
+    assert sorted((row["line_number"], row["lines"]) for row in found)[-1] == (2, 2 * 20_022 + 2 - 100)
+    assert (len(found), report.rejected) == (101, 2 * 20_022 + 2)
+    assert_lines_are_conserved(project)
 
 
 def test_a_file_that_unpacks_to_more_than_its_most_is_read_up_to_there(

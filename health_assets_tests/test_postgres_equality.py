@@ -156,7 +156,7 @@ def test_what_postgresql_cannot_hold_is_shown_as_a_replacement_and_loses_no_line
     project.write_log("a.jsonl", [line(record), other, '{"type": "nul \\u0000"}', b"\x00"])
     project.materialize(HourRange.of(START))
     row, second = sorted(project.rows("executions"), key=lambda row: row["line_number"])
-    assert json.loads(second["violations"])[0]["x"] == [None, None, "NaN"]
+    assert json.loads(second["violations"]) == [{"constraint": "c", "severity": "low"}]
     assert (row["execution_id"], row["agent_id"], row["actions"]) == ("e\ufffd", "a\ufffdb", ["x\ufffd", "y"])
     assert json.loads(row["violations"]) == [{"constraint": "a\ufffdb \\u0000", "severity": "high"}]
     harm = {row["agent_id"]: row["s_harm"] for row in project.rows("agent_reliability")}

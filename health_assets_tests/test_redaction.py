@@ -60,6 +60,16 @@ KINDS: dict[str, Callable[[Random], Made]] = {
     "quoted": lambda random: within(f"{word(random)} {word(random)}", 'api_key = "{}"'),
     "python": lambda random: within(f"{word(random)} {word(random)}", "{{'client_secret': '{}'}}"),
     "flag": lambda random: within(word(random), "--token {}"),
+    "a list": lambda random: within(f"{word(random)} ]", '{{"password": ["{}", "x"]}}'),
+    "an object": lambda random: within(f"{word(random)} }}", "{{'client_secret': {{'value': '{}'}}}}"),
+    "a list of a header": lambda random: within(made(random, LETTERS, 5), '{{"authorization": ["Basic {}"]}}'),
+    "attribute": lambda random: within(f"{word(random)} }}", '{{"key":"db.password","value":{{"stringValue":"{}"}}}}'),
+    "attribute of a header": lambda random: within(
+        made(random, LETTERS, 5),
+        '{{"key": "http.request.header.authorization", "value": {{"arrayValue": {{"values": [{{"stringValue": "Basic {}"}}]}}}}}}',
+    ),
+    "variable": lambda random: within(word(random), '{{"name": "DB_PASSWORD", "value": "{}"}}'),
+    "id and secret": lambda random: both(f"AKIA{made(random, string.ascii_uppercase, 16)}:{made(random, LETTERS + '/+', 40)}"),
     "signature": lambda random: within(made(random, LETTERS, 30), "https://store.example/a?x=1&sig={}&y=2"),
 }  # fmt: skip
 
@@ -89,6 +99,40 @@ def test_a_secret_is_replaced_in_any_text_once_and_for_all(kind: str) -> None:
     assert all(json.dumps(secret)[1:-1] not in text for (secret, _), text in zip(pairs * 3, redacted, strict=True))
     assert count >= len(texts)
     assert REDACTION.of_texts(redacted) == (redacted, 0)
+
+
+SHAPES = [kind for kind, shaped in KINDS.items() if len(set(shaped(Random(0)))) == 1 and kind != "private key"]
+NAMED = [
+    "password={}", "API_KEY: {}", "--token {}", "?access_key={}&b=1", "(secret={})", '{{"token": "{}"}}',
+    "{{'secret': '{}'}}", "token=Bearer {}", '{{"key":"a.token","value":{{"stringValue":"{}"}}}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_behind_a_name_a_secret_goes_on_behind_the_shape_that_it_begins_with(named: str) -> None:
+    random = Random(named)
+    ends = [made(random, LETTERS, 9) for _ in SHAPES for _ in ":.,/@)]#"]
+    values = [KINDS[kind](random)[0] + sign for kind in SHAPES for sign in ":.,/@)]#"]
+    texts = [in_a_text(random, named.format(value + end)) for value, end in zip(values, ends, strict=True)]
+    redacted, _ = REDACTION.of_texts(texts)
+    assert [text for end, text in zip(ends, redacted, strict=True) if end in text] == []
+    assert REDACTION.of_texts(redacted) == (redacted, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("token=x, y; password=[redacted], z", f"token={MARK} y; password={MARK}, z"),
+        ("(token=sk-0123456789abcdef0123) at", f"(token={MARK}) at"),
+        ('{"token":"[redacted]","a":1}', f'{{"token":{MARK},"a":1}}'),
+        ("unexpected token: [ at column 3", f"unexpected token: {MARK} at column 3"),
+        ('{"password": ["a"], "b": [1]}', f'{{"password": {MARK}, "b": [1]}}'),
+        ('{"password": [[[[[[[["a"', f'{{"password": {MARK}'),
+        ('{"key":"input_tokens","value":{"intValue":"5"}}', '{"key":"input_tokens","value":{"intValue":"5"}}'),
+    ],
+)
+def test_what_stands_beside_a_secret_stays(text: str, kept: str) -> None:
+    assert REDACTION.of_texts([text])[0] == [kept]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +184,8 @@ def records_with(random: Random, texts: list[str]) -> list[str | bytes]:
         {"type": "agent_update", "agent_id": "a", "at": at, "kind": "restart", "detail": next(take)},
         {"type": "judgement", "execution_id": "e1", "at": at, "violations": [{"constraint": next(take), "severity": "high"}]},
         {"type": "judgement", "execution_id": "e1", "at": next(take), "violations": []},
+        {"type": "judgement", "execution_id": "e1", "at": at, "violations": [], "judged_by": next(take)},
+        {"type": "judgement", "execution_id": "e1", "at": at, "violations": [], "judge": next(take)},
         {"type": "execution", "error": next(take)},
         {"type": "execution", "status": "x" * random.randrange(120) + " " + next(take)},
         {"type": next(take)},
@@ -170,7 +216,7 @@ def test_no_secret_stands_in_any_table_or_in_what_the_judge_is_sent(tmp_path: Pa
     project = Project(tmp_path / "project")
     pairs: list[Made] = []
     for number in range(4):
-        own = [random.choice(list(KINDS.values()))(random) for _ in range(24)]
+        own = [random.choice(list(KINDS.values()))(random) for _ in range(26)]
         pairs += own
         project.write_log(f"{number}.jsonl", records_with(random, [in_a_text(random, text) for _, text in own]))
     report = project.ingest(HourRange.of(START))
@@ -196,6 +242,28 @@ def test_texts_without_secrets_are_loaded_as_they_are(project: Project) -> None:
     assert [one["severity"] for one in json.loads(row["violations"])] == ["low"]
     assert [len(row["raw"]) for row in project.rows("rejected_records")] == [65_536]
     assert (report.secrets_redacted, report.lines_redacted) == (0, 0)
+
+
+def test_no_secret_attribute_of_a_rejected_span_or_line_is_kept(project: Project) -> None:
+    secret = {"db__password": "hunter2", "http__request__header__authorization": "Basic YTpi"}
+    bad = agent(1, 1, START, **secret) | {"traceId": "none"}
+    lines = [otlp_line(bad), otlp_line(bad)[:-1], json.dumps({"type": otlp_line(bad)})]
+    project.write_log("a.jsonl", lines, modified=START)
+    report = project.ingest(HourRange.of(START))
+    stored = all_texts(project)
+    assert ("db.password" in stored, "hunter2" in stored, "YTpi" in stored) == (True, False, False)
+    assert (report.secrets_redacted, report.lines_redacted) == (6, 3)
+
+
+def test_no_pattern_of_a_user_changes_which_kind_of_judge_it_was(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"redact": {"patterns": ["person|model|Ada"]}})
+    at = {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": []}
+    project.write_log(
+        "judgements/a.jsonl", map(line, [at | {"judged_by": "person", "judge": "Ada"}, at | {"judged_by": "Ada"}])
+    )
+    assert project.ingest(HourRange.of(START)).secrets_redacted == 2
+    found = project.query("SELECT judged_by, judge FROM judgements ORDER BY ALL")
+    assert found == [("model", MARK), ("person", MARK)]
 
 
 def test_a_run_says_how_many_secrets_were_redacted_in_how_many_lines(project: Project) -> None:

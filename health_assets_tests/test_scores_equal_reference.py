@@ -146,15 +146,21 @@ def _as_float(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def test_violations_are_kept_as_they_were_given(project: Project) -> None:
-    given_violations = [None, [], [{"constraint": 'ünï \\ " {}', "severity": "high", "note": 1}] * 2]
-    records = [
-        execution(f"e{place}", "a", START + HOUR / 2, violations=value) for place, value in enumerate(given_violations)
+def test_of_violations_constraint_and_severity_are_kept_in_order(project: Project) -> None:
+    kept = [
+        None,
+        [],
+        [{"constraint": 'ünï \\ " {}', "severity": "high"}] * 2,
+        [{"constraint": str(place), "severity": severity} for place, severity in enumerate(["low", "high", "medium"])],
     ]
-    project.write_log("a.jsonl", [line(record) for record in records])
+    given = [value and [{"note": [1]} | one | {"more": "x" * (1 << 20)} for one in value] for value in kept]
+    records = [execution(f"e{place}", "a", START + HOUR / 2, violations=value) for place, value in enumerate(given)]
+    judged = {"type": "judgement", "execution_id": "e0", "at": START.isoformat(), "violations": given[-1]}
+    project.write_log("a.jsonl", map(line, [*records, judged]))
     project.ingest(HourRange.of(START))
     found = dict(project.query("SELECT execution_id, violations FROM executions"))
-    assert [None if value is None else json.loads(value) for _, value in sorted(found.items())] == given_violations
+    assert [None if value is None else json.loads(value) for _, value in sorted(found.items())] == kept
+    assert [json.loads(row["violations"]) for row in project.rows("judgements")] == kept[-1:]
 
 
 def test_every_component_of_random_logs_equals_the_reference(tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ def _names(field: str) -> Rule:
 
 
 def _violations(field: str) -> Rule:
+    """Constraint and severity of each, in their order; what else stands in one, of any length, is not kept."""
     is_named = """starts_with(item."constraint"::VARCHAR, '"')"""
     is_short_name = f"""strlen(item."constraint"->>'$') <= {MOST_NAME_BYTES}"""
     is_graded = """item.severity::VARCHAR IN ('"low"', '"medium"', '"high"')"""
@@ -151,7 +152,7 @@ def _violations(field: str) -> Rule:
     is_good = f"starts_with({{token}}, '[') AND len({good}) = len({{parts}})"
     return Rule(
         field,
-        f"CASE WHEN {is_good} THEN {{token}}::JSON END",
+        f"CASE WHEN {is_good} THEN to_json({{parts}}) END",
         "a list of {constraint of at most 1 KiB, severity low, medium or high}",
         parts="""json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')""",
     )
@@ -186,8 +187,8 @@ RULES: dict[str, Rule] = {
     "error": _text("error"),
     "reason": _text("reason"),
     "detail": _text("detail"),
-    "judged_by": _text("judged_by"),
-    "judge": _text("judge"),
+    "judged_by": _short("judged_by"),
+    "judge": _short("judge"),
     "started_at": _time("started_at"),
     "ended_at": _time("ended_at"),
     "fired_at": _time("fired_at"),

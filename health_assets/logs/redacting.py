@@ -8,6 +8,7 @@ more than tables hold (`READ_TEXT_BYTES`), and from a text that they cut themsel
 stand, is left out again. Ids and names stay as they are: tables are joined by them.
 """
 
+from health_assets.judges import KINDS
 from health_assets.logs.formats.records import RAW_TEXT_BYTES, READ_TEXT_BYTES
 from health_assets.logs.limits import cut_text
 from health_assets.redaction import Redaction, marks, secrets
@@ -22,8 +23,9 @@ def redacted_lines(lines: str, redaction: Redaction) -> str:
     """SQL for the rows of `native.parsed_lines` without secrets, with their count in the column `secrets`."""
     texts = ("error", "reason", "detail", "rejection", "raw")
     kept = {text: redaction.without_secrets(text) for text in texts}
+    kept |= {"judge": redaction.without_secrets("judge"), "judged_by": _judged_by(redaction)}
     kept |= {"actions": _actions(redaction), "violations": _violations(redaction)}
-    lost = " + ".join(secrets(name, _kept(name)) for name in ("error", "reason", "detail"))
+    lost = " + ".join(secrets(name, _kept(name)) for name in (*TEXTS, "judge", "judged_by"))
     lost += f" + {secrets('actions::VARCHAR', 'kept_actions::VARCHAR')}"
     lost += " + CASE WHEN violations IS NULL THEN 0 ELSE " + (
         f"greatest(0, {marks('kept_violations::VARCHAR')} - {marks('violations::VARCHAR')}) END"
@@ -90,8 +92,13 @@ def _actions(redaction: Redaction) -> str:
     return f"CASE WHEN {redaction.suspects_any('actions')} THEN {each} ELSE actions END"
 
 
+def _judged_by(redaction: Redaction) -> str:
+    """A kind of judge is none of the user's secrets, whatever pattern takes it; anything else is somebody's name."""
+    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
+    return f"CASE WHEN judged_by IN ({kinds}) THEN judged_by ELSE {redaction.without_secrets('judged_by')} END"
+
+
 def _violations(redaction: Redaction) -> str:
-    """Of violations that may tell a secret no more is kept than their constraint and severity."""
     text = "violations::VARCHAR"
     taken = """json_transform(violations, '[{"constraint": "VARCHAR", "severity": "VARCHAR"}]')"""
     one = f"""struct_pack("constraint" := {redaction.without_secrets('one."constraint"')}, severity := one.severity)"""

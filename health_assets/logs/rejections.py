@@ -1,4 +1,4 @@
-"""Rejected lines in very large numbers: a row each for the first of a file, and one row for all others.
+"""Rejected lines and spans in very large numbers: a row each for the first of a file, and one row for all others.
 
 What belongs here: choosing these rows from a stream in any order. What does not: why a line is rejected (`native`,
 `otlp`) and how many there are in all, which is counted with all other lines (`routing`).
@@ -14,31 +14,34 @@ import pyarrow.compute as pc
 from health_assets.logs.stores import RawFile
 
 LAST_LINE = np.iinfo(np.int64).max
+PLACE = "position"
+"""The place of a span in its line, which rows have until they are summed up; empty for a line."""
+_NO_PLACES = np.empty((0, 4), np.int64)
+_BEHIND_ALL = np.full(4, LAST_LINE)
 
 
 @dataclass
 class _OfFile:
-    """What is known of a file's rejected lines.
+    """What is known of a file's rejected lines and spans.
 
     Args:
         seen: how many there were.
         beyond: the least line number among those that get none.
-        numbers: the least line numbers so far, in order, as many as may get a row.
+        places: the first places so far, in order, as many as may get a row; as `_places` gives them.
     """
 
     seen: int = 0
     beyond: int = LAST_LINE
-    numbers: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    places: np.ndarray = field(default_factory=lambda: _NO_PLACES)
 
 
 class Rejected:
-    """Rows of rejected lines, of which a file may have any number.
+    """Rows of rejected lines and spans, of which a file may have any number.
 
-    Which lines get a row follows from their numbers alone, whatever the order in which they come. One line may have
-    several rows, of spans: either all of them are kept or none.
+    Which of them get a row follows from their places alone, whatever the order in which they come.
 
     Args:
-        most: rows of a file that are kept, but for those of the last line.
+        most: rows of a file that are kept.
     """
 
     def __init__(self, most: int) -> None:
@@ -46,31 +49,29 @@ class Rejected:
         self._files: dict[int, _OfFile] = {}
 
     def kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that may be among the first of their file, each of which stands for one line."""
+        """The rows of a batch that may be among the first of their file, each of which stands for one line or span."""
         ids = rows["file_id"].to_numpy(zero_copy_only=False)
-        numbers = rows["line_number"].to_numpy(zero_copy_only=False)
+        if PLACE not in rows.schema.names:
+            rows = rows.append_column(PLACE, pa.array([""] * len(ids), pa.string()))
+        places = _places(rows)
         is_kept = np.ones(len(ids), bool)
         for file_id in np.unique(ids):
             of_file = self._files.setdefault(int(file_id), _OfFile())
             is_own = ids == file_id
-            own = numbers[is_own]
-            of_file.seen += len(own)
-            if len(of_file.numbers) == self._most and own.min() > of_file.numbers[-1]:
-                is_kept[is_own] = False
-                of_file.beyond = min(of_file.beyond, int(own.min()))
-                continue
-            of_file.numbers = np.sort(np.concatenate([of_file.numbers, own]))[: self._most]
-            is_beyond = is_own & (numbers > self._last(int(file_id)))
+            of_file.seen += int(is_own.sum())
+            nearer = places[is_own & ~_are_behind(places, self._last(of_file))]
+            if len(nearer):
+                of_file.places = _in_order(np.concatenate([of_file.places, nearer]))[: self._most]
+            is_beyond = is_own & _are_behind(places, self._last(of_file))
             if is_beyond.any():
                 is_kept &= ~is_beyond
-                of_file.beyond = min(of_file.beyond, int(numbers[is_beyond].min()))
+                of_file.beyond = min(of_file.beyond, int(places[is_beyond, 0].min()))
         chosen = rows if is_kept.all() else rows.filter(pa.array(is_kept))
         return chosen.append_column("lines", pa.array(np.ones(chosen.num_rows, np.int64)))
 
-    def _last(self, file_id: int) -> int:
-        """The number of the last line of a file that gets a row."""
-        numbers = self._files[file_id].numbers
-        return int(numbers[-1]) if len(numbers) == self._most else LAST_LINE
+    def _last(self, of_file: _OfFile) -> np.ndarray:
+        """The last place of a file that gets a row."""
+        return of_file.places[-1] if len(of_file.places) == self._most else _BEHIND_ALL
 
     def summed_up(self, rows: pa.Table, files: Sequence[RawFile]) -> pa.Table:
         """The rows to keep, and one for the others of each file that has more.
@@ -79,23 +80,47 @@ class Rejected:
             rows: what `kept` gave, of all batches, with the names of their files.
             files: the files by their ids.
         """
-        tables = [rows]
+        places = _places(rows)
+        is_kept = np.ones(rows.num_rows, bool)
+        rests = []
         for file_id, of_file in self._files.items():
             if of_file.seen <= self._most:
                 continue
-            name, last = files[file_id].source_file, self._last(file_id)
-            is_own = pc.equal(tables[0]["source_file"], name)
-            is_beyond = pc.and_(is_own, pc.greater(tables[0]["line_number"], last))
-            beyond = pc.min(tables[0]["line_number"].filter(is_beyond)).as_py()
-            tables[0] = tables[0].filter(pc.invert(is_beyond))
-            kept = pc.sum(pc.equal(tables[0]["source_file"], name)).as_py()
-            if more := of_file.seen - kept:
-                tables.append(_rest(rows.schema, name, min(of_file.beyond, beyond or LAST_LINE), kept, more))
-        return pa.concat_tables(tables)
+            name = files[file_id].source_file
+            is_own = pc.equal(rows["source_file"], name).to_numpy()
+            is_beyond = is_own & _are_behind(places, self._last(of_file))
+            is_kept &= ~is_beyond
+            first = min([of_file.beyond, *places[is_beyond, 0].tolist()])
+            rests.append((name, first, len(of_file.places), of_file.seen - len(of_file.places)))
+        kept = rows.filter(pa.array(is_kept)).drop_columns([PLACE])
+        return pa.concat_tables([kept, *(_rest(kept.schema, *rest) for rest in rests)])
+
+
+def _places(rows: pa.RecordBatch | pa.Table) -> np.ndarray:
+    """A row each of the line's number and the place of the span in it, by resource, scope and span; 0 for a line."""
+    places = np.zeros((rows.num_rows, 4), np.int64)
+    places[:, 0] = rows["line_number"].to_numpy(zero_copy_only=False)
+    is_span = pc.not_equal(rows[PLACE], "")
+    parts = pc.split_pattern(rows[PLACE].filter(is_span), ".")
+    within = pc.list_flatten(parts).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    places[np.asarray(is_span), 1:] = within.reshape(-1, 3)
+    return places
+
+
+def _in_order(places: np.ndarray) -> np.ndarray:
+    return places[np.lexsort(places.T[::-1])]
+
+
+def _are_behind(places: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Which of these places come after one."""
+    are_behind = np.zeros(len(places), bool)
+    for own, limit in zip(places.T[::-1], last[::-1], strict=True):
+        are_behind = (own > limit) | ((own == limit) & are_behind)
+    return are_behind
 
 
 def _rest(schema: pa.Schema, name: str, first: int, kept: int, more: int) -> pa.Table:
-    """The one row for all lines behind the last one that has a row of its own."""
+    """The one row for all lines and spans behind the last one that has a row of its own."""
     reason = (
         f"neither reason nor text is kept of the rejected lines from here on, since {kept:,} come before them "
         "(HEALTH_MAX_REJECTED_LINES)"

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from health_assets.interruption import check
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content, earlier
-from health_assets.logs.rejections import Rejected
+from health_assets.logs.rejections import PLACE, Rejected
 from health_assets.warehouse.tables import TABLE_OF_RECORD, columns_of
 from health_assets.wording import counted
 
@@ -104,7 +104,8 @@ class Router:
                 table = TABLE_OF_RECORD[record_type]
                 self._count_secrets(rows)
                 if rows.num_rows or table == STREAMED_TABLE:
-                    yield table, rows.select(columns_of(table))
+                    own = [PLACE] if record_type == "rejected" else []
+                    yield table, rows.select([*columns_of(table), *own])
 
     def _count_secrets(self, rows: pa.RecordBatch) -> None:
         self.secrets += pc.sum(rows["secrets"], min_count=0).as_py()
