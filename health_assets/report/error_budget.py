@@ -18,7 +18,7 @@ IS_LISTED = f"(budget_spent >= 1 OR ({IS_BURNING}))"
 
 
 def print_budgets(console: Console, session: Session, hours: HourRange) -> None:
-    """The budgets in the last of these hours, and the agents that spent or burn theirs too fast, most spent first."""
+    """The budgets in the last of these hours, and the agents that spent or burn theirs too fast, the latter first, then most spent."""
     latest = latest_hour(session, "error_budget", hours)
     if latest is None:
         return
@@ -37,7 +37,7 @@ def print_budgets(console: Console, session: Session, hours: HourRange) -> None:
     console.print()
     console.print(title)
     if listed:
-        order = "budget_spent DESC, agent_id"
+        order = f"CASE WHEN {IS_BURNING} THEN 0 ELSE 1 END, budget_spent DESC, failures DESC, agent_id"
         sql = f"SELECT {', '.join(SHOWN)} FROM error_budget WHERE hour = ? AND {IS_LISTED} ORDER BY {order} LIMIT ?"
         console.print(_table(session.query(sql, [latest, AGENTS_SHOWN]), listed))
 
@@ -53,7 +53,9 @@ def _table(found: list[tuple], listed: int) -> Table:
             _rate(rate_1h), _rate(rate_6h), f"{failures:,}", few_digits(allowed),
         )  # fmt: skip
     if listed > len(found):
-        table.caption = f"the {len(found)} of {listed:,} that have spent most; all are in the table error_budget"
+        table.caption = (
+            f"the {len(found)} of {listed:,} that burn too fast or have spent most; all are in the table error_budget"
+        )
     return table
 
 
