@@ -189,7 +189,7 @@ def test_of_many_agents_that_spent_their_budget_ten_are_listed_and_all_are_count
     text = shown(project)
     assert "11 agents: 11 spent  0 burning too fast" in text
     assert "spent 09" in text and "spent 10" not in text
-    assert "the 10 of 11 that have spent most; all are in the table error_budget" in " ".join(text.split())
+    assert "the 10 of 11 that burn fastest or spent most; all are in the table error_budget" in " ".join(text.split())
 
 
 def test_the_terminal_says_so_where_nobody_burns_too_fast_and_nothing_where_there_are_no_budgets(

@@ -18,7 +18,7 @@ IS_LISTED = f"(budget_spent >= 1 OR ({IS_BURNING}))"
 
 
 def print_budgets(console: Console, session: Session, hours: HourRange) -> None:
-    """The budgets in the last of these hours, and the agents that spent or burn theirs too fast, the latter first, then most spent."""
+    """The budgets in the last of these hours, and the agents that burn theirs too fast, then those that spent most."""
     latest = latest_hour(session, "error_budget", hours)
     if latest is None:
         return
@@ -54,7 +54,7 @@ def _table(found: list[tuple], listed: int) -> Table:
         )  # fmt: skip
     if listed > len(found):
         table.caption = (
-            f"the {len(found)} of {listed:,} that burn too fast or have spent most; all are in the table error_budget"
+            f"the {len(found)} of {listed:,} that burn fastest or spent most; all are in the table error_budget"
         )
     return table
 
