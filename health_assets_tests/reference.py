@@ -311,7 +311,7 @@ def read_lines(root: Path) -> tuple[list[Record], list[Record]]:
     """
     paths = {}
     for path in root.rglob("*"):
-        if path.is_file() and path.name.endswith((".jsonl", ".jsonl.gz")):
+        if path.is_file() and re.search(r"\.jsonl([.-]\d+)?(\.gz)?$", path.name):
             paths[path.relative_to(root).as_posix()] = path
     good: list[Record] = []
     rejected: list[Record] = []
