@@ -420,9 +420,10 @@ def test_buckets_are_forgotten_when_there_are_too_many() -> None:
 # -- the command --
 
 
-def _heeding_ctrl_c() -> None:
-    """Whatever started the tests may ignore SIGINT, as a shell does for what it runs in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _heeding_signals() -> None:
+    """Whatever started the tests may ignore signals: a shell SIGINT of its background, processes of tests SIGTERM."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def test_the_command_says_where_it_listens_and_ends_quietly(tmp_path: Path) -> None:
@@ -432,7 +433,7 @@ def test_the_command_says_where_it_listens_and_ends_quietly(tmp_path: Path) -> N
         with subprocess.Popen(
             [*arguments, "--host-agent", "fine"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment() | {"PYTHONUNBUFFERED": "1"},
-            preexec_fn=_heeding_ctrl_c,
+            preexec_fn=_heeding_signals,
         ) as process:  # fmt: skip
             try:
                 assert process.stdout is not None and process.stderr is not None
