@@ -82,6 +82,9 @@ def check_native(lines: Sequence[bytes], folder: Path) -> None:
         written += 1
         if is_otlp(one):
             continue  # the other target looks at these
+        if is_too_deep(one):
+            assert len(rows) == 1, f"{one[:300]!r} is {len(rows)} rows"
+            continue  # the reference cannot read it
         assert len(rows) == 1, f"{one!r} is {len(rows)} rows"
         parsed = reference.parse_object(one)
         record = None if parsed is None else reference.clean(parsed)
@@ -117,6 +120,17 @@ def is_text(parsed: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_too_deep(one: bytes) -> bool:
+    """Whether a line is deeper than Python's parser goes, on which the oracles stand."""
+    try:
+        json.loads(one)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return False
 
 
 def has_a_key_twice(one: bytes) -> bool:
@@ -181,10 +195,9 @@ def check_spans(lines: Sequence[bytes], folder: Path) -> None:
             continue
         whole = [row for row in rows if row["record_type"] == "rejected" and not OF_ONE_SPAN.search(row["reason"])]
         assert len(whole) <= 1, f"{one!r} is rejected {len(whole)} times"
-        try:
-            spans = spans_in(one)
-        except RecursionError:  # deeper than Python's parser goes, so that nobody here can count
-            continue
+        if is_too_deep(one):
+            continue  # nobody here can count its spans
+        spans = spans_in(one)
         if spans is None:
             assert whole or is_nearly_json(one), f"{one!r} is no JSON, but {rows}"
         elif not whole:
