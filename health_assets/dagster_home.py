@@ -28,6 +28,7 @@ def configuration(home: Path) -> dict[str, Any]:
             "schedule": {"purge_after_days": {"skipped": 3, "success": 30, "failure": 90, "started": 90}},
             "sensor": {"purge_after_days": {"skipped": 1, "success": 30, "failure": 90, "started": 90}},
         },
+        "python_logs": {"python_log_level": "INFO"},  # of the console: a line a partition is at DEBUG
         "telemetry": {"enabled": False},
         "nux": {"enabled": False},
     }
