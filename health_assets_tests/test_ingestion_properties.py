@@ -161,7 +161,7 @@ class Deliveries(RuleBasedStateMachine):
     def a_file_is_copied_and_begins_anew(self, data: st.DataObject, lines: list[str], hours: HourRange) -> None:
         name = data.draw(st.sampled_from(sorted(self.contents)))
         self.project.ingest(hours)
-        self.write("copy.jsonl", self.contents[name])
+        self.write(f"copy.{self.writes}.jsonl", self.contents[name])  # a log that a copy overwrites would keep its rows
         if data.draw(st.booleans()):
             self.project.ingest(hours)
         self.write(name, lines)
