@@ -182,7 +182,7 @@ def _settled(
     trusted: Sequence[str],
     limits: Limits,
 ) -> tuple[Recognized, dict[str, str]]:
-    """What became of the files that were read, once ledger and tables have followed, and what to tell of files."""
+    """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
     known = ledger.known(limits.until)
     recognized = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)

@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is sent about a run.
+    """The documents about a run that the judge gets.
 
     Args:
         parts: JSON documents of at most `MOST_SENT_CHARACTERS` each, one or more.
@@ -63,7 +63,7 @@ class Evidence:
 
 
 def evidence(run: Run, redaction: Redaction, most_parts: int) -> Evidence:
-    """What is sent about a run.
+    """Make the documents about a run that the judge gets.
 
     Args:
         run: the run.

@@ -34,7 +34,7 @@ class KnownFile:
 
 @dataclass
 class Recognized:
-    """What became of known files, and which of those there are now count.
+    """The fates of known files, and the files that count now.
 
     Args:
         files: the files that count.

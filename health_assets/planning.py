@@ -1,4 +1,4 @@
-"""Which hours need work: what a window depends on, what late data touches, what has not been materialized.
+"""Hours that need work: those a window depends on, those late data touches, those that have not been materialized.
 
 What belongs here: arithmetic on sets of hours. What does not: reading files or tables (`ingestion`, `warehouse`).
 """

@@ -213,7 +213,7 @@ class Project:
 def run_bodies(
     pipeline: Pipeline, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """What `Project.materialize` does, with any pipeline."""
+    """Do as `Project.materialize`, with any pipeline."""
     metadata = {}
     tags = {ONLY_STALE_TAG: "true"} if only_stale else {}
     if isinstance(hours, HourGroups):

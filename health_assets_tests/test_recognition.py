@@ -1,4 +1,4 @@
-"""What became of logs, found out without a warehouse: trust, copies whose keeper is away, and how much is read for it."""
+"""Logs are recognized without a warehouse: trust, copies whose keeper is away, and how much is read for it."""
 
 import sys
 from collections.abc import Collection, Iterator
@@ -25,7 +25,7 @@ def write(root: Path, name: str, content: bytes) -> None:
 def found(
     root: Path, known: Known, unreadable: Collection[str] = (), trusted: Collection[str] = TRUSTED
 ) -> tuple[Recognized, Known]:
-    """What became of the files, and what the ledger knows once all that counts was read."""
+    """Recognize the files; also gives what the ledger knows once all that counts was read."""
     files = [file for file in list_files(root) if file.source_file.partition("/")[0] + "/" not in unreadable]
     result = recognize(known, files, unreadable, unpacked_bytes=sys.maxsize, trusted=trusted)
     identities: Identities = {}

@@ -1,4 +1,4 @@
-"""What is worth reading after a materialization: row counts and one small table per asset, as Dagster metadata."""
+"""Summaries of a materialization, as Dagster metadata: row counts and one small table per asset."""
 
 from collections.abc import Callable, Mapping, Sequence
 

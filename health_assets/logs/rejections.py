@@ -22,7 +22,7 @@ _BEHIND_ALL = np.full(4, LAST_LINE)
 
 @dataclass
 class _OfFile:
-    """What is known of a file's rejected lines and spans.
+    """The account of a file's rejected lines and spans so far.
 
     Args:
         seen: how many there were.
@@ -112,7 +112,7 @@ def _in_order(places: np.ndarray) -> np.ndarray:
 
 
 def _are_behind(places: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Which of these places come after one."""
+    """Tell of each of these places whether it comes after one."""
     are_behind = np.zeros(len(places), bool)
     for own, limit in zip(places.T[::-1], last[::-1], strict=True):
         are_behind = (own > limit) | ((own == limit) & are_behind)

@@ -23,7 +23,7 @@ from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFi
 from health_assets.logs.folders import Walk, as_text, within_calendar
 
 _ROTATED = r"([.-]\d+)?(\.gz)?$"
-"""What log rotation puts behind a name: `.1`, or a date as `-20260607`."""
+"""The ending that log rotation gives a name: `.1`, or a date as `-20260607`."""
 LOG_NAME = re.compile(rf"(\.(jsonl|ndjson|json){_ROTATED}|\.eval$)", re.IGNORECASE)
 LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)
 NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1, -20260607 or .gz behind"

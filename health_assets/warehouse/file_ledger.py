@@ -118,7 +118,7 @@ class FileLedger:
         return told
 
     def _resumption(self, gone: str) -> str:
-        """What is told of a file that counts again, since the log is gone that counted for it."""
+        """Tell of a file that it counts again, since the log is gone that counted for it."""
         rows = self._session.query("SELECT CAST(sum(lines) AS BIGINT) FROM raw_logs WHERE source_file = ?", [gone])
         return (
             f"it counts again, since {gone} is gone, whose copy it was; "

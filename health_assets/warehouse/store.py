@@ -158,7 +158,7 @@ class Session(ABC):
         return count
 
     def dropped_hours(self, asset: str, hours: HourRange) -> set[datetime]:
-        """Which of these hours of the asset were dropped and have not been made again."""
+        """Those of these hours of the asset that were dropped and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
 
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
@@ -268,7 +268,7 @@ class Session(ABC):
         )
 
     def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
-        """Which of these hours of the asset have been materialized, and were not dropped since."""
+        """Those of these hours of the asset that have been materialized, and were not dropped since."""
         rows = self.query(
             "SELECT hour FROM materialized_hours WHERE asset = ? AND dropped_digest IS NULL AND hour >= ? AND hour < ?",
             [asset, hours.start, hours.end],

@@ -48,7 +48,7 @@ class RawRoot(SQLModel, table=True):
 
 
 class MaterializedHour(Hourly, table=True):
-    """Which hours of which asset have been materialized; an hour without rows is told from one never computed."""
+    """Hours of assets that have been materialized; an hour without rows is told from one never computed."""
 
     __tablename__ = "materialized_hours"
 
