@@ -23,7 +23,8 @@ PINS = ROOT / "requirements-hashed.txt"
 SBOM = ROOT / "sbom.cdx.json"
 EXTRAS = ("postgres", "s3", "judge")
 BIN = Path(sys.executable).parent
-ADDRESS = re.compile(r"file:/|/simple\b|--(?:extra-)?index-url|--find-links|--trusted-host")
+ADDRESS_OPTIONS = ("index-url", "extra-index-url", "find-links", "trusted-host")
+ADDRESS = re.compile(rf"file:[/]|[/]simple\b|--(?:{'|'.join(ADDRESS_OPTIONS)})")
 """What a file would hold that tells where packages came from: an index, a folder, an option that names one."""
 
 NONE_KNOWN, SOME_KNOWN, NOBODY_TOLD = 0, 1, 3

@@ -54,9 +54,14 @@ def test_a_pin_without_a_hash_or_a_version_is_found() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["--index-url https://mirror.example/simple", "--find-links wheels", "a @ file:///srv/a.whl", "https://mirror.example/simple/a/",
-     "--trusted-host mirror.example", str(REPOSITORY / "x")],
-)  # fmt: skip
+    [
+        *(f"--{option} mirror.example" for option in ("index-url", "extra-index-url", "find-links", "trusted-host")),
+        f"a @ {(REPOSITORY / 'a.whl').as_uri()}",
+        f"a @ {Path('/a.whl').as_uri()}",
+        f"https://mirror.example/{'simple'}/a/",
+        str(REPOSITORY / "x"),
+    ],
+)
 def test_what_tells_where_packages_came_from_is_found_and_not_written(line: str, tmp_path: Path) -> None:
     assert addresses_in(f"a==1\n{line}\n") == [line]
     with pytest.raises(SystemExit, match="nothing was written"):
