@@ -345,6 +345,8 @@ class _Looks:
         found: dict[str, list[str]] = {}
         for other, (file, keys) in wanted.items():
             lengths = sorted({length for key in keys for length, _ in ends[key]})
+            if not lengths:  # of these logs nothing is known, and without a length the file would be read to its end
+                continue
             for end in self._beginnings_of(file, lengths).items():
                 for name in (name for key in keys for name in ends[key].get(end, []) if name != other):
                     found.setdefault(name, []).append(other)
