@@ -6,7 +6,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests' own modules find each other
 
-from health_assets_tests.fuzz.mutations import SELDOM
 from health_assets_tests.fuzz.running import run
 from health_assets_tests.fuzz.targets import TARGETS
 
@@ -18,7 +17,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long, all targets together")
     parser.add_argument("--count", type=int, help="inputs of each target")
     parser.add_argument("--seed", type=int, default=1, help="another one gives other inputs")
-    parser.add_argument("--everyday", action="store_true", help="without bombs and fields that stand twice")
     chosen = parser.parse_args()
     unknown = sorted(set(chosen.targets) - TARGETS.keys())
     if unknown:
@@ -27,7 +25,7 @@ def main() -> None:
         chosen.seconds = 600.0
     findings = run(
         chosen.targets or list(TARGETS), chosen.seed, seconds=chosen.seconds, count=chosen.count,
-        seldom=() if chosen.everyday else SELDOM, tell=lambda text: print(text, flush=True),
+        tell=lambda text: print(text, flush=True),
     )  # fmt: skip
     raise SystemExit(1 if findings else 0)
 

@@ -134,11 +134,11 @@ EVERYDAY: tuple[Mutation, ...] = (
 SELDOM: tuple[Mutation, ...] = (with_a_field_twice, as_a_bomb)
 
 
-def mutated(random: Random, samples: Sequence[bytes], seldom: Sequence[Mutation] = SELDOM) -> bytes:
+def mutated(random: Random, samples: Sequence[bytes]) -> bytes:
     """One of the samples with one to three mutations; seldom, what an enemy would write."""
     sample = random.choice(samples)
-    if seldom and random.random() < 0.03:
-        return random.choice(seldom)(random, sample)
+    if random.random() < 0.03:
+        return random.choice(SELDOM)(random, sample)
     for _ in range(random.choice([1, 1, 1, 2, 3])):
         sample = random.choice(EVERYDAY)(random, sample)
     return sample

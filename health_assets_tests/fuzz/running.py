@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from health_assets_tests.fuzz.mutations import SELDOM, Mutation, mutated
+from health_assets_tests.fuzz.mutations import mutated
 from health_assets_tests.fuzz.targets import TARGETS
 from health_assets_tests.projects import in_a_process
 
@@ -45,11 +45,11 @@ class Finding:
         return f"{self.target}: {self.what.strip()}\n  input of {len(self.input):,} bytes: {shown!r}"
 
 
-def inputs_of(name: str, seed: int, turn: int, count: int, seldom: Sequence[Mutation] = SELDOM) -> list[bytes]:
+def inputs_of(name: str, seed: int, turn: int, count: int) -> list[bytes]:
     """The inputs of one turn of a target, the same for the same seed."""
     random = Random(f"{name} {seed} {turn}")
     samples = TARGETS[name].samples()
-    return [mutated(random, samples, seldom) for _ in range(count)]
+    return [mutated(random, samples) for _ in range(count)]
 
 
 def fault_of(name: str, inputs: Sequence[bytes]) -> str | None:
@@ -125,7 +125,6 @@ def run(
     *,
     seconds: float = float("inf"),
     count: int | None = None,
-    seldom: Sequence[Mutation] = SELDOM,
     tell: Callable[[str], None] = print,
 ) -> list[Finding]:
     """Run targets by turns until the time is over, or each had so many inputs; give what was found, one a batch at most."""
@@ -140,7 +139,7 @@ def run(
             if size <= 0 or time.monotonic() >= end:
                 continue
             start = time.monotonic()
-            finding = finding_in(name, inputs_of(name, seed, turn, size, seldom))
+            finding = finding_in(name, inputs_of(name, seed, turn, size))
             took[name] += time.monotonic() - start
             done[name] += size
             if finding:
