@@ -69,6 +69,7 @@ lint: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Health Assets needs Python 3.11 or newer; run make PYTHON=python3.11")'
+	@echo "installing into $(VENV); the first time takes a few minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)

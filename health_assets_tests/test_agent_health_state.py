@@ -483,8 +483,10 @@ def test_of_many_ailing_agents_the_worst_are_shown_and_all_are_counted(tmp_path:
     console = Console(width=200, record=True, file=StringIO())
     with project.warehouse.read() as session:
         print_health(console, session, hours)
-    fleet, _, after = console.export_text().partition("Health documents: ")
+    fleet, _, after = console.export_text().partition("Health documents at ")
     states, _, _ = after.partition("Systems differ")
+    assert states.startswith(f"{START:%Y-%m-%d %H:%M} UTC: ")
+    assert "durations count to the end of the hour" in states
     for block, shown in ((fleet, 15), (states, 10)):
         rows = [
             text.split()[1] for text in block.splitlines() if text.startswith("agent 1") or text.startswith("agent 0")

@@ -145,7 +145,7 @@ def test_a_run_shows_the_fleet_and_the_worst_agents_first(runs: dict[str, Run]) 
     (fleet,) = [row for row in project.rows("system_health") if row["hour"] == HOURS.end - HOUR]
     assert f"Fleet at 2026-06-07 02:00 UTC: {fleet['health_score']:.1f}" in done.stdout
     assert "3 agents" in done.stdout
-    fleet_block = done.stdout.partition("Health documents:")[0]
+    fleet_block = done.stdout.partition("Health documents at")[0]
     rows = [text for text in fleet_block.splitlines() if re.match(r"(slow|Claude|never)", text)]
     assert [text.split()[0] for text in rows] == ["slow", "Claude", "never"]
     scores = {

@@ -270,7 +270,10 @@ def test_the_terminal_shows_the_tools_that_failed_the_worst_first(project: Proje
     records += [call(200, tool="once", agent_id="b", **FAILED), call(201, tool="whose", agent_id=None)]
     health(project, records, HourRange.of(START))
     text = shown(project, HourRange.of(START))
-    assert "Tools at 2026-06-07 00:00 UTC: 4 tools of 2 agents, 92 calls in 24 h: 21 failed (22.8%)" in text
+    assert (
+        "Tools at 2026-06-07 00:00 UTC: 3 tools of 2 agents and 1 tool of no known agent, 92 calls in 24 h: 21 failed (22.8%)"
+        in text
+    )
     rows = [text.split() for text in text.splitlines() if text.startswith(("fine", "half", "once"))]
     assert [row[:6] for row in rows] == [
         ["half", "a", "20", "40", "50.0%", "20"], ["once", "b", "1", "1", "100.0%", "–"],

@@ -99,7 +99,6 @@ def line_batches(
         batches = _file_batches(file_id, file, notes, meter, hasher, unpacked_bytes)
         for batch in _told(batches, file, faults):
             check()
-            meter.add_lines(batch.num_rows)
             if batch.nbytes >= BATCH_BYTES // 2:
                 yield batch
                 continue

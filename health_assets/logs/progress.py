@@ -1,6 +1,6 @@
 """How far the reading of raw logs has come, for whoever wants to show it.
 
-What belongs here: counting files, bytes and lines while they are read, and telling listeners. What does not: how it is
+What belongs here: counting files and bytes while they are read, and telling listeners. What does not: how it is
 shown (`report.progress`).
 """
 
@@ -23,14 +23,12 @@ class Progress:
         files_done: those of them that were read to their end, or cannot be read.
         size_bytes: their size, as they lie there.
         bytes_done: how much of that was read.
-        lines_done: lines taken out of it.
     """
 
     files: int
     files_done: int
     size_bytes: int
     bytes_done: int
-    lines_done: int
 
     @property
     def share(self) -> float:
@@ -39,7 +37,7 @@ class Progress:
 
     def __str__(self) -> str:
         files = f"{self.files_done:,} of {counted(self.files, 'file')}"
-        return f"{files}, {decimal(self.bytes_done)} of {decimal(self.size_bytes)}, {counted(self.lines_done, 'line')}"
+        return f"{files}, {decimal(self.bytes_done)} of {decimal(self.size_bytes)}"
 
 
 Listener = Callable[[Progress], None]
@@ -67,16 +65,12 @@ class Meter:
     def __init__(self, files: Sequence[RawFile] = ()) -> None:
         self._files = len(files)
         self._size_bytes = sum(file.size_bytes for file in files)
-        self._files_done = self._bytes_of_done = self._bytes_of_file = self._lines = 0
+        self._files_done = self._bytes_of_done = self._bytes_of_file = 0
 
     def add_bytes(self, count: int) -> None:
         """Count bytes of the file that is being read."""
         self._bytes_of_file += count
         self._tell()
-
-    def add_lines(self, count: int) -> None:
-        """Count lines."""
-        self._lines += count
 
     def end_file(self, file: RawFile) -> None:
         """Count a file as read, whoever read its bytes."""
@@ -89,6 +83,6 @@ class Meter:
         if not _listeners:
             return
         done_bytes = self._bytes_of_done + self._bytes_of_file
-        progress = Progress(self._files, self._files_done, self._size_bytes, done_bytes, self._lines)
+        progress = Progress(self._files, self._files_done, self._size_bytes, done_bytes)
         for listener in _listeners:
             listener(progress)

@@ -32,7 +32,7 @@ def print_states(console: Console, session: Session, hours: HourRange) -> None:
     counts = dict(
         session.query("SELECT status, count(*) FROM agent_health_state WHERE hour = ? GROUP BY status", [latest])
     )
-    title = Text("Health documents: ", style="bold")
+    title = Text(f"Health documents at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     for status in STATUSES:
         title.append(f"{counts.get(status, 0):,} {status}  ", style=COLOURS[status])
     console.print()
@@ -70,8 +70,9 @@ def _table(agents: list[dict[str, Any]], ailing: int, *, is_brief: bool) -> Tabl
             *(duration(_seconds_of_ms(agent[name])) for name in ("latency_p50_ms", "latency_p99_ms")),
             *(() if is_brief else _since_changes(agent)), _ago(agent["last_healthy_at"], agent["window_end"]),
         )  # fmt: skip
+    table.caption = "durations count to the end of the hour"
     if ailing > AGENTS_SHOWN:
-        table.caption = f"the worst {AGENTS_SHOWN} of {ailing:,} agents; all are in the table agent_health_state"
+        table.caption += f"\nthe worst {AGENTS_SHOWN} of {ailing:,} agents; all are in the table agent_health_state"
     return table
 
 

@@ -85,7 +85,7 @@ class RunProgress:
         if read is None:
             return "comparing the logs with the tables"
         if read.files_done == read.files:
-            return f"read {counted(read.lines_done, 'line')} of {counted(read.files, 'file')}, writing the records"
+            return f"read {counted(read.files, 'file')}, writing the records"
         return f"reading {read}"
 
 

@@ -32,7 +32,7 @@ def print_tools(console: Console, session: Session, hours: HourRange) -> None:
         return
     facts = _facts(session, latest)
     title = Text(f"Tools at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{counted(facts['tools'], 'tool')} of {counted(facts['agents'], 'agent')}, ")
+    title.append(f"{_whose(facts)}, ")
     title.append(f"{counted(facts['calls'], 'call')} in {facts['window_hours']:,} h: ")
     share = f" ({facts['failures'] / facts['calls']:.1%})" if facts["failures"] else ""
     title.append(f"{facts['failures']:,} failed{share}", style="red" if facts["failures"] else "green")
@@ -40,22 +40,30 @@ def print_tools(console: Console, session: Session, hours: HourRange) -> None:
     console.print(title)
     if facts["failing"]:
         console.print(_table(_worst_tools(session, latest), facts["failing"], is_brief=is_narrow(console)))
-    if of_nobody := facts["of_nobody"]:
-        console.print(f"{counted(of_nobody, 'call')} of no known agent: agent_id in a tool_call line says whose it is")
+    if calls := facts["calls_of_nobody"]:
+        console.print(f"{counted(calls, 'call')} of no known agent: agent_id in a tool_call line says whose it is")
+
+
+def _whose(facts: dict[str, Any]) -> str:
+    """How many tools of how many agents there are; those that nobody is known to call apart from them."""
+    ours = f"{counted(facts['tools'], 'tool')} of {counted(facts['agents'], 'agent')}" if facts["tools"] else ""
+    others = f"{counted(facts['tools_of_nobody'], 'tool')} of no known agent" if facts["tools_of_nobody"] else ""
+    return " and ".join(filter(None, [ours, others]))
 
 
 def _facts(session: Session, hour: datetime) -> dict[str, Any]:
     [row] = session.query(
         """
-        SELECT count(DISTINCT tool), count(DISTINCT nullif(agent_id, ?)), CAST(sum(calls) AS BIGINT),
+        SELECT count(DISTINCT CASE WHEN agent_id <> ? THEN tool END), count(DISTINCT nullif(agent_id, ?)),
+            count(DISTINCT CASE WHEN agent_id = ? THEN tool END), CAST(sum(calls) AS BIGINT),
             CAST(sum(failures) AS BIGINT), count(CASE WHEN failures > 0 THEN 1 END),
             CAST(coalesce(sum(CASE WHEN agent_id = ? THEN calls END), 0) AS BIGINT), max(window_start), max(window_end)
         FROM tool_health WHERE hour = ?
         """,
-        [NOBODY, NOBODY, hour],
+        [NOBODY, NOBODY, NOBODY, NOBODY, hour],
     )
     *counts, start, end = row
-    names = ("tools", "agents", "calls", "failures", "failing", "of_nobody")
+    names = ("tools", "agents", "tools_of_nobody", "calls", "failures", "failing", "calls_of_nobody")
     return {**dict(zip(names, counts, strict=True)), "window_hours": (end - start) // HOUR}
 
 
