@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SUPPLY_STAMP := $(VENV)/.installed-supply
 
-.PHONY: demo test bench fuzz hostile pins sbom audit dev lint docs migrations clean
+.PHONY: demo test bench fuzz hostile soak pins sbom audit dev lint docs migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -33,6 +33,10 @@ hostile: $(STAMP)
 	$(BIN)/python -m health_assets_tests.fuzz otlp --count $(or $(OTLP),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m health_assets_tests.hostile kills --count $(or $(KILLS),50) --seed $(or $(SEED),1)
 	$(BIN)/python -m health_assets_tests.hostile requests --count $(or $(REQUESTS),50000) --seed $(or $(SEED),1)
+
+## soak: a whole installation for MINUTES (30) with SEED (1): a live writer, kills, restarts, a full disk; PostgreSQL or ENGINE=duckdb
+soak: $(STAMP)
+	$(BIN)/python -m health_assets_tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --engine $(or $(ENGINE),postgres)
 
 ## pins: write requirements-hashed.txt, exact versions with hashes, for pip install --require-hashes
 pins: $(SUPPLY_STAMP)

@@ -1,0 +1,149 @@
+"""What must be true once the disturbances are over, however many there were.
+
+What belongs here: waiting until nothing is left to do, comparing, counting. What does not: how the figures are shown
+(`__main__`).
+"""
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+from projects import Project, assert_lines_are_conserved, assert_same_tables
+
+from health_assets.defs.systems import DERIVED
+from health_assets.hours import HOUR, KEY_FORMAT, HourRange
+from health_assets.planning import newest_finished_hour
+from health_assets_tests.soak.installation import AGREES, UNFINISHED, Installation, end_writer, wait_until
+
+QUIET_S = 900.0
+"""Longest until the installation has caught up: leases expire, runs are tried again, and the sensor looks once a minute."""
+SAMPLES_TO_COMPARE = 90
+MOST_GROWTH = 1.3
+SPARE_MIB = 60.0
+"""What a process may have more than that: allocators keep what they had."""
+MOST_MIB_A_RUN = 1.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The figures of a soak in which nothing was wrong.
+
+    Args:
+        lines: lines that the writer wrote, copies aside.
+        executions: of them, executions of hours that are over.
+        hours: hours that are materialized.
+        quiet_after_s: how long after the last disturbance nothing was left to do.
+        runs: by state, the runs that there were.
+        rss_mib: by service, the median of its memory in the first, second and last third.
+        disk_mib: what the data took on the disk before and after.
+    """
+
+    lines: int
+    executions: int
+    hours: int
+    quiet_after_s: float
+    runs: dict[str, int]
+    rss_mib: dict[str, tuple[float, float, float]]
+    disk_mib: tuple[float, float]
+
+
+def judge(installation: Installation, disk_mib_before: float) -> Verdict:
+    """End the writer, wait until all is done, and compare with a clean rebuild.
+
+    Raises:
+        AssertionError: a line is lost, a table differs, something is stuck, or memory or the disk grew.
+    """
+    end_writer(installation)
+    ended_at = datetime.now(UTC)
+    wait_until(lambda: _is_quiet(installation, ended_at.timestamp()), QUIET_S, _what_is_left(installation), every_s=2)
+    quiet_after_s = (datetime.now(UTC) - ended_at).total_seconds()
+    for name in ("daemon", "code-server"):
+        installation.services[name].end()
+    runs = _runs(installation)
+    hours = _materialized(installation)
+    lines, executions = _assert_every_execution_is_there(installation, hours)
+    _assert_equal_to_a_clean_rebuild(installation, hours)
+    rss_mib = {name: _thirds(service.rss_mib) for name, service in installation.services.items()}
+    for name, (_, second, third) in rss_mib.items():
+        count = len(installation.services[name].rss_mib)
+        is_flat = count < SAMPLES_TO_COMPARE or third <= MOST_GROWTH * second + SPARE_MIB
+        assert is_flat, f"{name} grew from {second:.0f} to {third:.0f} MiB"
+    disk_mib = disk_mib_before, installation.used_mib()
+    most = disk_mib_before + MOST_MIB_A_RUN * sum(runs.values()) + SPARE_MIB
+    assert disk_mib[1] <= most, f"the disk holds {disk_mib[1]:.0f} MiB, before {disk_mib_before:.0f}: {runs}"
+    return Verdict(lines, executions, len(hours), quiet_after_s, runs, rss_mib, disk_mib)
+
+
+def _is_quiet(installation: Installation, since: float) -> bool:
+    return installation.sensor_said(since).startswith(AGREES) and not installation.runs(*UNFINISHED)
+
+
+def _what_is_left(installation: Installation) -> str:
+    return f"the installation does not come to rest; see {installation.folder}"
+
+
+def _runs(installation: Installation) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for run in installation.runs(*dg.DagsterRunStatus):
+        counts[run.status.value] = counts.get(run.status.value, 0) + 1
+    return counts
+
+
+def _materialized(installation: Installation) -> HourRange:
+    """The hours of all tables, which are the same for each, without a hole, and up to the newest that is due."""
+    with _seen(installation).warehouse.read() as session:
+        rows = session.query("SELECT asset, hour FROM materialized_hours")
+    hours_of: dict[str, set[datetime]] = {name: set() for name in DERIVED}
+    for asset, hour in rows:
+        if asset in hours_of:
+            hours_of[asset].add(hour)
+    first, last = min(hours_of["system_health"]), max(hours_of["system_health"])
+    expected = set(HourRange(first, last + HOUR))
+    for asset, hours in hours_of.items():
+        assert hours >= expected, f"{asset} lacks {sorted(f'{hour:{KEY_FORMAT}}' for hour in expected - hours)}"
+    due = newest_finished_hour(datetime.now(UTC), timedelta(minutes=installation.settings.schedule_minute + 5))
+    assert last >= due, f"{due:{KEY_FORMAT}} is not materialized"
+    return HourRange(first, last + HOUR)
+
+
+def _assert_every_execution_is_there(installation: Installation, hours: HourRange) -> tuple[int, int]:
+    journal = json.loads(installation.journal.read_text(encoding="utf-8"))
+    keys = {f"{hour:%Y-%m-%dT%H}" for hour in hours}
+    written = {(hour, name) for hour, names in journal["executions"].items() if hour in keys for name in names}
+    with _seen(installation).warehouse.read() as session:
+        rows = session.query("SELECT hour, execution_id FROM executions")
+    found = [(f"{hour:%Y-%m-%dT%H}", name) for hour, name in rows if f"{hour:%Y-%m-%dT%H}" in keys]
+    assert len(found) == len(set(found)), "executions stand there twice"
+    lost, spare = sorted(written - set(found)), sorted(set(found) - written)
+    assert not lost and not spare, f"{len(lost)} executions are lost, like {lost[:3]}; nobody wrote {spare[:3]}"
+    return journal["lines"], len(written)
+
+
+def _assert_equal_to_a_clean_rebuild(installation: Installation, hours: HourRange) -> None:
+    seen = _seen(installation)
+    assert_lines_are_conserved(seen)
+    clean = seen.clean_rebuild(hours)
+    assert_same_tables(seen.tables(hours), clean.tables(hours))
+
+
+def _seen(installation: Installation) -> Project:
+    """The installation as tests look at projects."""
+    url = installation.environment["HEALTH_WAREHOUSE"]
+    is_postgres = url.startswith("postgres")
+    folder = installation.folder / "seen"
+    project = Project(folder, engine="postgres" if is_postgres else "duckdb", url=url if is_postgres else "")
+    project.raw = installation.raw
+    project.warehouse_path = Path(url)
+    return project
+
+
+def _thirds(values: Sequence[float]) -> tuple[float, float, float]:
+    """Medians of the first, second and last third."""
+    size = max(1, len(values) // 3)
+    parts = values[:size], values[size : 2 * size] or values, values[-size:]
+    first, second, third = (statistics.median(part) for part in parts)
+    return first, second, third

@@ -1,0 +1,29 @@
+"""The short form of `make soak`: a whole installation, disturbed for three minutes, ends as a clean rebuild would."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from health_assets_tests.soak.__main__ import figures, soak
+
+MINUTES = 3
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that the user of PostgreSQL may enter, too; those of pytest are their owner's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_an_installation_that_is_killed_restarted_and_full_ends_as_a_clean_rebuild(open_folder: Path) -> None:
+    said: list[str] = []
+    verdict = soak(open_folder, MINUTES, 1, "postgres", said.append)
+    assert verdict.executions > 0 and verdict.runs.get("SUCCESS"), said
+    assert len(said) > 3, "disturbances happened"
+    print(*said, figures(verdict), sep="\n")
