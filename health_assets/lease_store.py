@@ -10,8 +10,8 @@ that it needs nothing of the database but that one statement is atomic. Its time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import dagster as dg
 import sqlalchemy as sa
+from dagster._core.storage.runs import RunStorage
 from dagster._core.storage.runs.schema import KeyValueStoreTable
 from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
@@ -26,14 +26,13 @@ class LeaseStore:
     """The lease of a Dagster instance.
 
     Args:
-        instance: its run storage keeps the lease.
+        storage: the instance's run storage, which keeps the lease.
 
     Raises:
-        HealthAssetsError: its run storage is no SQL database.
+        HealthAssetsError: it is no SQL database.
     """
 
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        storage = instance.run_storage
+    def __init__(self, storage: RunStorage) -> None:
         if not isinstance(storage, SqlRunStorage):
             raise HealthAssetsError(
                 f"Dagster keeps its runs in a {type(storage).__name__}, which holds no lease; use SQLite or PostgreSQL"

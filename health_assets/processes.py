@@ -39,7 +39,11 @@ class Process(BaseModel):
     @classmethod
     def current(cls) -> "Process":
         """The process that asks."""
-        pid = os.getpid()
+        return cls.here(os.getpid())
+
+    @classmethod
+    def here(cls, pid: int) -> "Process":
+        """The process that has this number where the one that asks runs."""
         return cls(host=socket.gethostname(), space=_space(), pid=pid, started=_start_of(pid))
 
     @property

@@ -17,7 +17,7 @@ def end_runs_of_the_dead(instance: dg.DagsterInstance) -> None:
 
     Dagster starts a run that it launched itself again, as `run_retries` says, and one of a command never.
     """
-    store = LeaseStore(instance)
+    store = LeaseStore(instance.run_storage)
     # first the claim: who comes back after that can write no more, so that what is said of the run stays true
     lease = store.change(lambda lease, now: lease.without_the_dead(now))
     for claim in lease.dead:

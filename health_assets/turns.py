@@ -64,7 +64,7 @@ class Turn:
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._instance = instance
-        self._store = LeaseStore(instance)
+        self._store = LeaseStore(instance.run_storage)
         self._lease_s = settings.lease_s
         self._timeout_s = settings.lease_timeout_s
         self._run_id = run_id
