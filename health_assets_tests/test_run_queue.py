@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 from projects import REPOSITORY
 
@@ -13,6 +14,7 @@ from health_assets.dagster_home import configuration
 from health_assets.turns import URGENT
 
 OWN = yaml.safe_load((REPOSITORY / "dagster.yaml").read_text(encoding="utf-8"))
+ORIGIN = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "here").get_job_origin("work")
 BACKFILL = {"dagster/backfill": "first"}
 
 
@@ -28,7 +30,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def add(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: dict[str, str]) -> str:
-    return instance.create_run_for_job(work, status=status, tags=tags).run_id
+    return instance.create_run_for_job(work, status=status, tags=tags, remote_job_origin=ORIGIN).run_id
 
 
 def launched_next(instance: dg.DagsterInstance) -> list[str]:
