@@ -10,7 +10,6 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepo
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 from projects import REPOSITORY
 
-from health_assets.dagster_home import configuration
 from health_assets.turns import URGENT
 
 OWN = yaml.safe_load((REPOSITORY / "dagster.yaml").read_text(encoding="utf-8"))
@@ -47,9 +46,3 @@ def test_the_newest_hour_is_launched_first_beside_a_backfill_and_a_second_backfi
     late = add(instance, dg.DagsterRunStatus.QUEUED, {})
     newest = add(instance, dg.DagsterRunStatus.QUEUED, URGENT)
     assert launched_next(instance) == [newest, late]
-
-
-def test_all_configurations_that_we_ship_have_the_same_queue(tmp_path: Path) -> None:
-    documented = yaml.safe_load((REPOSITORY / "docs" / "dagster-postgres.yaml").read_text(encoding="utf-8"))
-    for name in ("concurrency", "run_monitoring", "run_retries", "retention"):
-        assert configuration(tmp_path)[name] == documented[name] == OWN[name]

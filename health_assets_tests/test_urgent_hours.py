@@ -34,8 +34,11 @@ def write_logs_of_the_newest_hour(project: Project) -> None:
     project.write_log("newest.jsonl", found, modified=NEWEST.end)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("backfill", [HourRange(HOURS.start, NEWEST.start), HOURS], ids=["before it", "with it"])
+@pytest.mark.parametrize(
+    ("backfill", "place"),
+    zip([HourRange(HOURS.start, NEWEST.start), HOURS, HourRange(HOURS.start, NEWEST.start)], PLACES, strict=True),
+    ids=["after the logs are read", "before the scores", "amid them"],
+)
 def test_the_newest_hour_between_two_steps_of_a_backfill_leaves_the_tables_of_a_clean_rebuild(
     project: Project, backfill: HourRange, place: int
 ) -> None:
