@@ -55,7 +55,7 @@ class Lease(BaseModel):
 
     Args:
         holder: id of the claim that holds it.
-        claims: who wants it or has it.
+        claims: who wants it or has it, in the order in which they came.
         dead: claims that were taken away, whose runs nobody has ended yet.
     """
 
@@ -77,8 +77,8 @@ class Lease(BaseModel):
     @property
     def first(self) -> Claim | None:
         """The claim that holds it, or takes it next: the most urgent, and of these the oldest."""
-        in_order = sorted(self.claims, key=lambda claim: (-claim.priority, claim.since, claim.id))
-        return self.held_by or next(iter(in_order), None)
+        # claims stand in the order in which they came, and of equal ones `max` takes the first; times may be equal
+        return self.held_by or max(self.claims, key=lambda claim: claim.priority, default=None)
 
     def is_wanted_sooner(self, claim_id: str) -> bool:
         """Whether a claim that is more urgent than this one waits."""
