@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from health_assets import __version__
 from health_assets.audit import audited, warehouse_name
-from health_assets.errors import HealthAssetsError, is_want_of_memory
+from health_assets.errors import HealthAssetsError, TurnTimeoutError, is_want_of_memory
 from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
 from health_assets.logs.stores import RawRoot, raw_root
 from health_assets.settings import Settings, load_settings
@@ -365,7 +365,7 @@ def _materialize(settings: Settings, hours: HourRange | HourGroups, systems: Col
 
         steps = step_count(settings, systems)
     with progress_bar(console, hours, steps) as on_event:
-        outcome = run_hours(settings, hours, on_event, systems)
+        outcome = run_hours(settings, hours, on_event, systems, say=_say)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
     with Pipeline(settings).open().read() as session:
@@ -432,14 +432,20 @@ def _show_alerts(settings: Settings, days: int) -> None:
 def _readable_errors() -> Iterator[None]:
     try:
         yield
+    except TurnTimeoutError as error:
+        _complain(str(error), os.EX_TEMPFAIL)
     except HealthAssetsError as error:
         _complain(str(error))
 
 
-def _complain(sentence: str) -> NoReturn:
+def _say(sentence: str) -> None:
+    errors.print(f"health-assets: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _complain(sentence: str, exit_code: int = 1) -> NoReturn:
     told = "\n".join(printable(line, MOST_TOLD) for line in f"health-assets: {sentence}".split("\n"))
     errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
-    sys.exit(1)
+    sys.exit(exit_code)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ def configuration(home: Path) -> dict[str, Any]:
     """The settings in a folder's `dagster.yaml`; runs and schedules are kept there by default."""
     return {
         "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": str(home.resolve() / "history" / "runs")}},
-        "concurrency": {"pools": {"granularity": "op", "default_limit": 1}, "runs": {"max_concurrent_runs": 1}},
+        "concurrency": {
+            "runs": {"max_concurrent_runs": 4, "tag_concurrency_limits": [{"key": "dagster/backfill", "limit": 1}]}
+        },
         "run_retries": {"enabled": True, "max_retries": 2, "retry_on_asset_or_op_failure": False},
         "run_monitoring": {
             "enabled": True,
             "start_timeout_seconds": 180,
-            "free_slots_after_run_end_seconds": 60,
         },
         "retention": {
             "schedule": {"purge_after_days": {"skipped": 3, "success": 30, "failure": 90, "started": 90}},

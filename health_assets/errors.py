@@ -36,6 +36,10 @@ class WarehouseBusyError(HealthAssetsError):
     """Another process holds the warehouse, and went on holding it."""
 
 
+class TurnTimeoutError(WarehouseBusyError):
+    """Other runs went on writing for longer than this one waits for its turn."""
+
+
 WANT_OF_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread", "out of memory")
 """How the system, the loader of libraries, threads and databases say it."""
 

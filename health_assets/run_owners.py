@@ -1,61 +1,32 @@
-"""Which process a run on the command line belongs to, and what runs of killed processes leave in Dagster's instance.
+"""What is left of a run whose process was killed, on whichever host: a claim on the lease, and a run without an end.
 
-A step takes the one slot of the warehouse's pool. Dagster frees the slots of runs that it launched itself; one that a
-command made in its own process keeps its slot for ever when that process is killed, and every later step would wait. So
-such a run names a file that its process holds locked: the operating system lets go of the lock, whatever happens.
+What belongs here: taking the claim away and ending the run. What does not: who counts as dead (`leases`).
+
+A command's run that was killed would be under way for ever in Dagster, and what waits in Dagster's queue behind it
+would wait for ever. Whoever waits for the lease looks after the dead, and so does the late-log sensor, every minute.
 """
 
-import fcntl
-import socket
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import dagster as dg
-from dagster._core.storage.tags import MAX_RETRIES_TAG
 
-OWNER_TAG = "health_assets/owner"
-
-
-@contextmanager
-def owner_tags() -> Iterator[dict[str, str]]:
-    """Tags by which others see whether this process is alive, as long as the context lasts, and start no run again."""
-    with tempfile.NamedTemporaryFile(prefix="health-assets-run-") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield {OWNER_TAG: f"{socket.gethostname()}:{held.name}", MAX_RETRIES_TAG: "0"}
+from health_assets.lease_store import LeaseStore
+from health_assets.leases import Claim
 
 
-def free_what_the_dead_hold(instance: dg.DagsterInstance) -> None:
-    """Free the slots that runs of killed processes hold or wait for, and note that these runs failed."""
-    storage = instance.event_log_storage
-    if not storage.supports_global_concurrency_limits:
-        return
-    found = [storage.get_concurrency_info(key) for key in storage.get_concurrency_keys()]
-    holding = {slot.run_id for info in found for slot in info.claimed_slots}
-    waiting = {step.run_id for info in found for step in info.pending_steps}
-    dead = [
-        run
-        for run_id in sorted(holding | waiting)
-        if (run := instance.get_run_by_id(run_id)) is not None and _is_dead(run.tags.get(OWNER_TAG, ""))
-    ]
-    for run in dead:
-        if not run.is_finished:
-            instance.report_run_failed(run, "the process of this run was killed")
-        storage.free_concurrency_slots_for_run(run.run_id)
-        Path(run.tags[OWNER_TAG].partition(":")[2]).unlink(missing_ok=True)
+def end_runs_of_the_dead(instance: dg.DagsterInstance) -> None:
+    """Take claims away whose owners are dead, and note that their runs failed.
+
+    Dagster starts a run that it launched itself again, as `run_retries` says, and one of a command never.
+    """
+    store = LeaseStore(instance.run_storage)
+    # first the claim: who comes back after that can write no more, so that what is said of the run stays true
+    lease = store.change(lambda lease, now: lease.without_the_dead(now))
+    for claim in lease.dead:
+        _end(instance, claim)
+    if lease.dead:
+        store.change(lambda now_there, _: now_there.settled(lease.dead))
 
 
-def _is_dead(owner: str) -> bool:
-    """Whether the process is known to have ended; of one on another machine nothing is known."""
-    host, _, path = owner.partition(":")
-    if host != socket.gethostname() or not path:
-        return False
-    try:
-        with Path(path).open() as held:
-            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
+def _end(instance: dg.DagsterInstance, claim: Claim) -> None:
+    run = instance.get_run_by_id(claim.run_id)
+    if run is not None and not run.is_finished:
+        instance.report_run_failed(run, f"the process of this run was killed or hangs: {claim}")

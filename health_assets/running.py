@@ -16,6 +16,8 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.tags import MAX_RETRIES_TAG
+from dagster._core.utils import make_new_run_id
 from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.exc import OperationalError
 
@@ -29,13 +31,15 @@ from health_assets.errors import HealthAssetsError
 from health_assets.first_hour import EARLIEST
 from health_assets.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
-from health_assets.run_owners import free_what_the_dead_hold, owner_tags
 from health_assets.settings import Settings, load_settings
 from health_assets.temporary import swept, temporary_folder
+from health_assets.turns import Turn, ended_by_sigterm, this_command
 from health_assets.warehouse.engine import Engine
 from health_assets.wording import counted
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
+NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
+"""Tags of a run that Dagster is not to start again, since it did not start it."""
 REASONS_SHOWN = 3
 HOURS_SHOWN = 3
 UNITS = {EVERY_LOG_WAS_READ: "raw log", EVERY_LINE_IS_STILL_THERE: "line"}
@@ -141,6 +145,8 @@ def run_hours(
     hours: HourRange | HourGroups,
     on_event: Callable[[dg.DagsterEvent], None],
     systems: Collection[str] = (),
+    *,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Materialize the assets for these hours, with checks, as one Dagster run in this process.
 
@@ -149,30 +155,34 @@ def run_hours(
         hours: at least one hour; between them there may be holes.
         on_event: called with every event of the run.
         systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
+        say: told which other run has to be waited for, if any.
 
     Raises:
         HealthAssetsError: the range is empty, or there is no such system.
+        TurnTimeoutError: other runs went on writing to the warehouse.
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     groups = HourGroups(hours.ranges)
     import_great_expectations()
+    run_id = make_new_run_id()
     with (
         swept(),
         Engine() as engine,
         _instance(settings) as (instance, is_lasting),
-        owner_tags() as owner,
+        Turn(instance, settings, run_id, this_command(), say=say) as turn,
         listening(on_event),
         _modules_left_alone(),
     ):
-        free_what_the_dead_hold(instance)
+        with ended_by_sigterm():
+            turn.take()  # before there is a run in Dagster, so that one that waits holds up no queue
         partitions = _partitions(groups, settings) if is_lasting else hourly_partitions(HourRange.of(groups.span.start))
-        definitions = build_definitions(settings, partitions, systems, engine, is_partitioned=is_lasting)
+        definitions = build_definitions(settings, partitions, systems, engine, turn, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
-        tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {})
+        tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {}) | NEVER_AGAIN
         start = time.perf_counter()
         result = job.execute_in_process(
-            instance=instance, tags={**tags, **owner}, run_config=QUIET, raise_on_error=False
+            instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )
         elapsed_s = time.perf_counter() - start
     return _outcome(result, hours, elapsed_s)

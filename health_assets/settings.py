@@ -68,6 +68,10 @@ class Settings(BaseSettings):
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
     lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")
+    lease_s: float = Field(
+        60.0, ge=1, le=3600, description="A run that gave no sign of life for so long has lost its turn to write."
+    )
+    lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for its turn to write.")
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     clock_skew_s: float = Field(
         300.0, ge=0, le=86_400, description="How much later than now an event may be before it is rejected."

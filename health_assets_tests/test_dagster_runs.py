@@ -2,12 +2,12 @@
 
 import logging
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster._core.storage.tags import PRIORITY_TAG
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import PythonFileTarget
 from dagster._daemon.backfill import execute_backfill_iteration
@@ -32,19 +33,24 @@ from dagster_world import (
     requested_hours,
     stamp,
 )
+from holders import holding
 from projects import SURVEY_TABLES
-from test_run_owners import run_at, slots
+from test_turns import holding_here, killed, run_under_way, status
 
 import health_assets.definitions
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
-from health_assets.defs.specs import ONLY_STALE_TAG, POOL
+from health_assets.defs.partitions import hours_tags
+from health_assets.defs.progress import listening
+from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.systems import DERIVED
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.lease_store import LeaseStore
+from health_assets.leases import Lease
 from health_assets.quality.suites import SUITES
-from health_assets.run_owners import OWNER_TAG
 from health_assets.settings import Settings
+from health_assets.turns import URGENT
 
 OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE)
 WINDOW_HOURS = 3
@@ -197,11 +203,11 @@ def test_nothing_is_late_before_anything_was_materialized(built: Built, tmp_path
 
 
 def test_schedules_start_by_themselves_unless_the_setting_says_otherwise(built: Built) -> None:
-    for is_on, status in ((True, dg.DefaultScheduleStatus.RUNNING), (False, dg.DefaultScheduleStatus.STOPPED)):
+    for is_on, expected in ((True, dg.DefaultScheduleStatus.RUNNING), (False, dg.DefaultScheduleStatus.STOPPED)):
         world = World(built.world.settings.model_copy(update={"schedules": is_on, "keep_days": 30}))
         schedules = world.definitions().get_repository_def().schedule_defs
         assert {schedule.name: schedule.default_status for schedule in schedules} == dict.fromkeys(
-            ("hourly", "freshness", "survey", "prune_run_history_daily", "prune_old_hours_daily"), status
+            ("hourly", "freshness", "survey", "prune_run_history_daily", "prune_old_hours_daily"), expected
         )
 
 
@@ -244,12 +250,52 @@ def test_the_sensor_skips_where_nothing_is_late(built: Built, tmp_path: Path) ->
     assert sensor_tick(empty, built.instance).skip_message == "nothing has been materialized yet, so nothing is late"
 
 
-def test_a_tick_frees_what_a_killed_command_holds(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    instance.event_log_storage.set_concurrency_slots(POOL, 1)
-    run_at(instance, {OWNER_TAG: f"{socket.gethostname()}:/nowhere"})
-    assert slots(instance) != (set(), set())
-    sensor_tick(World.at(tmp_path / "empty"), instance)
-    assert slots(instance) == (set(), set())
+def test_a_tick_ends_the_run_of_a_command_that_was_killed_on_another_host(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    run_id = run_under_way(instance)
+    with holding(instance, run_id, tmp_path, host="another-host", lease_s=2) as holder:
+        sensor_tick(World.at(tmp_path / "empty"), instance)
+        assert status(instance, run_id) == dg.DagsterRunStatus.STARTED
+        killed(holder)
+        while status(instance, run_id) == dg.DagsterRunStatus.STARTED:
+            sensor_tick(World.at(tmp_path / "empty"), instance)
+    assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_run_that_dagster_starts_waits_for_its_turn_and_fails_with_a_sentence_that_names_the_holder(
+    built: Built, instance: dg.DagsterInstance
+) -> None:
+    impatient = World(built.world.settings.model_copy(update={"lease_timeout_s": 0.5}))
+    with holding_here(instance):
+        result = impatient.run(instance, HourRange.of(NOON - HOUR), assets=["system_health"])
+    (failure,) = [event.step_failure_data for event in result.get_step_failure_events()]
+    assert "did not come free within 0.5 s; it is held by another run (host " in failure.user_failure_data.description
+    assert LeaseStore(instance.run_storage).read().claims == ()
+
+
+def test_a_run_holds_the_lease_from_its_first_write_to_its_end_as_urgent_as_its_tags_say(
+    world: World, instance: dg.DagsterInstance
+) -> None:
+    seen: list[Lease] = []
+    with listening(lambda _: seen.append(LeaseStore(instance.run_storage).read())):
+        tags = {**hours_tags(HourRange.of(NOON - HOUR)), **URGENT}
+        result = world.run(instance, tags=tags, assets=["agent_health", "system_health"])
+    assert result.success
+    holders = [lease.held_by.run_id if lease.held_by else None for lease in seen]
+    assert [holder for holder, _ in groupby(holders)] == [None, result.run_id, None], "once taken it is kept"
+    assert {lease.held_by.priority for lease in seen if lease.held_by} == {10}
+    assert LeaseStore(instance.run_storage).read().claims == ()
+
+
+def test_the_newest_hour_and_its_checks_go_ahead_and_late_logs_wait_their_turn(
+    built: Built, world: World, instance: dg.DagsterInstance
+) -> None:
+    hourly = schedule_tick(built.world, built.instance, NOON + timedelta(minutes=5))
+    (freshness,) = evaluated_schedule(built.world, built.instance, NOON, "freshness").run_requests
+    world.write("late/0.jsonl", [execution(NOON - HOUR, "late")])
+    late = sensor_tick(world, instance).run_requests
+    assert [request.tags.get(PRIORITY_TAG) for request in (hourly, freshness, *late)] == ["10", "10", None]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from health_assets.defs.checks import (
 )
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions, is_loaded_for_a_run
-from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.progress import progress_logger
 from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
@@ -28,6 +28,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.first_hour import EARLIEST, first_hour
 from health_assets.hours import HourRange
 from health_assets.settings import Settings, load_settings
+from health_assets.turns import Turn
 from health_assets.warehouse.engine import Engine
 
 JOB = "materialize_hours"
@@ -40,6 +41,7 @@ def build_definitions(
     hours: HourRange | dg.PartitionsDefinition | None = None,
     systems: Collection[str] = (),
     engine: Engine | None = None,
+    turn: Turn | None = None,
     *,
     is_partitioned: bool = True,
 ) -> dg.Definitions:
@@ -51,6 +53,7 @@ def build_definitions(
             or else the logs', to the newest finished one.
         systems: scoring systems that the job of the hours materializes, keys of `SYSTEMS`; all where none is named.
         engine: the DuckDB that the steps of a run in this process share.
+        turn: that run's turn to write; without one, every run gets its own.
         is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
 
     Raises:
@@ -96,7 +99,7 @@ def build_definitions(
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
         sensors=[late_logs_sensor(JOB, settings, _start_of(partitions)), alerts_sensor(settings)],
-        resources={"pipeline": Pipeline(settings, engine)},
+        resources={"pipeline": pipeline_resource(Pipeline(settings, engine, turn))},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )

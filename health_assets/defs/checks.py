@@ -8,7 +8,6 @@ import pandas as pd
 
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
-from health_assets.defs.specs import POOL
 from health_assets.defs.summaries import lost_summary, unreadable_summary
 from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.planning import newest_finished_hour
@@ -35,7 +34,6 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
         name=f"check_{suite.asset}",
         specs=[_check_spec(suite.asset, check) for check in suite.checks],
         can_subset=True,
-        pool=POOL,
     )
     def _checks(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
         hours = run_groups(context)
@@ -103,7 +101,7 @@ def _table(frame: pd.DataFrame) -> dg.MetadataValue:
 def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks."""
 
-    @dg.asset_check(asset="system_health", name="newest_hour_is_in_time", pool=POOL)
+    @dg.asset_check(asset="system_health", name="newest_hour_is_in_time")
     def newest_hour_is_in_time(pipeline: PipelineResource) -> dg.AssetCheckResult:
         """The newest hour that ended long enough ago has been materialized."""
         now = pipeline.clock()
@@ -135,7 +133,7 @@ def _write_own_history(session: Session, name: str, hours: HourGroups, found: Se
 def every_log_was_read_check() -> dg.AssetChecksDefinition:
     """A check that no raw log was left out of a run because it cannot be read."""
 
-    @dg.asset_check(asset="raw_logs", name=EVERY_LOG_WAS_READ, pool=POOL)
+    @dg.asset_check(asset="raw_logs", name=EVERY_LOG_WAS_READ)
     def every_log_was_read(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> dg.AssetCheckResult:
         """Every raw log below the raw root could be read; what was loaded of one before stays in the tables."""
         hours = run_groups(context)
@@ -159,7 +157,7 @@ def every_log_was_read_check() -> dg.AssetChecksDefinition:
 def every_line_is_still_there_check() -> dg.AssetChecksDefinition:
     """A check that the results of a run rest on every line, also of logs that are gone by now."""
 
-    @dg.asset_check(asset="raw_logs", name=EVERY_LINE_IS_STILL_THERE, pool=POOL)
+    @dg.asset_check(asset="raw_logs", name=EVERY_LINE_IS_STILL_THERE)
     def every_line_is_still_there(
         context: dg.AssetCheckExecutionContext, pipeline: PipelineResource
     ) -> dg.AssetCheckResult:

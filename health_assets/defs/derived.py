@@ -16,7 +16,7 @@ from ibis import ir
 
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
-from health_assets.defs.specs import ONLY_STALE_TAG, POOL, asset_spec
+from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HourGroups, HourRange
@@ -109,7 +109,6 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
         ],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
-        pool=POOL,
     )
     def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> dg.MaterializeResult:
         asked = run_groups(context)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -13,6 +13,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.stores import RawRoot
 from health_assets.settings import Settings
 from health_assets.targets import Targets, load_targets
+from health_assets.turns import Turn
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Session, Warehouse
 
@@ -28,11 +29,13 @@ class Pipeline:
     Args:
         settings: the settings.
         engine: the DuckDB that the sessions of a run in this process share.
+        turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
         clock: tells the time, aware.
     """
 
     settings: Settings
     engine: Engine | None = None
+    turn: Turn | None = None
     clock: Callable[[], datetime] = _now
 
     @property
@@ -52,7 +55,7 @@ class Pipeline:
     def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
         """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
         timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
-        return Warehouse.of(self.settings, lock_timeout_s=timeout_s, engine=self.engine)
+        return Warehouse.of(self.settings, lock_timeout_s=timeout_s, engine=self.engine, guard=self.turn)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -72,6 +75,20 @@ def readable_failures() -> Iterator[None]:
         yield
     except HealthAssetsError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
+
+
+def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
+    """The resource; a run that Dagster has started gets a turn of its own with it, for as long as the run lasts."""
+
+    @dg.resource(description="Where logs, targets and warehouse are, and the run's turn to write.")
+    def _pipeline(context: dg.InitResourceContext) -> Iterator[Pipeline]:
+        if pipeline.turn is not None or context.run is None or context.instance is None or context.log is None:
+            yield pipeline
+            return
+        with Turn.of_run(context.instance, pipeline.settings, context.run, context.log.info) as turn:
+            yield replace(pipeline, turn=turn)
+
+    return _pipeline
 
 
 PipelineResource = dg.ResourceParam[Pipeline]

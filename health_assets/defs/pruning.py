@@ -9,7 +9,6 @@ import dagster as dg
 
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.schedules import default_status
-from health_assets.defs.specs import POOL
 from health_assets.defs.systems import DERIVED
 from health_assets.retention import Pruned, cutoff, prune
 from health_assets.settings import Settings
@@ -22,7 +21,7 @@ COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_componen
 def prune_hours_job(settings: Settings) -> dg.JobDefinition:
     """A job that drops what is older than the setting says."""
 
-    @dg.op(name="drop_old_hours", pool=POOL)
+    @dg.op(name="drop_old_hours")
     def drop_old_hours(context: dg.OpExecutionContext, pipeline: PipelineResource) -> None:
         with readable_failures():
             pruned = prune_now(pipeline, None)

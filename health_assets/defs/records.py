@@ -6,7 +6,7 @@ import dagster as dg
 
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
-from health_assets.defs.specs import ONLY_STALE_TAG, POOL, RECORD_TABLES, asset_spec
+from health_assets.defs.specs import ONLY_STALE_TAG, RECORD_TABLES, asset_spec
 from health_assets.defs.summaries import (
     lost_summary,
     notes_summary,
@@ -87,7 +87,6 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
         partitions_def=partitions,
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
-        pool=POOL,
     )
     def _ingest(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
         asked = run_groups(context)

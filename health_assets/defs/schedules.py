@@ -14,6 +14,7 @@ from health_assets.hours import KEY_FORMAT, HourRange
 from health_assets.logs.stores import require_root
 from health_assets.planning import catch_up, newest_finished_hour
 from health_assets.settings import Settings
+from health_assets.turns import URGENT
 
 LOCK_TIMEOUT_S = 10.0
 NOTHING_YET = "nothing has been materialized yet, so nothing is late"
@@ -45,7 +46,9 @@ def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
             return dg.SkipReason(str(error))
         except HealthAssetsError as error:
             context.log.warning(str(error))  # and the run will fail with it, for all to see
-        return dg.RunRequest(run_key=f"{newest:{KEY_FORMAT}}", tags=hours_tags(_hours_due(newest, pipeline)))
+        return dg.RunRequest(
+            run_key=f"{newest:{KEY_FORMAT}}", tags={**hours_tags(_hours_due(newest, pipeline)), **URGENT}
+        )
 
     return _hourly
 
@@ -82,6 +85,6 @@ def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefiniti
             has_any = False
         except WarehouseBusyError:
             has_any = True  # the check waits for it
-        return dg.RunRequest() if has_any else dg.SkipReason(NOTHING_YET)
+        return dg.RunRequest(tags=URGENT) if has_any else dg.SkipReason(NOTHING_YET)
 
     return _freshness

@@ -20,7 +20,7 @@ from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import Faults, is_among
 from health_assets.planning import late_ranges, newest_finished_hour
-from health_assets.run_owners import free_what_the_dead_hold
+from health_assets.run_owners import end_runs_of_the_dead
 from health_assets.settings import Settings
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
@@ -62,7 +62,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
     )
     def _late_logs(context: dg.SensorEvaluationContext, pipeline: PipelineResource) -> dg.SensorResult | dg.SkipReason:
         if _has_instance(context):
-            free_what_the_dead_hold(context.instance)  # else whatever this tick requests would wait for ever
+            end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
         if _is_under_way(context, job_name):
             return dg.SkipReason("a run for late logs is under way")
         now, limits = pipeline.clock(), pipeline.limits

@@ -7,7 +7,6 @@ import dagster as dg
 from health_assets.warehouse.location import is_postgres
 from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, describe
 
-POOL = "warehouse"
 GROUP = "health_assets"
 OWNERS = ["team:agent-platform"]
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())

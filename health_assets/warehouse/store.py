@@ -8,9 +8,9 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -324,6 +324,16 @@ class Place(Protocol):
         """See `Warehouse.read`."""
 
 
+class Guard(Protocol):
+    """Says who may write, and when."""
+
+    def take(self) -> None:
+        """Called before the warehouse is opened for writing; may wait."""
+
+    def check(self) -> None:
+        """Called before a commit, which it stops by raising."""
+
+
 class Warehouse:
     """A DuckDB file, or a schema of a PostgreSQL database.
 
@@ -332,14 +342,22 @@ class Warehouse:
         lock_timeout_s: how long to wait while another process holds the warehouse.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
         engine: what its sessions share; without one, each starts its own.
+        guard: asked before whatever is written; without one, only the warehouse's own lock orders writers.
 
     Raises:
         HealthAssetsError: the URL names an engine that is not supported.
     """
 
     def __init__(
-        self, url: str, *, lock_timeout_s: float = 60.0, memory_limit: str = "3GB", engine: Engine | None = None
+        self,
+        url: str,
+        *,
+        lock_timeout_s: float = 60.0,
+        memory_limit: str = "3GB",
+        engine: Engine | None = None,
+        guard: Guard | None = None,
     ) -> None:
+        self._guard = guard
         self._place: Place
         if is_postgres(url):
             from health_assets.warehouse.postgres_store import PostgresSchema
@@ -351,10 +369,23 @@ class Warehouse:
             self._place = DuckDBFile(url, lock_timeout_s, memory_limit, engine)
 
     @classmethod
-    def of(cls, settings: Settings, *, lock_timeout_s: float | None = None, engine: Engine | None = None) -> Self:
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        lock_timeout_s: float | None = None,
+        engine: Engine | None = None,
+        guard: Guard | None = None,
+    ) -> Self:
         """The warehouse that settings name, with their limits, or another limit on waiting for it."""
         timeout_s = settings.lock_timeout_s if lock_timeout_s is None else lock_timeout_s
-        return cls(settings.warehouse, lock_timeout_s=timeout_s, memory_limit=settings.memory_limit, engine=engine)
+        return cls(
+            settings.warehouse,
+            lock_timeout_s=timeout_s,
+            memory_limit=settings.memory_limit,
+            engine=engine,
+            guard=guard,
+        )
 
     @property
     def path(self) -> Path | None:
@@ -366,13 +397,20 @@ class Warehouse:
         """Whether anything has been written yet."""
         return self._place.exists
 
-    def write(self) -> AbstractContextManager[Session]:
+    @contextmanager
+    def write(self) -> Iterator[Session]:
         """A transaction that commits when the block ends and leaves no trace when it raises.
 
         Raises:
-            HealthAssetsError: the warehouse stays locked, cannot be reached, is none or newer, or the disk is full.
+            HealthAssetsError: the warehouse stays locked, cannot be reached, is none or newer, or the disk is full; or
+                the guard refuses.
         """
-        return self._place.write()
+        if self._guard is not None:
+            self._guard.take()
+        with self._place.write() as session:
+            yield session
+            if self._guard is not None:
+                self._guard.check()
 
     def read(self) -> AbstractContextManager[Session]:
         """A view of the last committed state, next to other readers.

@@ -23,9 +23,9 @@ from health_assets.scoring.survey_summary import survey_summary
 from health_assets.settings import Settings
 from health_assets.survey.keeping import Survey, survey
 from health_assets.survey.registry import load_registry
+from health_assets.turns import URGENT
 
 SYSTEM = "survey"
-POOL = "survey"
 NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
 
 
@@ -35,13 +35,11 @@ def survey_assets(partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefiniti
 
 
 def _probes_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
-    # not in the warehouse's pool: it asks for long and writes for moments, waiting its turn
     @dg.multi_asset(
         name="agent_probes",
         specs=[asset_spec("agent_probes", kind="python", system=SYSTEM)],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
-        pool=POOL,
     )
     def _agent_probes(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> dg.MaterializeResult:
         hours = run_hours(context)
@@ -114,6 +112,6 @@ def survey_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
         if settings.registry is None:
             return dg.SkipReason(NO_REGISTRY)
         hour = floor_hour(context.scheduled_execution_time)
-        return dg.RunRequest(run_key=f"{hour:{KEY_FORMAT}}", tags=hours_tags(HourRange.of(hour)))
+        return dg.RunRequest(run_key=f"{hour:{KEY_FORMAT}}", tags={**hours_tags(HourRange.of(hour)), **URGENT})
 
     return _survey

@@ -1,0 +1,48 @@
+"""What Dagster's daemon launches next, with the configuration that we ship: the newest hour waits for no backfill."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
+from projects import REPOSITORY
+
+from health_assets.turns import URGENT
+
+OWN = yaml.safe_load((REPOSITORY / "dagster.yaml").read_text(encoding="utf-8"))
+ORIGIN = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "here").get_job_origin("work")
+BACKFILL = {"dagster/backfill": "first"}
+
+
+@dg.job
+def work() -> None: ...
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    overrides = {name: OWN[name] for name in ("concurrency", "run_monitoring", "run_retries")}
+    with dg.instance_for_test(overrides=overrides, temp_dir=str(tmp_path)) as made:
+        yield made
+
+
+def add(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: dict[str, str]) -> str:
+    return instance.create_run_for_job(work, status=status, tags=tags, remote_job_origin=ORIGIN).run_id
+
+
+def launched_next(instance: dg.DagsterInstance) -> list[str]:
+    daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
+    runs = daemon._get_runs_to_dequeue(instance, instance.get_concurrency_config(), None)
+    return [run.run_id for run in runs]
+
+
+def test_the_newest_hour_is_launched_first_beside_a_backfill_and_a_second_backfill_is_not(
+    instance: dg.DagsterInstance,
+) -> None:
+    add(instance, dg.DagsterRunStatus.STARTED, BACKFILL)
+    add(instance, dg.DagsterRunStatus.QUEUED, {"dagster/backfill": "second"})
+    late = add(instance, dg.DagsterRunStatus.QUEUED, {})
+    newest = add(instance, dg.DagsterRunStatus.QUEUED, URGENT)
+    assert launched_next(instance) == [newest, late]
