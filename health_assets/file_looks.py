@@ -1,7 +1,7 @@
 """Looks into raw logs, each no further than is needed to tell which of them hold the same.
 
-What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from them
-for the logs (`recognition`).
+What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from
+them for the logs (`recognition`).
 """
 
 from collections import deque

@@ -19,6 +19,7 @@ from health_assets.logs.reader import Content, contents
 from health_assets.logs.stores import Faults, is_among
 from health_assets.recognition import recognize
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Holds, still_held
 from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.store import Session
 
@@ -32,12 +33,14 @@ class Unread:
         files: new and changed files.
         entries: what the ledger says of the changed ones, under their names of now.
         not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now.
+        held: hours that cannot be built yet.
     """
 
     found: Recognized
     files: Sequence[RawFile]
     entries: Sequence[Entry]
     not_loaded: Sequence[Part]
+    held: Set[datetime] = frozenset()
 
 
 def unread(
@@ -75,6 +78,7 @@ def compared(session: Session, found: Recognized, unreadable: Collection[str] = 
         [*found.new, *found.changed],
         [replace(entry, part=_part_now(found, entry.part)) for entry in known],
         [_part_now(found, part) for part in waiting],
+        still_held(Holds(session).within(), unreadable),
     )
 
 

@@ -206,7 +206,7 @@ def _looked(
         heads,
         Identity(*own) if own else None,
         is_damaged,
-        {length: digest for length, digest in beginnings},
+        dict(beginnings),
         None
         if counts is None
         else [Count(kind, _time(hour), lines, digest, _time(at)) for kind, hour, lines, digest, at in counts],

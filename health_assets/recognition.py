@@ -1,8 +1,8 @@
 """Recognition: what became of raw logs that the ledger knows, by what they hold and not by their names.
 
 What belongs here: comparing the files that there are now with those that were read, and with each other. What does not:
-looking into files (`file_looks`), what follows for the ledger and the tables (`warehouse.file_ledger`) and reading lines
-(`logs`).
+looking into files (`file_looks`), what follows for the ledger and the tables (`warehouse.file_ledger`) and reading
+lines (`logs`).
 
 A log is *contained* in a file whose plain bytes begin with the log's: the same log renamed, packed, rotated or copied,
 and perhaps grown since. Of files that are there now, one that is contained in another is its copy and counts for

@@ -1,6 +1,5 @@
 """What the late-log sensor reads in a tick, what it remembers of it, and whose turn it is next."""
 
-import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -145,7 +144,7 @@ def test_renamed_files_are_hashed_within_the_budget_and_while_the_warehouse_is_c
 def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("{}\n")
-    file = RawFile("a.jsonl", path, 3, os.stat(path).st_mtime_ns)
+    file = RawFile("a.jsonl", path, 3, path.stat().st_mtime_ns)
     limits = Limits(NOON, 10, 1 << 30)
     memory = LateMemory(limits)
     memory.of(file).counts = [late_logs.Count("rejected", None, 1, 7, NOON + HOUR)]

@@ -112,10 +112,12 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         span = HourRange(min(start, newest + HOUR), newest + HOUR)
         touched, only_rejected, state = _touched(found, span, unreadable, limits, memory)
         context.update_cursor(memory.dump())
-        touched |= stale_components
+        touched |= stale_components - found.held
+        stale_scores -= found.held
         if not touched | only_rejected | stale_scores:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
             besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
+            besides += f"; {counted(len(found.held), 'hour')} held for it" if found.held else ""
             besides += _what_is_lost(lost)
             read = sum(not is_among(unreadable, file.source_file) for file in files)
             return dg.SkipReason(f"{_agreement(read, memory)}{besides}{_hint(not_offered)}")
@@ -182,7 +184,7 @@ def _touched(
     Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
     """
     parts = late_parts(found, memory, unreadable, limits)
-    late = {part: lines for part, lines in parts.items() if part.hour in hours}
+    late = {part: lines for part, lines in parts.items() if part.hour in hours and part.hour not in found.held}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
     return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))
