@@ -7,8 +7,9 @@ How it stays exact. The ledger knows, for every file, kind of record and hour, a
 file is read once; what it holds for the hours asked for goes straight into the tables, what it holds for other hours is
 only counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is
 always either as it was or as a clean rebuild would make it. Hours fail alone: one that needs lines which cannot be read
-now is *held*, stays as it was while all others are built, and is built once the lines can be read. Spans alone are loaded for all hours of a file that is
-read, because what follows from them may be for other hours than their own (`trace_assembly`).
+now is *held*. It stays as it was while all others are built, and is built once the lines can be read. Spans alone are
+loaded for all hours of a file that is read, because what follows from them may be for other hours than their own
+(`trace_assembly`).
 
 What retention dropped comes back, whole hours at a time, when hours that need it are asked for, and never otherwise. So
 spans of dropped hours are no exception: until then they are only counted, like every other line that nobody asked for.
@@ -365,8 +366,11 @@ class _Loading:
             Hold(hour, name, reason_of(self._unreadable, name), lines, now)
             for (hour, name), lines in sorted(found.items())
         ]
-        if set(asked.tables) >= set(RECORD_OF_TABLE):  # else others than these may hold an hour
-            Holds(self._session).replace(asked.span, holds)
+        known = Holds(self._session)
+        is_all = set(asked.tables) >= set(RECORD_OF_TABLE)
+        others = [] if is_all else known.within(asked.span)  # lines for tables that nobody asked for may hold an hour
+        new = {(hold.hour, hold.source_file) for hold in holds}
+        known.replace(asked.span, [*holds, *(hold for hold in others if (hold.hour, hold.source_file) not in new)])
         return holds
 
     def keep_winners(self, hours: HourRange) -> None:

@@ -187,7 +187,7 @@ def is_among(unreadable: Collection[str], source_file: str) -> bool:
 
 
 def reason_of(unreadable: Mapping[str, str], source_file: str) -> str:
-    """Why a file that is among what cannot be read cannot be; that of a folder above it where it has none of its own."""
+    """Why a file cannot be read that is among what cannot; the reason of a folder above it where it has none."""
     if source_file in unreadable:
         return unreadable[source_file]
     return next(why for name, why in unreadable.items() if is_among([name], source_file))

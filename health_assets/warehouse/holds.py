@@ -1,7 +1,7 @@
 """Held hours: hours that cannot be built now, with every cause, and since when.
 
-What belongs here: reading and writing `held_hours`. What does not: finding out which hours cannot be built (`ingestion`)
-and telling people of them (`defs.holding`).
+What belongs here: reading and writing `held_hours`. What does not: finding out which hours cannot be built
+(`ingestion`) and telling people of them (`defs.holding`).
 """
 
 from collections.abc import Collection, Iterable, Sequence
