@@ -36,13 +36,12 @@ def show_held(context: dg.AssetExecutionContext, assets: Iterable[str], held: Ab
     """
     if not held or not is_told_of_partitions(context):
         return
+    step = context.op_execution_context
     for asset in assets:
         for hour in sorted(held & set(run_groups(context))):
             planned = AssetMaterializationPlannedData(dg.AssetKey(asset), partition=f"{hour:{KEY_FORMAT}}")
-            event = DagsterEvent.build_asset_materialization_planned_event(
-                context.job_name, str(context.op_handle), planned
-            )
-            context.instance.report_dagster_event(event, context.run_id)
+            event = DagsterEvent.build_asset_materialization_planned_event(step.job_name, str(step.op_handle), planned)
+            step.instance.report_dagster_event(event, step.run_id)
 
 
 def every_hour_was_built_check() -> dg.AssetChecksDefinition:
