@@ -45,9 +45,9 @@ def test_an_hour_whose_known_lines_cannot_be_read_is_held_and_the_others_are_bui
     assert project.tables(hours_from(START, 1))["agent_health"] == [
         row for row in before["agent_health"] if row["hour"] == START
     ]
-    since = project.query("SELECT since FROM held_hours")
+    since = project.query("SELECT held_at FROM held_hours")
     project.materialize(HOURS)
-    assert project.query("SELECT since FROM held_hours") == since
+    assert project.query("SELECT held_at FROM held_hours") == since
     back(project, "b.jsonl", away)
     project.materialize(HOURS)
     assert held(project) == []

@@ -26,14 +26,14 @@ class Hold:
         source_file: the raw log that has lines of it, and cannot be had.
         reason: why not, as a sentence.
         lines: how many of its lines the hour needs.
-        since: when a run first found it so.
+        held_at: when a run first found it so.
     """
 
     hour: datetime
     source_file: str
     reason: str
     lines: int
-    since: datetime
+    held_at: datetime
 
 
 class Holds:
@@ -45,7 +45,7 @@ class Holds:
     def within(self, hours: HourRange = EVER) -> list[Hold]:
         """Every cause that holds one of these hours, in order."""
         rows = self._session.query(
-            "SELECT hour, source_file, reason, lines, since FROM held_hours "
+            "SELECT hour, source_file, reason, lines, held_at FROM held_hours "
             "WHERE hour >= ? AND hour < ? ORDER BY hour, source_file",
             [hours.start, hours.end],
         )
@@ -57,7 +57,7 @@ class Holds:
 
     def replace(self, hours: HourRange, holds: Sequence[Hold]) -> None:
         """Note that of these hours exactly those are held; a cause that was known keeps its time."""
-        since = {(hold.hour, hold.source_file): hold.since for hold in self.within(hours)}
+        since = {(hold.hour, hold.source_file): hold.held_at for hold in self.within(hours)}
         self._session.query("DELETE FROM held_hours WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
         if not holds:
             return
@@ -66,7 +66,7 @@ class Holds:
             "source_file": [hold.source_file for hold in holds],
             "reason": [hold.reason for hold in holds],
             "lines": [hold.lines for hold in holds],
-            "since": pa.array([since.get((hold.hour, hold.source_file), hold.since) for hold in holds], HOUR_TYPE),
+            "held_at": pa.array([since.get((hold.hour, hold.source_file), hold.held_at) for hold in holds], HOUR_TYPE),
         }
         self._session.insert_arrow("held_hours", pa.table(columns))
 

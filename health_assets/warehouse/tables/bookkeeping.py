@@ -70,7 +70,7 @@ class HeldHour(Hourly, table=True):
     source_file: str = text("Raw log with lines of the hour that cannot be had, relative to the raw root.", key=True)
     reason: str = text("Why it cannot.")
     lines: int = count("Lines of it that the hour needs.")
-    since: datetime = at("When a run first found it so.")
+    held_at: datetime = at("When a run first found it so.")
 
 
 class WarehouseVersion(SQLModel, table=True):
