@@ -253,7 +253,7 @@ def alerts(
     ] = False,
     days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
 ) -> None:
-    """Show open and recent incidents and what waits to be delivered.
+    """Show whether the newest hour is late, which hours are held, incidents, and what waits to be delivered.
 
     With --test, exit code 1 where a channel did not take its message.
     """
@@ -419,12 +419,13 @@ def _tell_now(settings: Settings, path: Path | None) -> None:
 
 def _show_alerts(settings: Settings, days: int) -> None:
     with console.status("loading"):
-        from health_assets.report.alerts import print_alerts
+        from health_assets.report.alerts import print_alerts, print_late_and_held
         from health_assets.targets import load_targets
         from health_assets.warehouse.store import Warehouse
 
         targets = load_targets(settings.targets)
     with Warehouse.of(settings).read() as session:
+        print_late_and_held(console, session, settings, datetime.now(UTC))
         print_alerts(console, session, datetime.now(UTC) - timedelta(days=days), targets)
 
 

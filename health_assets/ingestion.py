@@ -6,8 +6,10 @@ and the account of what each file holds (`warehouse.ledger`).
 How it stays exact. The ledger knows, for every file, kind of record and hour, a digest of the lines. A new or changed
 file is read once; what it holds for the hours asked for goes straight into the tables, what it holds for other hours is
 only counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is
-always either as it was or as a clean rebuild would make it. Spans alone are loaded for all hours of a file that is
-read, because what follows from them may be for other hours than their own (`trace_assembly`).
+always either as it was or as a clean rebuild would make it. Hours fail alone: one that needs lines which cannot be read
+now is *held*. It stays as it was while all others are built, and is built once the lines can be read. Spans alone are
+loaded for all hours of a file that is read, because what follows from them may be for other hours than their own
+(`trace_assembly`).
 
 What retention dropped comes back, whole hours at a time, when hours that need it are asked for, and never otherwise. So
 spans of dropped hours are no exception: until then they are only counted, like every other line that nobody asked for.
@@ -33,13 +35,14 @@ from health_assets.logs.identity import Identity
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
-from health_assets.logs.stores import is_among
+from health_assets.logs.stores import is_among, reason_of
 from health_assets.recognition import recognize
 from health_assets.resolving import resolve_judges, resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.temporary import temporary_folder
 from health_assets.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
@@ -67,6 +70,7 @@ class IngestReport:
         hours: the hours built: those asked for, and earlier ones of the look-back that were missing.
         changed_hours: the hours among them whose rows may have changed.
         unreadable: what there is and cannot be read, with the reason.
+        holds: why hours, asked for or looked back on, could not be built.
         main_rejection: where every line was rejected, the most frequent reason and where.
         told: by name of a file, what became of it that people should be told.
     """
@@ -82,6 +86,7 @@ class IngestReport:
     lines_redacted: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    holds: Sequence[Hold] = ()
     main_rejection: Rejection | None = None
     told: Mapping[str, str] = field(default_factory=dict)
 
@@ -133,7 +138,7 @@ def ingest(
         trace_hours: how many hours apart spans of a trace may be and still see each other; by default the look-back.
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
-            loaded of them before stays; what was not waits until they can be read.
+            loaded of them before stays; hours that need what was not are held until they can be read.
         trusted_judgements: patterns of logs whose judgements count as whose they say they are.
         limits: what is taken of logs; by default that of now.
 
@@ -160,17 +165,19 @@ def ingest(
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
     changed |= loading.put_traces_together(due, changed)
+    report.holds = loading.hold()
 
     touched = _touched_hours(asked, changed)
     built = touched["raw_logs"] | _never_built(session, asked, groups.extended_back(lookback_hours - 1))
+    built -= asked.held
     report.add_built(built | asked.restored_hours)
     loading.keep_winners(report.hours)
     if "executions" in asked.tables:
         touched["executions"] |= resolve_usage(session, report.hours, lookback_hours)
     for table, others in loading.apply_new_targets().items() if with_new_targets else ():
         touched[table] |= others
-        built |= others
-        report.add_built(others)
+        built |= others - asked.held
+        report.add_built(others - asked.held)
     _note_materialized(session, asked, built, touched)
     return report
 
@@ -226,6 +233,8 @@ class _Loading:
         self._identities: dict[str, Identity] = {}
         self.redacted = (0, 0)
         """Secrets that were replaced, and lines and spans that had any."""
+        self._kept_back: dict[Part, int] = {}
+        """Parts that should be loaded and cannot be read, with their records."""
         self._filled_hours: set[datetime] = set()
         """Hours whose tables got rows from files, whether or not these are others than before."""
 
@@ -259,9 +268,15 @@ class _Loading:
         waiting |= ledger.waiting(EVER, ["spans"], there, with_dropped=False)
         for back in contiguous(asked.restored["spans"]):
             waiting |= ledger.waiting(back, ["spans"], there)
-        put_off = {part for part in waiting if is_among(self._unreadable, part.source_file)}
-        ledger.unload(put_off)  # so that they are loaded, and win or lose anew, as soon as they can be read
-        return {part: lines for part, lines in waiting.items() if part.source_file != TRACES and part not in put_off}
+        self._kept_back = {
+            part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
+        }
+        # spans beside them are loaded all the same, so that these win or lose anew as soon as they can be read
+        ledger.unload(_spans(self._kept_back))
+        asked.held = {part.hour for part in self._kept_back if part.hour in asked.span}
+        return {
+            part: lines for part, lines in waiting.items() if part.source_file != TRACES and part not in self._kept_back
+        }
 
     def load_lines(self, due: Due) -> dict[Part, Lines]:
         """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
@@ -335,6 +350,28 @@ class _Loading:
             part.hour for part in found if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
         }
         return found
+
+    def hold(self) -> list[Hold]:
+        """Settle, now that all others are loaded, which hours are held, and note why.
+
+        An hour whose tables lack nothing is not, although a log with lines of it cannot be read.
+        """
+        asked, now = self._asked, self._session.now()
+        asked.held &= {part.hour for part in self._ledger.not_loaded()}
+        found: Counter[tuple[datetime, str]] = Counter()
+        for part, lines in self._kept_back.items():
+            if part.hour in asked.held:
+                found[part.hour, part.source_file] += lines
+        holds = [
+            Hold(hour, name, reason_of(self._unreadable, name), lines, now)
+            for (hour, name), lines in sorted(found.items())
+        ]
+        known = Holds(self._session)
+        is_all = set(asked.tables) >= set(RECORD_OF_TABLE)
+        others = [] if is_all else known.within(asked.span)  # lines for tables that nobody asked for may hold an hour
+        new = {(hold.hour, hold.source_file) for hold in holds}
+        known.replace(asked.span, [*holds, *(hold for hold in others if (hold.hour, hold.source_file) not in new)])
+        return holds
 
     def keep_winners(self, hours: HourRange) -> None:
         """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others.

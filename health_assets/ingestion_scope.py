@@ -55,6 +55,9 @@ class Asked:
         self.away = AwaySpans(session, trace_hours)
         self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
 
+        self.held: set[datetime] = set()
+        """Hours of which something cannot be had now: they keep what they have, but for their spans."""
+
     @property
     def restored_hours(self) -> set[datetime]:
         """The hours that come back of any table but `spans`, which come back for others' sake."""
@@ -66,6 +69,8 @@ class Asked:
         is_present = part.source_file in self.present or part.source_file == TRACES
         if part.record_type == "span":
             return (is_present or part.hour in self.hours) and part.hour not in self.away
+        if part.hour in self.held:
+            return False
         is_before = part.hour in self.span or self.restores(part)
         return table in self.tables and (part.hour in self.hours or (is_before and is_present))
 

@@ -12,12 +12,14 @@ from health_assets.errors import UnreadableFilesError
 from health_assets.hours import floor_hour
 from health_assets.judges import TRUSTED
 from health_assets.known_files import Recognized
+from health_assets.late_memory import Count, LateMemory
 from health_assets.logs.files import RawFile
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import Content, contents
 from health_assets.logs.stores import Faults, is_among
 from health_assets.recognition import recognize
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Holds, still_held
 from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.store import Session
 
@@ -31,12 +33,14 @@ class Unread:
         files: new and changed files.
         entries: what the ledger says of the changed ones, under their names of now.
         not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now.
+        held: hours that cannot be built yet.
     """
 
     found: Recognized
     files: Sequence[RawFile]
     entries: Sequence[Entry]
     not_loaded: Sequence[Part]
+    held: Set[datetime] = frozenset()
 
 
 def unread(
@@ -49,6 +53,8 @@ def unread(
 ) -> Unread:
     """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
 
+    Whoever must not hold the warehouse while files are read does the two steps of this: `recognize`, and `compared`.
+
     Args:
         session: a session on the warehouse.
         files: all raw logs that there are now.
@@ -56,10 +62,15 @@ def unread(
         limits: what is taken of logs; by default that of now.
         trusted: patterns of logs whose judgements count as whose they say they are.
     """
-    ledger = Ledger(session)
     limits = limits or current_limits()
     before = FileLedger(session).known(limits.until)
     found = recognize(before, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    return compared(session, found, unreadable)
+
+
+def compared(session: Session, found: Recognized, unreadable: Collection[str] = ()) -> Unread:
+    """What is needed to compare files that have been recognized; reads nothing but the warehouse."""
+    ledger = Ledger(session)
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
     return Unread(
@@ -67,6 +78,7 @@ def unread(
         [*found.new, *found.changed],
         [replace(entry, part=_part_now(found, entry.part)) for entry in known],
         [_part_now(found, part) for part in waiting],
+        still_held(Holds(session).within(), unreadable),
     )
 
 
@@ -82,7 +94,7 @@ def _part_now(found: Recognized, part: Part) -> Part:
 
 def late_parts(
     found: Unread,
-    most_bytes: int | None = None,
+    memory: LateMemory | None = None,
     unreadable: Faults | None = None,
     limits: Limits | None = None,
 ) -> dict[Part, Lines]:
@@ -90,24 +102,53 @@ def late_parts(
 
     Args:
         found: what `unread` gave.
-        most_bytes: read no more files once so many bytes have been read; what is left is seen another time.
+        memory: what files held when they were last looked at, and how much may be read; what it puts off is seen
+            another time. By default everything is read.
         unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
         limits: what is taken of the files; by default that of now.
 
     Raises:
         UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
     """
-    some: list[RawFile] = []
-    size_bytes = 0
-    for file in found.files:
-        if most_bytes is None or size_bytes < most_bytes:
-            some.append(file)
-            size_bytes += file.size_bytes
-    files, counted = _counted(some, unreadable, limits)
-    now = parts_of(files, counted)
+    memory = memory or LateMemory.boundless()
+    files = [file for file in found.files if not memory.is_put_off(file)]
+    memory.only_wait_for(files)
+    _remember(_to_be_read(files, memory), memory, unreadable, limits)
+    files = [file for file in files if memory.counts_of(file) is not None]
+    now = parts_of(files, _remembered(files, memory))
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
     late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
     return dict.fromkeys(found.not_loaded, NO_LINES) | late
+
+
+def _to_be_read(files: Sequence[RawFile], memory: LateMemory) -> list[RawFile]:
+    """Those of the files of which the memory does not know what they hold, as far as it allows."""
+    chosen = []
+    for file in memory.in_turn(files):
+        if memory.counts_of(file) is None and memory.may_read(file):
+            memory.charge(file.size_bytes)
+            chosen.append(file)
+    return chosen
+
+
+def _remember(files: Sequence[RawFile], memory: LateMemory, unreadable: Faults | None, limits: Limits | None) -> None:
+    """Read files, and note what they hold; of one that cannot be read, nothing."""
+    files, counted = _counted(files, unreadable, limits)
+    for file in files:
+        memory.of(file).counts = []
+    for content in counted:
+        count = Count(content.record_type, content.hour, content.lines, content.digest, content.future_at)
+        counts = memory.of(files[content.file_id]).counts
+        if counts is not None:
+            counts.append(count)
+
+
+def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
+    return [
+        Content(place, count.record_type, count.hour, count.lines, count.digest, count.future_at)
+        for place, file in enumerate(files)
+        for count in memory.counts_of(file) or ()
+    ]
 
 
 def _counted(

@@ -24,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 from health_assets.dagster_home import EVENT_STORAGE
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
+from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress import listening
 from health_assets.defs.summaries import LOST, ODD, UNREADABLE
@@ -42,7 +43,7 @@ NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
 """Tags of a run that Dagster is not to start again, since it did not start it."""
 REASONS_SHOWN = 3
 HOURS_SHOWN = 3
-UNITS = {EVERY_LOG_WAS_READ: "raw log", EVERY_LINE_IS_STILL_THERE: "line"}
+UNITS = {EVERY_LOG_WAS_READ: "raw log", EVERY_LINE_IS_STILL_THERE: "line", EVERY_HOUR_WAS_BUILT: "hour"}
 """What the checks count that look at something else than rows."""
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 

@@ -230,6 +230,12 @@ def run_bodies(
             selected_asset_keys=asset.keys,
             run=SimpleNamespace(tags=tags),
             log_event=lambda _: None,
+            op_execution_context=SimpleNamespace(
+                job_name="",
+                op_handle="",
+                run_id="",
+                instance=SimpleNamespace(report_dagster_event=lambda *_: None),
+            ),
         )
         made = asset.op.compute_fn.decorated_fn(context=context, pipeline=pipeline)
         for result in [made] if isinstance(made, dg.MaterializeResult) else made:

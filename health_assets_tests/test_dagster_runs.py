@@ -41,6 +41,7 @@ import health_assets.definitions
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
+from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
 from health_assets.defs.specs import ONLY_STALE_TAG
@@ -52,7 +53,7 @@ from health_assets.quality.suites import SUITES
 from health_assets.settings import Settings
 from health_assets.turns import URGENT
 
-OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE)
+OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, EVERY_HOUR_WAS_BUILT)
 WINDOW_HOURS = 3
 LOOKBACK_HOURS = 6
 BUILT = HourRange(NOON - 24 * HOUR, NOON)
@@ -624,7 +625,7 @@ def test_every_check_of_every_suite_is_evaluated_and_kept_for_every_hour(built: 
     assert len(evaluations) == len(declared)
     assert {one.metadata["hours"].value for one in evaluations} == {"2026-06-06T12 to 2026-06-07T12 (24 h)"}
     history = built.world.query("SELECT asset, expectation FROM expectation_results GROUP BY ALL HAVING count(*) = 24")
-    assert set(history) == declared | {("raw_logs", name) for name in OF_NO_SUITE}
+    assert set(history) == declared | {("raw_logs", name) for name in OF_NO_SUITE if name != EVERY_HOUR_WAS_BUILT}
 
 
 def test_an_hour_that_is_not_there_in_time_is_noticed_whatever_else_was_backfilled(
@@ -635,10 +636,13 @@ def test_an_hour_that_is_not_there_in_time_is_noticed_whatever_else_was_backfill
 
     def newest_is_in_time() -> bool:
         job = world.definitions().resolve_job_def(FRESHNESS_JOB)
-        result = job.execute_in_process(instance=instance, run_config=QUIET)
+        result = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
         (evaluation,) = result.get_asset_check_evaluations()
-        assert result.success
-        assert evaluation.severity == dg.AssetCheckSeverity.WARN
+        assert result.success == evaluation.passed, "a late hour lies in no run that succeeded"
+        assert evaluation.severity == dg.AssetCheckSeverity.ERROR
+        if not result.success:
+            (failure,) = [event.step_failure_data for event in result.get_step_failure_events()]
+            assert f"the hour {now - HOUR:{KEY_FORMAT}} is late" in failure.user_failure_data.description
         return evaluation.passed
 
     assert not newest_is_in_time(), "nothing was ever materialized"

@@ -119,15 +119,22 @@ def _judge_lateness(
     session: Session, alerts: Alerts, settings: Settings, already_open: Mapping[Subject, Incident], now: datetime
 ) -> Judged:
     """Whether the newest hour that should be there is; a warehouse in which nothing was ever made is not late."""
+    seen = newest_due(session, settings, now)
+    if seen is None:
+        return Judged()
+    due_at = seen.hour + HOUR + timedelta(minutes=settings.late_after_minutes)
+    return judge(alerts.rules, [seen], already_open, at=now if seen.is_there else due_at)
+
+
+def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen | None:
+    """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
     sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
     [(newest,)] = session.query(sql, [now - HOUR])
     if newest is None or (settings.first_hour and due < settings.first_hour):
-        return Judged()
+        return None
     there = session.materialized_hours("system_health", HourRange.of(due))
-    due_at = due + HOUR + timedelta(minutes=settings.late_after_minutes)
-    seen = DueSeen(due, HOURS, is_there=bool(there), newest=newest)
-    return judge(alerts.rules, [seen], already_open, at=now if there else due_at)
+    return DueSeen(due, HOURS, is_there=bool(there), newest=newest)
 
 
 def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tuple[datetime, bool]]:

@@ -13,6 +13,7 @@ from health_assets.defs.checks import (
     every_log_was_read_check,
     newest_hour_check,
 )
+from health_assets.defs.holding import every_hour_was_built_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions, is_loaded_for_a_run
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
@@ -67,7 +68,12 @@ def build_definitions(
         partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
     assets = shown_as_stored_in(settings.warehouse, all_assets(partitions if is_partitioned else None))
     surveyed = shown_as_stored_in(settings.warehouse, survey_assets(partitions))
-    checks = [*all_suite_checks(), every_log_was_read_check(), every_line_is_still_there_check()]
+    checks = [
+        *all_suite_checks(),
+        every_log_was_read_check(),
+        every_line_is_still_there_check(),
+        every_hour_was_built_check(),
+    ]
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
     hours_job = dg.define_asset_job(
         JOB,

@@ -6,6 +6,7 @@ from datetime import timedelta
 import dagster as dg
 import pandas as pd
 
+from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.summaries import lost_summary, unreadable_summary
@@ -16,6 +17,7 @@ from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, 
 from health_assets.quality.expectations import Check, Suite
 from health_assets.quality.suites import SUITES
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session
 
@@ -23,6 +25,7 @@ SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverit
 HOURS_SHOWN = 24
 FAILED_HOURS = "failed_hours"
 """Under this key stand the hours that break a check: how many, and the first ones."""
+NEWEST_HOUR_IS_IN_TIME = "newest_hour_is_in_time"
 EVERY_LOG_WAS_READ = "every_log_was_read"
 EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
 
@@ -41,6 +44,8 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
         with readable_failures():
             targets = pipeline.load_targets()
         with pipeline.write() as session:
+            # a held hour is as it was; where there is no other, it is looked at all the same
+            hours = without_held(hours, Holds(session).hours(hours.span)) or hours
             found = [
                 evaluate(
                     suite, Source(suite.asset, session, piece, targets, pipeline.settings, hours.within(piece)), names
@@ -99,11 +104,22 @@ def _table(frame: pd.DataFrame) -> dg.MetadataValue:
 
 
 def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
-    """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks."""
+    """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks.
 
-    @dg.asset_check(asset="system_health", name="newest_hour_is_in_time")
-    def newest_hour_is_in_time(pipeline: PipelineResource) -> dg.AssetCheckResult:
-        """The newest hour that ended long enough ago has been materialized."""
+    A late hour is an error, and fails the run of the check besides: nobody looks into a run that succeeded.
+    """
+
+    @dg.multi_asset_check(
+        name=NEWEST_HOUR_IS_IN_TIME,
+        specs=[
+            dg.AssetCheckSpec(
+                NEWEST_HOUR_IS_IN_TIME,
+                asset="system_health",
+                description="The newest hour that ended long enough ago has been materialized.",
+            )
+        ],
+    )
+    def _check(pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
         with pipeline.write() as session:
@@ -113,16 +129,26 @@ def newest_hour_check(late_after: timedelta) -> dg.AssetChecksDefinition:
                 "SELECT 1 FROM materialized_hours WHERE asset = 'system_health' AND hour = ? AND materialized_at >= ?",
                 [due, due + HOUR],
             )
-        return dg.AssetCheckResult(
+            why = causes(Holds(session).within(HourRange.of(due)))
+        yield dg.AssetCheckResult(
             passed=bool(after_its_end),
-            severity=dg.AssetCheckSeverity.WARN,
+            asset_key="system_health",
+            check_name=NEWEST_HOUR_IS_IN_TIME,
+            severity=dg.AssetCheckSeverity.ERROR,
             metadata={
                 "due_hour": f"{due:{KEY_FORMAT}}",
                 "newest_materialized_hour": f"{newest:{KEY_FORMAT}}" if newest else "none",
             },
         )
+        if not after_its_end:
+            there = f"the newest is {newest:{KEY_FORMAT}}" if newest else "there is none"
+            held = f"; it is held: {'; '.join(why)}" if why else ""
+            raise dg.Failure(
+                f"the hour {due:{KEY_FORMAT}} is late: it was not materialized after its end; {there}{held}",
+                allow_retries=False,
+            )
 
-    return newest_hour_is_in_time
+    return _check
 
 
 def _write_own_history(session: Session, name: str, hours: HourGroups, found: Sequence[HourResult]) -> None:

@@ -4,7 +4,7 @@ What belongs here: the shape of such an asset and the step that reads, calls its
 reports. What does not: which assets there are (`systems`) and formulas (`scoring`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
+from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
@@ -23,6 +24,7 @@ from health_assets.hours import HourGroups, HourRange
 from health_assets.planning import hours_covered
 from health_assets.settings import Settings
 from health_assets.targets import Targets
+from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.store import Session
 
 
@@ -110,7 +112,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> dg.MaterializeResult:
+    def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
         asked = run_groups(context)
         with readable_failures():
             targets = pipeline.load_targets()
@@ -119,6 +121,8 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags
                 build, restored = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
+            held = Holds(session).hours(asked.span.extended_back(pipeline.settings.reach_hours))
+            build -= held
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
@@ -126,7 +130,8 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
         log_earlier_hours(context, derived.name, build, asked)
-        return dg.MaterializeResult(metadata=metadata)
+        yield dg.MaterializeResult(derived.name, metadata=metadata)
+        show_held(context, [derived.name], held)
 
     return _derived
 

@@ -72,7 +72,7 @@ def run_hours(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext)
     Raises:
         dagster.Failure: the run has no partition.
     """
-    if not _has_partitions(context):
+    if not is_told_of_partitions(context):
         raise dg.Failure("this run has no hour; choose a partition or a range of partitions", allow_retries=False)
     window = context.partition_time_window
     return HourRange(window.start.astimezone(UTC), window.end.astimezone(UTC))
@@ -94,12 +94,13 @@ def run_groups(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
         return HourGroups((run_hours(context),))
     bounds = (text.split("/") for text in named.split(","))
     groups = HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
-    if _has_partitions(context) and len(context.partition_keys) != len(groups):
+    if is_told_of_partitions(context) and len(context.partition_keys) != len(groups):
         return HourGroups((run_hours(context),))  # started again on Dagster's page, where there are no holes
     return groups
 
 
-def _has_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:
+def is_told_of_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:
+    """Whether Dagster keeps which partitions a run is about."""
     return context.has_partition_key or context.has_partition_key_range
 
 
@@ -107,7 +108,7 @@ def log_earlier_hours(
     context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourGroups
 ) -> None:
     """Tell Dagster about hours of the look-back that were built besides those asked for, if it is told of any."""
-    if not _has_partitions(context):
+    if not is_told_of_partitions(context):
         return
     for hour in sorted(built - set(asked)):
         context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

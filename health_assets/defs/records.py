@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
+from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.specs import ONLY_STALE_TAG, RECORD_TABLES, asset_spec
@@ -111,5 +112,6 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
         for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
             log_earlier_hours(context, name, report.changed_hours, asked)
             yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
+        show_held(context, summaries, {hold.hour for hold in report.holds})
 
     return _ingest

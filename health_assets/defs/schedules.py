@@ -15,6 +15,7 @@ from health_assets.logs.stores import require_root
 from health_assets.planning import catch_up, newest_finished_hour
 from health_assets.settings import Settings
 from health_assets.turns import URGENT
+from health_assets.warehouse.holds import Holds
 
 LOCK_TIMEOUT_S = 10.0
 NOTHING_YET = "nothing has been materialized yet, so nothing is late"
@@ -58,7 +59,8 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     span = HourRange.of(newest).extended_back(pipeline.settings.reach_hours - 1)
     try:
         with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-            materialized = session.materialized_hours("system_health", span)
+            # what is held is not missed: the sensor asks for it as soon as its cause is gone
+            materialized = session.materialized_hours("system_health", span) | Holds(session).hours(span)
             [(first,)] = session.query("SELECT min(hour) FROM materialized_hours WHERE asset = 'system_health'")
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)

@@ -15,11 +15,13 @@ from health_assets.defs.staleness import stale_hours
 from health_assets.errors import NoRawRootError, NoWarehouseError, WarehouseBusyError
 from health_assets.first_hour import EARLIEST, earlier_hours
 from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
-from health_assets.late_logs import Unread, late_parts, unread
+from health_assets.late_logs import Unread, compared, late_parts
+from health_assets.late_memory import LateMemory
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import Faults, is_among
 from health_assets.planning import late_ranges, newest_finished_hour
+from health_assets.recognition import recognize
 from health_assets.run_owners import end_runs_of_the_dead
 from health_assets.settings import Settings
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
@@ -44,7 +46,8 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
     tables that they are made from, so nothing is lost when a run fails. What is under way is not requested again, and
-    the same disagreement once an hour at most.
+    the same disagreement once an hour at most. What a tick found in files is in the cursor, since a tick reads no more
+    than so many bytes; without it, the next one looks again.
 
     Args:
         job_name: the job that materializes hours.
@@ -65,9 +68,12 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
         if _is_under_way(context, job_name):
             return dg.SkipReason("a run for late logs is under way")
-        now, limits = pipeline.clock(), pipeline.limits
+        now = pipeline.clock()
         # the hour that is still the schedule's is not late
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
+        # of later hours none is requested
+        limits = replace(pipeline.limits, until=min(newest + HOUR, pipeline.limits.until))
+        memory = LateMemory.load(context.cursor, limits, BYTES_PER_TICK)
         unreadable: Faults = {}
         try:
             files = list_files(pipeline.raw_root, unreadable)
@@ -79,36 +85,44 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
                 )
                 if last is None:
                     return dg.SkipReason(NOTHING_YET)
-                # of later hours none is requested
-                until = min(newest + HOUR, limits.until)
-                found = unread(
-                    session,
-                    files,
-                    unreadable,
-                    limits=replace(limits, until=until),
-                    trusted=settings.trusted_judgements,
-                )
+                known = FileLedger(session).known(limits.until)
                 stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, session.dropped_until() or first_hour)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
                 lost = FileLedger(session).lost(newest - settings.reach_hours * HOUR)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
+            # files are looked into while nobody has to wait for the warehouse
+            recognized = recognize(
+                known, files, unreadable,
+                unpacked_bytes=limits.unpacked_bytes, trusted=settings.trusted_judgements, memory=memory,
+            )  # fmt: skip
+            with pipeline.open(LOCK_TIMEOUT_S).read() as session:
+                is_as_it_was = FileLedger(session).known(limits.until) == known
+                found = compared(session, recognized, unreadable)
         except NoRawRootError as error:
             return dg.SkipReason(str(error))
         except NoWarehouseError:
             return dg.SkipReason(NOTHING_YET)
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
+        if not is_as_it_was:
+            context.update_cursor(memory.dump())
+            return dg.SkipReason("logs were loaded while this tick looked at them; the next tick looks again")
         span = HourRange(min(start, newest + HOUR), newest + HOUR)
-        touched, only_rejected, state = _touched(found, span, unreadable, limits)
-        touched |= stale_components
+        touched, only_rejected, state = _touched(found, span, unreadable, limits, memory)
+        context.update_cursor(memory.dump())
+        touched |= stale_components - found.held
+        stale_scores -= found.held
         if not touched | only_rejected | stale_scores:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
             besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
+            besides += f"; {counted(len(found.held), 'hour')} held for it" if found.held else ""
             besides += _what_is_lost(lost)
             read = sum(not is_among(unreadable, file.source_file) for file in files)
-            return dg.SkipReason(f"the tables agree with all {read} raw logs{besides}{_hint(not_offered)}")
+            return dg.SkipReason(f"{_agreement(read, memory)}{besides}{_hint(not_offered)}")
+        if memory.put_off:
+            context.log.info(memory.put_off)
         until = min(max({last, *touched}), newest) + HOUR
         ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
@@ -123,6 +137,13 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         )
 
     return _late_logs
+
+
+def _agreement(logs: int, memory: LateMemory) -> str:
+    """With how many logs the tables agree, and which of them nobody knows."""
+    if not memory.put_off:
+        return f"the tables agree with all {logs} raw logs"
+    return f"the tables agree with {logs - memory.put_off_count:,} of {logs:,} raw logs; {memory.put_off}"
 
 
 def _what_is_lost(lost: Sequence[LostLines]) -> str:
@@ -156,14 +177,14 @@ def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
 
 
 def _touched(
-    found: Unread, hours: HourRange, unreadable: Faults, limits: Limits
+    found: Unread, hours: HourRange, unreadable: Faults, limits: Limits, memory: LateMemory
 ) -> tuple[set[datetime], set[datetime], str]:
     """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both.
 
     Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
     """
-    parts = late_parts(found, BYTES_PER_TICK, unreadable, limits)
-    late = {part: lines for part, lines in parts.items() if part.hour in hours}
+    parts = late_parts(found, memory, unreadable, limits)
+    late = {part: lines for part, lines in parts.items() if part.hour in hours and part.hour not in found.held}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
     return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))

@@ -11,7 +11,7 @@ import atexit
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -184,6 +184,13 @@ def list_files(
 def is_among(unreadable: Collection[str], source_file: str) -> bool:
     """Whether a file is among what cannot be read, by its own name or by that of a folder above it."""
     return source_file in unreadable or any(name.endswith("/") and source_file.startswith(name) for name in unreadable)
+
+
+def reason_of(unreadable: Mapping[str, str], source_file: str) -> str:
+    """Why a file cannot be read that is among what cannot; the reason of a folder above it where it has none."""
+    if source_file in unreadable:
+        return unreadable[source_file]
+    return next(why for name, why in unreadable.items() if is_among([name], source_file))
 
 
 def require_root(root: RawRoot) -> None:

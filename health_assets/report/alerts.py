@@ -10,10 +10,14 @@ from rich.text import Text
 
 from health_assets.alerts.incidents import Incident, personal_by_now
 from health_assets.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
+from health_assets.alerts.rules import HourLate
+from health_assets.alerts.watching import newest_due
 from health_assets.hours import HOUR
 from health_assets.report.layout import plain_table
+from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.terminal import printable
+from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
@@ -21,6 +25,7 @@ COLOURS = {"critical": "red", "warning": "yellow", "info": "blue"}
 SEVERITIES = ("critical", "warning", "info")
 INCIDENTS_SHOWN = 20
 IDS_SHOWN = 3
+MOST_TOLD = 400
 
 
 def print_alerts(console: Console, session: Session, since: datetime, targets: Targets) -> None:
@@ -46,6 +51,16 @@ def print_alerts(console: Console, session: Session, since: datetime, targets: T
         why = f": {printable(error)}" if error else ""
         waiting = counted(count, "message waits", "messages wait")
         console.print(Text(f"{waiting} for the channel {printable(channel)}{why}", style="yellow"))
+
+
+def print_late_and_held(console: Console, session: Session, settings: Settings, now: datetime) -> None:
+    """Say that the newest hour is late, and which hours are held, also where no rule is configured."""
+    seen = newest_due(session, settings, now)
+    late = HourLate().opening(seen) if seen else None
+    if late is not None:
+        console.print(Text(printable(late.reason, MOST_TOLD), style="bold red"), soft_wrap=True)
+    for cause in causes(Holds(session).within())[:INCIDENTS_SHOWN]:
+        console.print(Text(printable(f"held: {cause}", MOST_TOLD), style="red"), soft_wrap=True)
 
 
 def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:

@@ -47,7 +47,7 @@ __all__ = [
     "schema_of",
 ]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model

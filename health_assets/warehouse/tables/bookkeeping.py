@@ -62,6 +62,17 @@ class MaterializedHour(Hourly, table=True):
     )
 
 
+class HeldHour(Hourly, table=True):
+    """Hours that cannot be built now; their rows are those that they had, and they are built once the cause is gone."""
+
+    __tablename__ = "held_hours"
+
+    source_file: str = text("Raw log with lines of the hour that cannot be had, relative to the raw root.", key=True)
+    reason: str = text("Why it cannot.")
+    lines: int = count("Lines of it that the hour needs.")
+    held_at: datetime = at("When a run first found it so.")
+
+
 class WarehouseVersion(SQLModel, table=True):
     """The version of the tables, so that an older program refuses a newer warehouse."""
 
@@ -70,4 +81,4 @@ class WarehouseVersion(SQLModel, table=True):
     version: int = count("Version of the tables.", key=True)
 
 
-TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion)
+TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, HeldHour, WarehouseVersion)

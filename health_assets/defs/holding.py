@@ -1,0 +1,87 @@
+"""What Dagster makes of held hours: steps leave them alone, and a check and the run's failure name every cause.
+
+What belongs here: which hours of a run are left, and how held ones are told. What does not: why an hour is held
+(`ingestion`) and where that is kept (`warehouse.holds`).
+"""
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+
+import dagster as dg
+from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
+
+from health_assets.defs.partitions import is_told_of_partitions, run_groups
+from health_assets.defs.pipeline import PipelineResource
+from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
+from health_assets.warehouse.holds import Holds, causes
+
+EVERY_HOUR_WAS_BUILT = "every_hour_was_built"
+HELD = "held hours"
+"""Under this key stands why hours are held."""
+CAUSES_SHOWN = 20
+
+
+def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups | None:
+    """The hours that are not held; None where all are."""
+    left = set(hours) - held
+    return HourGroups.of(left) if left else None
+
+
+def show_held(context: dg.AssetExecutionContext, assets: Iterable[str], held: AbstractSet[datetime]) -> None:
+    """Plan held hours of assets once more, after Dagster has noted all hours of the run as materialized.
+
+    The run fails, so their partitions show as failed, and those of all other hours as materialized.
+    """
+    if not held or not is_told_of_partitions(context):
+        return
+    step = context.op_execution_context
+    for asset in assets:
+        for hour in sorted(held & set(run_groups(context))):
+            planned = AssetMaterializationPlannedData(dg.AssetKey(asset), partition=f"{hour:{KEY_FORMAT}}")
+            event = DagsterEvent.build_asset_materialization_planned_event(step.job_name, str(step.op_handle), planned)
+            step.instance.report_dagster_event(event, step.run_id)
+
+
+def every_hour_was_built_check() -> dg.AssetChecksDefinition:
+    """A check that no hour of a run is held, nor any that these look back on; it fails the run for its own hours."""
+
+    @dg.multi_asset_check(
+        name=f"check_{EVERY_HOUR_WAS_BUILT}",
+        specs=[
+            dg.AssetCheckSpec(
+                EVERY_HOUR_WAS_BUILT,
+                asset="raw_logs",
+                description="Every hour could be built, also those that the run looks back on; held hours are as they "
+                "were, and are built once the cause is gone.",
+            )
+        ],
+    )
+    def _check(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
+        hours = run_groups(context)
+        with pipeline.write() as session:
+            holds = Holds(session).within(HourRange(hours.start - pipeline.settings.reach_hours * HOUR, hours.end))
+        held = {hold.hour for hold in holds}
+        own = held & set(hours)
+        told = causes(holds)
+        yield dg.AssetCheckResult(
+            passed=not held,
+            asset_key="raw_logs",
+            check_name=EVERY_HOUR_WAS_BUILT,
+            severity=dg.AssetCheckSeverity.ERROR if own else dg.AssetCheckSeverity.WARN,
+            metadata={
+                "unexpected_count": dg.MetadataValue.int(len(held)),
+                **({HELD: dg.MetadataValue.json(told[:CAUSES_SHOWN])} if told else {}),
+            },
+        )
+        if own:
+            raise dg.Failure(held_sentence(len(own), len(hours), told), allow_retries=False)
+
+    return _check
+
+
+def held_sentence(held: int, hours: int, told: list[str]) -> str:
+    """What is held, with every cause."""
+    others = ", and all others were built" if held < hours else ""
+    more = f"; and {len(told) - CAUSES_SHOWN:,} more" if len(told) > CAUSES_SHOWN else ""
+    return f"{held:,} of {hours:,} h are held{others}: {'; '.join(told[:CAUSES_SHOWN])}{more}"

@@ -1,0 +1,221 @@
+"""What is kept of looks into raw logs from one look for late lines to the next, and how much one of them may read.
+
+What belongs here: what was found in files of which nobody has loaded anything yet, for as long as these stay as they
+are; the budget of bytes; and whose turn it is when the budget is spent. What does not: reading (`file_looks`,
+`late_logs`) and asking for runs (`defs.sensors`).
+
+A file that the budget does not allow is put off, and comes before all others in the next look. So every file has its
+turn, however many others grow meanwhile. A file that is larger than a whole budget is read when its turn comes, and
+nothing besides.
+"""
+
+import json
+import math
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+from health_assets.logs.identity import Identity
+from health_assets.logs.limits import Limits
+from health_assets.logs.stores import RawFile
+from health_assets.warehouse.tables import SCHEMA_VERSION
+from health_assets.wording import counted
+
+MOST_PARTS = 50_000
+"""Most counts of lines that are kept; what a file beyond them holds is counted again."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """The records of one kind that a file holds for one hour, as `logs.reader.Content` has them."""
+
+    record_type: str
+    hour: datetime | None
+    lines: int
+    digest: int
+    future_at: datetime | None
+
+
+@dataclass
+class Looked:
+    """What was found out about a file.
+
+    Args:
+        stamp: its size and modification time then.
+        heads: `Identity.heads`; None where nobody has looked.
+        identity: what it holds; None where it was not read to its end.
+        is_damaged: whether it cannot be unpacked to its end.
+        beginnings: digests of its first bytes, by how many these are.
+        counts: how many lines it holds; None where it was not parsed.
+    """
+
+    stamp: tuple[int, int]
+    heads: str | None = None
+    identity: Identity | None = None
+    is_damaged: bool = False
+    beginnings: dict[int, str] = field(default_factory=dict)
+    counts: list[Count] | None = None
+
+
+class LateMemory:
+    """What earlier looks found, and what this one may read.
+
+    Args:
+        limits: what is taken of logs.
+        most_bytes: how many bytes this look may read; a single file may be larger.
+        looked: by name of a file, what was found out about it.
+        waiting: names of the files whose turn it is, in order.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        most_bytes: float = math.inf,
+        looked: dict[str, Looked] | None = None,
+        waiting: Sequence[str] = (),
+    ) -> None:
+        self._limits = limits
+        self._left = most_bytes
+        self._looked = looked or {}
+        self._places = {name: place for place, name in enumerate(waiting)}
+        self._waiting = [*waiting]
+        self._seen: set[str] = set()
+        self._read: set[str] = set()
+        self._put_off: dict[str, int] = {}
+
+    @classmethod
+    def boundless(cls) -> Self:
+        """A memory of nothing that allows everything."""
+        return cls()
+
+    @classmethod
+    def load(cls, text: str | None, limits: Limits, most_bytes: float) -> Self:
+        """The memory that `dump` wrote; an empty one where another version, or one with other limits, wrote it."""
+        kept = json.loads(zlib.decompress(b64decode(text))) if text else {}
+        if kept.get("version") != _version(limits):
+            return cls(limits, most_bytes)
+        looked = {name: _looked(*values) for name, values in kept["looked"].items()}
+        return cls(limits, most_bytes, looked, kept["waiting"])
+
+    def dump(self) -> str:
+        """The memory as text, of the files that this look asked about."""
+        parts = 0
+        looked = {}
+        for name in sorted(self._seen):
+            own = self._looked[name]
+            parts += len(own.counts or ())
+            looked[name] = _values(own, with_counts=parts <= MOST_PARTS)
+        kept = {"version": _version(self._limits), "looked": looked, "waiting": sorted(self._put_off, key=self._place)}
+        return b64encode(zlib.compress(json.dumps(kept).encode())).decode()
+
+    def of(self, file: RawFile) -> Looked:
+        """What is known of a file as it is now, to be added to."""
+        self._seen.add(file.source_file)
+        known = self._looked.get(file.source_file)
+        if known is None or known.stamp != file.stamp:
+            known = self._looked[file.source_file] = Looked(file.stamp)
+        return known
+
+    def counts_of(self, file: RawFile) -> list[Count] | None:
+        """How many lines a file holds; None where it has to be parsed, also because a future event's time has come."""
+        counts = self.of(file).counts
+        until = self._limits and self._limits.until
+        if counts is None or any(until and count.future_at and count.future_at <= until for count in counts):
+            return None
+        return counts
+
+    # -- the budget --
+
+    def only_wait_for(self, files: Iterable[RawFile]) -> None:
+        """Keep no turn for other files than these, since nobody will ask for them."""
+        names = {file.source_file for file in files}
+        self._waiting = [name for name in self._waiting if name in names]
+
+    def in_turn(self, files: Sequence[RawFile]) -> list[RawFile]:
+        """The files, those first whose turn it is."""
+        return sorted(files, key=lambda file: self._place(file.source_file))
+
+    def may_read(self, file: RawFile) -> bool:
+        """Whether a file may be read now; one that may not is put off.
+
+        While files wait, the first of them is the only one, however much the others would fit.
+        """
+        name = file.source_file
+        is_its_turn = name in self._read or name in self._waiting[:1] or not self._waiting
+        if is_its_turn and name in self._waiting:
+            self._waiting.remove(name)
+        if is_its_turn and (file.size_bytes <= self._left or not self._read):
+            self._put_off.pop(name, None)
+            self._read.add(name)
+            return True
+        self._put_off[name] = file.size_bytes
+        return False
+
+    def _place(self, name: str) -> int:
+        return self._places.get(name, len(self._places))
+
+    def charge(self, size_bytes: int) -> None:
+        """Count bytes that were read."""
+        self._left -= size_bytes
+
+    def is_put_off(self, file: RawFile) -> bool:
+        """Whether a file has to wait for another look."""
+        return file.source_file in self._put_off
+
+    @property
+    def put_off_count(self) -> int:
+        """How many files have to wait."""
+        return len(self._put_off)
+
+    @property
+    def put_off(self) -> str:
+        """What was not looked at, in words; empty where there is nothing."""
+        if not self._put_off:
+            return ""
+        size_bytes = sum(self._put_off.values())
+        size = f"{size_bytes / (1 << 20):,.0f} MB" if size_bytes >= 1 << 20 else counted(size_bytes, "byte")
+        return f"{counted(len(self._put_off), 'file')}, {size}, not looked at yet"
+
+
+def _version(limits: Limits | None) -> list[int]:
+    """What the same bytes may be counted otherwise with."""
+    return [SCHEMA_VERSION, limits.unpacked_bytes if limits else 0]
+
+
+def _values(looked: Looked, *, with_counts: bool) -> list[Any]:
+    own = looked.identity
+    counts = looked.counts if with_counts else None
+    return [
+        looked.stamp,
+        looked.heads,
+        own and [own.plain_bytes, own.digest, own.heads],
+        looked.is_damaged,
+        [*looked.beginnings.items()],
+        counts and [[one.record_type, _text(one.hour), one.lines, one.digest, _text(one.future_at)] for one in counts],
+    ]
+
+
+def _looked(
+    stamp: list[int], heads: str | None, own: list[Any] | None, is_damaged: bool, beginnings: list, counts: list | None
+) -> Looked:
+    return Looked(
+        (stamp[0], stamp[1]),
+        heads,
+        Identity(*own) if own else None,
+        is_damaged,
+        dict(beginnings),
+        None
+        if counts is None
+        else [Count(kind, _time(hour), lines, digest, _time(at)) for kind, hour, lines, digest, at in counts],
+    )
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

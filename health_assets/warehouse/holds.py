@@ -1,0 +1,90 @@
+"""Held hours: hours that cannot be built now, with every cause, and since when.
+
+What belongs here: reading and writing `held_hours`. What does not: finding out which hours cannot be built
+(`ingestion`) and telling people of them (`defs.holding`).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from health_assets.hours import EVER, HourGroups, HourRange, contiguous
+from health_assets.logs.stores import is_among
+from health_assets.warehouse.ledger import HOUR_TYPE
+from health_assets.warehouse.store import Session
+from health_assets.wording import counted
+
+
+@dataclass(frozen=True)
+class Hold:
+    """One cause for which an hour cannot be built.
+
+    Args:
+        hour: the hour.
+        source_file: the raw log that has lines of it, and cannot be had.
+        reason: why not, as a sentence.
+        lines: how many of its lines the hour needs.
+        held_at: when a run first found it so.
+    """
+
+    hour: datetime
+    source_file: str
+    reason: str
+    lines: int
+    held_at: datetime
+
+
+class Holds:
+    """The held hours of a warehouse, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def within(self, hours: HourRange = EVER) -> list[Hold]:
+        """Every cause that holds one of these hours, in order."""
+        rows = self._session.query(
+            "SELECT hour, source_file, reason, lines, held_at FROM held_hours "
+            "WHERE hour >= ? AND hour < ? ORDER BY hour, source_file",
+            [hours.start, hours.end],
+        )
+        return [Hold(*row) for row in rows]
+
+    def hours(self, hours: HourRange = EVER) -> set[datetime]:
+        """Those of these hours that are held."""
+        return {hold.hour for hold in self.within(hours)}
+
+    def replace(self, hours: HourRange, holds: Sequence[Hold]) -> None:
+        """Note that of these hours exactly those are held; a cause that was known keeps its time."""
+        since = {(hold.hour, hold.source_file): hold.held_at for hold in self.within(hours)}
+        self._session.query("DELETE FROM held_hours WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
+        if not holds:
+            return
+        columns = {
+            "hour": pa.array([hold.hour for hold in holds], HOUR_TYPE),
+            "source_file": [hold.source_file for hold in holds],
+            "reason": [hold.reason for hold in holds],
+            "lines": [hold.lines for hold in holds],
+            "held_at": pa.array([since.get((hold.hour, hold.source_file), hold.held_at) for hold in holds], HOUR_TYPE),
+        }
+        self._session.insert_arrow("held_hours", pa.table(columns))
+
+
+def still_held(holds: Iterable[Hold], unreadable: Collection[str]) -> set[datetime]:
+    """Hours of which a cause is still there."""
+    return {hold.hour for hold in holds if is_among(unreadable, hold.source_file)}
+
+
+def causes(holds: Iterable[Hold]) -> list[str]:
+    """Every cause once, with its lines and hours, as sentences."""
+    by_file: dict[tuple[str, str], list[Hold]] = {}
+    for hold in holds:
+        by_file.setdefault((hold.source_file, hold.reason), []).append(hold)
+    return [_cause(own) for own in by_file.values()]
+
+
+def _cause(holds: Sequence[Hold]) -> str:
+    hours = HourGroups(tuple(contiguous(hold.hour for hold in holds)))
+    lines = counted(sum(hold.lines for hold in holds), "line")
+    return f"{hours} needs {lines} of {holds[0].source_file}: {holds[0].reason}"

@@ -1,0 +1,156 @@
+"""What the late-log sensor reads in a tick, what it remembers of it, and whose turn it is next."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster_world import NOON, World, execution
+
+from health_assets import file_looks, late_logs
+from health_assets.defs import sensors
+from health_assets.defs.pipeline import Pipeline
+from health_assets.hours import HOUR, HourRange
+from health_assets.late_memory import LateMemory
+from health_assets.logs.files import RawFile, plain_blocks
+from health_assets.logs.formats.records import Damage
+from health_assets.logs.limits import Limits
+
+NOW = NOON + timedelta(hours=1, minutes=40)
+"""NOON's hour is over, and the schedule has had its turn."""
+BUDGET = 100_000
+FILLER = "x" * 60_000
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
+    made.write("first.jsonl", [execution(NOON, "first")])
+    made.materialize(HourRange.of(NOON))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "BYTES_PER_TICK", BUDGET)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Names of the files that are parsed."""
+    names: list[str] = []
+    real = late_logs.contents
+
+    def noted(files: list[RawFile], limits: Limits | None = None) -> list[late_logs.Content]:
+        names.extend(file.source_file for file in files)
+        return real(files, limits)
+
+    monkeypatch.setattr(late_logs, "contents", noted)
+    yield names
+
+
+def large(hour: datetime, name: str) -> list[dict]:
+    """An execution whose line is 60 kB long."""
+    return [{**execution(hour, name), "filler": FILLER}]
+
+
+def tick(world: World, cursor: str | None = None) -> SensorExecutionData:
+    definitions = world.definitions()
+    resources = {"pipeline": Pipeline(world.settings, clock=lambda: NOW)}
+    with dg.build_sensor_context(cursor=cursor, definitions=definitions, resources=resources) as context:
+        return definitions.resolve_sensor_def("late_logs").evaluate_tick(context)
+
+
+def test_a_late_file_has_its_turn_behind_files_of_the_hour_that_runs_and_is_not_agreed_with_before(
+    world: World, parsed: list[str]
+) -> None:
+    for name in "abc":
+        world.write(f"{name}.jsonl", large(NOON + HOUR, name))
+    world.write("late.jsonl", large(NOON, "late"))
+    said = tick(world)
+    assert parsed == ["a.jsonl"]
+    assert said.skip_message == "the tables agree with 2 of 5 raw logs; 3 files, 180,786 bytes, not looked at yet"
+    cursors = [said.cursor]
+    while not said.run_requests:
+        said = tick(world, cursors[-1])
+        cursors.append(said.cursor)
+    assert parsed == ["a.jsonl", "b.jsonl", "c.jsonl", "late.jsonl"]
+    assert len(cursors) == 4
+    tick(world, cursors[-1])
+    assert len(parsed) == 4, "what was parsed is remembered"
+    world.materialize(tags=said.run_requests[0].tags)
+    assert tick(world, cursors[-1]).skip_message == "the tables agree with all 5 raw logs"
+
+
+def test_files_that_grow_with_every_tick_do_not_take_the_turn_of_one_that_waits(world: World) -> None:
+    cursor = None
+    for name in ("a", "b"):
+        world.write(f"{name}.jsonl", large(NOON + HOUR, name))
+    world.write("late.jsonl", large(NOON, "late"))
+    for minute in range(4):
+        said = tick(world, cursor)
+        if said.run_requests:
+            return
+        cursor = said.cursor
+        for name in ("a", "b"):
+            world.write(f"{name}.jsonl", large(NOON + HOUR, f"{name}{minute}"))
+    pytest.fail("the late file never had its turn")
+
+
+def test_a_file_that_is_larger_than_the_budget_is_read_alone_when_its_turn_comes(
+    world: World, parsed: list[str]
+) -> None:
+    world.write("a.jsonl", large(NOON + HOUR, "a"))
+    world.write("huge.jsonl", [*large(NOON, "one"), *large(NOON, "two")])
+    first = tick(world)
+    assert parsed == ["a.jsonl"]
+    second = tick(world, first.cursor)
+    assert parsed == ["a.jsonl", "huge.jsonl"]
+    assert len(second.run_requests) == 1
+
+
+def test_renamed_files_are_hashed_within_the_budget_and_while_the_warehouse_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        world.write(f"{name}.jsonl", large(NOON, name))
+    world.materialize(HourRange.of(NOON))
+    for name in "abc":
+        (world.settings.raw / f"{name}.jsonl").rename(world.settings.raw / f"{name}.old.jsonl")
+    hashed: list[str] = []
+
+    def noted(file: RawFile, most_bytes: int) -> Iterator[bytes | Damage]:
+        world.query("CREATE OR REPLACE TABLE nobody_holds_it (one INTEGER)")  # an error while anybody reads
+        hashed.append(file.source_file)
+        yield from plain_blocks(file, most_bytes)
+
+    monkeypatch.setattr(file_looks, "plain_blocks", noted)
+    said, messages = tick(world), []
+    for _ in range(3):
+        assert not said.run_requests
+        messages.append(said.skip_message)
+        said = tick(world, said.cursor)
+    assert sorted(hashed) == ["a.old.jsonl", "b.old.jsonl", "c.old.jsonl"]
+    assert [message.rpartition(";")[0] for message in messages] == [
+        "the tables agree with 2 of 4 raw logs",
+        "the tables agree with 3 of 4 raw logs",
+        "",
+    ]
+    assert said.skip_message == "the tables agree with all 4 raw logs"
+
+
+def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("{}\n")
+    file = RawFile("a.jsonl", path, 3, path.stat().st_mtime_ns)
+    limits = Limits(NOON, 10, 1 << 30)
+    memory = LateMemory(limits)
+    memory.of(file).counts = [late_logs.Count("rejected", None, 1, 7, NOON + HOUR)]
+    text = memory.dump()
+    assert LateMemory.load(text, limits, BUDGET).counts_of(file) == memory.of(file).counts
+    assert LateMemory.load(text, Limits(NOON + HOUR, 10, 1 << 30), BUDGET).counts_of(file) is None
+    assert LateMemory.load(text, Limits(NOON, 10, 1 << 40), BUDGET).counts_of(file) is None, "other limits"
+    changed = RawFile("a.jsonl", path, 4, file.modified_ns)
+    assert LateMemory.load(text, limits, BUDGET).counts_of(changed) is None
