@@ -112,8 +112,8 @@ def _of_duckdb(path: Path) -> str:
         for table, sql in file.execute("SELECT table_name, sql FROM duckdb_tables() ORDER BY 1").fetchall():
             statements.append(sql.rstrip(";") + ";")
             rows = sorted(file.execute(f"FROM {table}").fetchall(), key=repr)
-            for row in rows[: KEPT_CHECKS if table == "expectation_results" else None]:
-                statements.append(f"INSERT INTO {table} VALUES ({', '.join(map(_literal, row))});")
+            kept = rows[:KEPT_CHECKS] if table == "expectation_results" else rows
+            statements.extend(f"INSERT INTO {table} VALUES ({', '.join(map(_literal, row))});" for row in kept)
     return "\n".join(statements) + "\n"
 
 

@@ -122,5 +122,3 @@ def test_a_shared_file_that_somebody_writes_to_is_left_alone_and_said(tmp_path: 
         other.execute("BEGIN IMMEDIATE")
         shrunk = shrink(path, patience_s=0.1)
     assert shrunk is not None and (shrunk.freed_bytes, shrunk.problem) == (0, "database is locked")
-
-

@@ -114,7 +114,7 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
         return engine
 
     def delete_events(self, run_id: str) -> None:
-        """Delete the events of a run and the file that they were in, which the stock storage leaves as large as it was."""
+        """Delete the events of a run and the file that they were in, which the stock storage leaves where it is."""
         super().delete_events(run_id)
         with self._db_lock:
             if engine := self._engines.pop(run_id, None):

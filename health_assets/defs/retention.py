@@ -40,7 +40,9 @@ def prune_runs_job(settings: Settings) -> dg.JobDefinition:
             elif shrunk:
                 context.log.info(f"{shrunk.path.name} is smaller by {shrunk.freed_bytes:,} bytes")
 
-    @dg.job(name=JOB, description=f"Deletes runs older than {settings.run_history_days} days, with their events and files.")
+    @dg.job(
+        name=JOB, description=f"Deletes runs older than {settings.run_history_days} days, with their events and files."
+    )
     def prune_run_history() -> None:
         delete_old_runs()
 

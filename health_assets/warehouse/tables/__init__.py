@@ -50,8 +50,8 @@ __all__ = [
 
 SCHEMA_VERSION = 5
 SCHEMA_DIGEST = "b16f0b75d167fdd1"
-"""Fingerprint of the tables of that version. A test compares it with the classes, and says what to do where they differ:
-a table that changed without the version is one that an older warehouse lacks while it calls itself current."""
+"""Fingerprint of the tables of that version. A test compares it with the classes and says what to do where they differ:
+of a table that changes without the version, an older warehouse lacks a part while it calls itself current."""
 
 ALL_TABLES: dict[str, type[SQLModel]] = {
     model.__tablename__: model
