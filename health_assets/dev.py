@@ -1,6 +1,6 @@
 """Dagster's page on this machine, as `health-assets dev` starts it: for the user's own logs, or else for the demo.
 
-What belongs here: which of the two, the command that shows it, and Dagster's home in a folder that is not this project's.
+What belongs here: which of the two, the command that shows it, and Dagster's home in a folder that has none of its own.
 What does not: where a demo has what (`demo`).
 
 `instance/` has the `dagster.yaml` and the `workspace.yaml` of the project's root, for those who installed a wheel.
