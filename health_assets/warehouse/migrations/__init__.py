@@ -40,9 +40,8 @@ def migrate(url: str, lock_timeout_s: float) -> None:
         if sa.inspect(connection).has_table("warehouse_version"):
             version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version")) or SCHEMA_VERSION
             refuse_newer(database.name, version)
-        if (
-            version < FIXED_SINCE
-        ):  # which revisions it has run says nothing of what they made; they make what is lacking
+        if version < FIXED_SINCE:
+            # which revisions it has run does not say what they made then; run again, they make what is lacking
             command.stamp(config(connection), "base")
         command.upgrade(config(connection), "head")
         for statement in statements_since(version):
