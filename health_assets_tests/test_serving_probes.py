@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from projects import forked_command
 from serving_made import fill_agents, readers_in_this_process, score, served, state
 
 
@@ -38,3 +39,16 @@ def test_data_that_is_too_old_is_not_ready_where_a_setting_says_what_too_old_is(
         assert (answer.status, server.ask("/livez").status) == (status, 200)
         if status == 503:
             assert answer.json["detail"].endswith("s old, more than the 60 s that are allowed")
+
+
+def test_where_it_listens_is_a_setting_and_a_flag_wins(tmp_path: Path) -> None:
+    given = {"HEALTH_SERVE_HOST": "203.0.113.7", "HEALTH_SERVE_PORT": "8099"}  # an address that no machine has
+    by_setting = forked_command("serve", environment=given, folder=tmp_path)
+    assert (by_setting.returncode, "203.0.113.7" in by_setting.stderr, "8099" in by_setting.stderr) == (1, True, True)
+    by_flag = forked_command("serve", "--host", "203.0.113.8", "--port", "8100", environment=given, folder=tmp_path)
+    assert ("203.0.113.8" in by_flag.stderr, "8100" in by_flag.stderr) == (True, True)
+
+
+def test_a_key_without_a_certificate_is_refused_by_environment_as_by_flag(tmp_path: Path) -> None:
+    done = forked_command("serve", environment={"HEALTH_SERVE_TLS_KEY": "key.pem"}, folder=tmp_path)
+    assert (done.returncode, "needs --tls-cert" in done.stderr) == (1, True)
