@@ -156,13 +156,14 @@ def dev(
 ) -> None:
     """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
     from health_assets.demo import Demo
-    from health_assets.dev import command, what_to_show
+    from health_assets.dev import command, what_to_show, with_home
 
     with _readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
+        environment = with_home({**os.environ, **shown_here.environment})
         console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
         sys.stdout.flush()
-        os.execve(sys.executable, command(host, port), {**os.environ, **shown_here.environment})
+        os.execve(sys.executable, command(host, port), environment)
 
 
 @app.command()
@@ -277,15 +278,24 @@ def alerts(
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)] = 8080,
+    host: Annotated[
+        str | None, typer.Option(help="Name or address to listen on (HEALTH_SERVE_HOST); by default 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen on (HEALTH_SERVE_PORT), by default 8080; 0 takes any.", min=0, max=65535),
+    ] = None,
     warehouse: WarehouseOption = None,
     targets: TargetsOption = None,
     host_agent: Annotated[
         str | None, typer.Option(help="Agent whose document is the host's own (HEALTH_HOST_AGENT).")
     ] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain in PEM, to speak HTTPS.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its private key, unless it is in the same file.")] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate chain in PEM, to speak HTTPS (HEALTH_SERVE_TLS_CERT).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="Its private key, unless it is in the same file (HEALTH_SERVE_TLS_KEY).")
+    ] = None,
 ) -> None:
     """Serve every agent's health document and score over HTTP, from memory."""
     from health_assets.serving.server import serve as serve_until_stopped
@@ -294,13 +304,18 @@ def serve(
         console.print(f"serving health documents on {address}, what there is on {address}/docs (Ctrl-C stops)")
 
     with _readable_errors():
-        if tls_key is not None and tls_cert is None:
-            raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
         settings = _settings(None, targets, warehouse)
-        if host_agent is not None:
-            settings = settings.model_copy(update={"host_agent": host_agent})
+        flags = {
+            "host_agent": host_agent, "serve_host": host, "serve_port": port,
+            "serve_tls_cert": tls_cert, "serve_tls_key": tls_key,
+        }  # fmt: skip
+        settings = settings.model_copy(update={name: value for name, value in flags.items() if value is not None})
+        if settings.serve_tls_key is not None and settings.serve_tls_cert is None:
+            raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
         _require_targets(settings)
-        serve_until_stopped(settings, host, port, say, tls_cert, tls_key)
+        serve_until_stopped(
+            settings, settings.serve_host, settings.serve_port, say, settings.serve_tls_cert, settings.serve_tls_key
+        )
 
 
 @tokens_app.command("new")

@@ -1,6 +1,9 @@
 """Dagster's page on this machine, as `health-assets dev` starts it: for the user's own logs, or else for the demo.
 
-What belongs here: which of the two, and the command that shows it. What does not: where a demo has what (`demo`).
+What belongs here: which of the two, the command that shows it, and Dagster's home in a folder that has none of its own.
+What does not: where a demo has what (`demo`).
+
+`instance/` has the `dagster.yaml` and the `workspace.yaml` of the project's root, for those who installed a wheel.
 """
 
 import sys
@@ -18,7 +21,10 @@ from health_assets.settings import Settings
 PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
 """Settings that say where logs and scores are; whoever sets one means logs of their own."""
 WORKSPACE = "workspace.yaml"
-MODULE = "health_assets.definitions"
+CONFIGURATION = "dagster.yaml"
+INSTANCE = Path(__file__).with_name("instance")
+HOME = Path("data/dagster")
+"""Dagster's home where nothing else is said: the configuration keeps its records there."""
 QUIET = "ignore:Function `dev_command` is superseded"
 """Dagster recommends another program for its own scaffolds; nothing that whoever starts us could act on."""
 
@@ -73,6 +79,23 @@ def what_to_show(
 
 
 def command(host: str, port: int) -> list[str]:
-    """The command that starts Dagster's page and daemon for this folder's workspace, or for the package alone."""
-    target = ["--workspace", WORKSPACE] if Path(WORKSPACE).exists() else ["--module-name", MODULE]
-    return [sys.executable, "-W", QUIET, "-m", "dagster", "dev", "--host", host, "--port", str(port), *target]
+    """The command that starts Dagster's page and daemon for this folder's workspace, or else the package's own."""
+    workspace = WORKSPACE if Path(WORKSPACE).exists() else str(INSTANCE / WORKSPACE)
+    target = ["--host", host, "--port", str(port), "--workspace", workspace]
+    return [sys.executable, "-W", QUIET, "-m", "dagster", "dev", *target]
+
+
+def with_home(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with a home for Dagster, where neither it nor a `dagster.yaml` in this folder says one.
+
+    Raises:
+        HealthAssetsError: the home cannot be written.
+    """
+    if "DAGSTER_HOME" in environment.keys() | dotenv_values(".env").keys() or Path(CONFIGURATION).exists():
+        return dict(environment)
+    try:
+        HOME.mkdir(parents=True, exist_ok=True)
+        (HOME / CONFIGURATION).write_bytes((INSTANCE / CONFIGURATION).read_bytes())
+    except OSError as error:
+        raise HealthAssetsError(f"cannot write Dagster's configuration in {HOME}: {error.strerror}") from error
+    return {**environment, "DAGSTER_HOME": str(HOME.resolve())}

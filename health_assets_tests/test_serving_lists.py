@@ -564,6 +564,7 @@ def test_the_openapi_document_has_every_path_and_the_page_needs_nothing_from_els
     assert set(document["paths"]) == {
         "/.well-known/agent-health", "/agents/{agent_id}/.well-known/agent-health", "/agents", "/agents/{agent_id}",
         "/models", "/models/best", "/tools", "/usage", "/sessions/{session_id}", "/status",
+        "/livez", "/readyz",
     }  # fmt: skip
     page = server.ask("/docs").body.decode()
     assert all(f"</span> {path}</h2>" in page for path in document["paths"])

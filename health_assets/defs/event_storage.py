@@ -3,7 +3,7 @@
 A run over a range of hours has two events for every asset and hour. Dagster buffers them, but its SQLite storage then
 writes one by one, each in two transactions on new connections: 720 hours of eleven assets take over two minutes. This
 storage writes a batch in two transactions and keeps its connections, which takes five seconds. Files and tables are
-Dagster's own, so that the stock storage reads them.
+Dagster's own, so that the stock storage reads them. The file of a run goes when its events are deleted.
 
 It is named in `dagster.yaml`. It extends a class that is not part of Dagster's public interface, so Dagster is pinned
 and a test compares what both storages keep.
@@ -13,6 +13,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -111,6 +112,16 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
             self._initdb(engine)
             self._initialized_dbs.add(shard)
         return engine
+
+    def delete_events(self, run_id: str) -> None:
+        """Delete the events of a run and the file that they were in, which the stock storage leaves where it is."""
+        super().delete_events(run_id)
+        with self._db_lock:
+            if engine := self._engines.pop(run_id, None):
+                engine.dispose()
+            self._initialized_dbs.discard(run_id)
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.path_for_shard(run_id)}{suffix}").unlink(missing_ok=True)
 
     def dispose(self) -> None:
         """Close the files."""

@@ -1,13 +1,16 @@
-"""Keeps Dagster's event log from growing without end: old runs and their events are deleted once a day.
+"""Keeps Dagster's history from growing without end: old runs, their events and files are deleted once a day.
 
 The warehouse keeps its own account of what was materialized (`materialized_hours`, `expectation_results`), so nothing
 about health is lost; Dagster's page merely shows partitions of deleted runs as never materialized.
+
+What belongs here: which runs are old, the job and its schedule. What does not: files (`run_files`).
 """
 
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from health_assets.defs.run_files import delete_run, deleted_runs_with_files, shared_files, shrink
 from health_assets.defs.schedules import default_status
 from health_assets.settings import Settings
 
@@ -26,11 +29,20 @@ def prune_runs_job(settings: Settings) -> dg.JobDefinition:
         deleted = 0
         while records := context.instance.get_run_records(filters, limit=RUNS_AT_ONCE):
             for record in records:
-                context.instance.delete_run(record.dagster_run.run_id)
+                delete_run(context.instance, record.dagster_run.run_id)
             deleted += len(records)
         context.log.info(f"deleted {deleted} runs that started before {before:%Y-%m-%d}")
+        for run_id in deleted_runs_with_files(context.instance, before):
+            delete_run(context.instance, run_id)
+        for shrunk in map(shrink, shared_files(context.instance)):
+            if shrunk and shrunk.problem:
+                context.log.warning(f"{shrunk.path.name} stays as large as it is until the next time: {shrunk.problem}")
+            elif shrunk:
+                context.log.info(f"{shrunk.path.name} is smaller by {shrunk.freed_bytes:,} bytes")
 
-    @dg.job(name=JOB, description=f"Deletes runs older than {settings.run_history_days} days, with their events.")
+    @dg.job(
+        name=JOB, description=f"Deletes runs older than {settings.run_history_days} days, with their events and files."
+    )
     def prune_run_history() -> None:
         delete_old_runs()
 
@@ -44,6 +56,6 @@ def prune_runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
         job_name=JOB,
         cron_schedule="41 3 * * *",
         execution_timezone="UTC",
-        description="Deletes old runs of Dagster, with their events.",
+        description="Deletes old runs of Dagster, with their events and files.",
         default_status=default_status(settings),
     )

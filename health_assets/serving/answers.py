@@ -31,6 +31,11 @@ def problem(status: int, detail: str, headers: Iterable[tuple[bytes, bytes]] = (
     return Answer(status, _headers(dumps(body), PROBLEM, [(b"cache-control", b"no-store"), *headers]), dumps(body))
 
 
+def short(body: Any) -> Answer:
+    """An answer of this moment, which nobody keeps."""
+    return Answer(200, _headers(dumps(body), JSON, [(b"cache-control", b"no-store")]), dumps(body))
+
+
 def dumps(value: Any) -> bytes:
     """JSON as it is sent: compact, UTF-8, no NaN."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

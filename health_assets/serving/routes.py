@@ -230,6 +230,27 @@ def routes(service: Service) -> APIRouter:
         """What is served, from when it is, and why it is not newer."""
         return JSONResponse(service.status(request.scope[ASKED]), headers={"Cache-Control": "no-store"})  # type: ignore[return-value]
 
+    @router.get(
+        "/livez", summary="Whether the server lives", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN
+    )
+    async def livez() -> schemas.Probe:
+        """For a supervisor that restarts what does not answer."""
+        return response_of(service.liveness())  # type: ignore[return-value]
+
+    @router.get(
+        "/readyz",
+        summary="Whether there is data to answer from",
+        tags=["server"],
+        responses={
+            **ALWAYS,
+            **problems(SERVICE_UNAVAILABLE="There is no data yet, or it is too old; the detail says."),
+        },
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def readyz() -> schemas.Probe:
+        """For a balancer that asks which servers are ready; HEALTH_SERVE_MAX_DATA_AGE_S says what is too old."""
+        return response_of(service.readiness())  # type: ignore[return-value]
+
     return router
 
 

@@ -322,6 +322,12 @@ class ServerStatus(TypedDict):
     models: Annotated[int | None, Field(description="Likewise; null for a token that is limited to teams, too.")]
 
 
+class Probe(TypedDict):
+    """What a supervisor is told."""
+
+    status: Literal["alive", "ready"]
+
+
 class Problem(TypedDict):
     """An error (RFC 9457)."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
-from health_assets.serving.answers import Answer, Headers, answer, dumps, problem
+from health_assets.serving.answers import Answer, Headers, answer, dumps, problem, short
 from health_assets.serving.client import SENTENCES, ReaderError
 from health_assets.serving.doors import NO_AGGREGATES, Caller, Doors
 from health_assets.serving.ordering import Order
@@ -89,6 +89,7 @@ class Service:
         self._doors = doors
         self._work = WorkQuota(settings.serve_sessions_per_s)
         self._refresher = refresher
+        self._max_data_age_s = settings.serve_max_data_age_s
         self._sessions = sessions
         self._host_agent = settings.host_agent.encode() if settings.host_agent else None
         seconds = math.ceil(settings.serve_refresh_s)
@@ -206,6 +207,20 @@ class Service:
                 else None
             ),
         }
+
+    def liveness(self) -> Answer:
+        """That requests are answered at all."""
+        return short({"status": "alive"})
+
+    def readiness(self) -> Answer:
+        """That there is data to answer from, and that it is not too old where a setting says when it is."""
+        told = self._refresher.describe()
+        if not told["is_ready"]:
+            return self._not_ready()
+        most_s, age_s = self._max_data_age_s, told["data_age_s"]
+        if most_s is not None and age_s > most_s:
+            return problem(503, f"the data is {age_s:,.0f} s old, more than the {most_s:,.0f} s that are allowed")
+        return short({"status": "ready"})
 
     def _document(self, agent_id: bytes, asked: Asked, where_none: str) -> Answer:
         snapshot, view = self._open(asked, "documents"), asked.caller.view

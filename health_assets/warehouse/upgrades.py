@@ -12,14 +12,14 @@ version 4 knows files by what they hold, and rejects events of the future, names
 twice."""
 
 _PROVISIONAL = (
-    "UPDATE health_components SET untimed = 0",
-    "UPDATE agent_health SET untimed = 0, is_provisional = (n > 0 AND n < n_full)",
+    "UPDATE health_components SET untimed = 0 WHERE untimed IS NULL",
+    "UPDATE agent_health SET untimed = 0, is_provisional = (n > 0 AND n < n_full) WHERE is_provisional IS NULL",
     """
     UPDATE system_health SET provisional = (
         SELECT count(*) FROM agent_health WHERE agent_health.hour = system_health.hour AND agent_health.is_provisional
-    )
+    ) WHERE provisional IS NULL
     """,
-    "UPDATE agent_health_state SET latency_sample_count = sample_count",
+    "UPDATE agent_health_state SET latency_sample_count = sample_count WHERE latency_sample_count IS NULL",
 )
 """What older rows say of how much they rest on."""
 
@@ -29,9 +29,15 @@ _WHO_JUDGED = """
 """
 """Only logs below `judgements/` were written by a judge of ours, and who judged was not yet told."""
 
-_ONE_LINE_EACH = "UPDATE rejected_records SET lines = 1"
+_ONE_LINE_EACH = "UPDATE rejected_records SET lines = 1 WHERE lines IS NULL"
 
-STATEMENTS = {3: (_READ_AGAIN, *_PROVISIONAL), 4: (_READ_AGAIN, _ONE_LINE_EACH, _WHO_JUDGED)}
+STATEMENTS = {
+    3: (_READ_AGAIN, *_PROVISIONAL),
+    4: (_READ_AGAIN, _ONE_LINE_EACH, _WHO_JUDGED),
+    5: (*_PROVISIONAL, _ONE_LINE_EACH, _WHO_JUDGED),
+}
+"""Version 5 has no table that 4 has not. Its statements are those of before, each for rows that lack a value alone:
+until then tables changed without the version, so a warehouse that calls itself 3 or 4 may not have seen them."""
 
 
 def statements_since(version: int) -> Iterator[str]:

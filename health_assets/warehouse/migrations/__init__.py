@@ -19,6 +19,8 @@ from health_assets.warehouse.tables import SCHEMA_VERSION
 from health_assets.warehouse.upgrades import statements_since
 
 SCRIPTS = "health_assets.warehouse:migrations"
+FIXED_SINCE = 5
+"""The version from which on a revision never changes once it has landed; until then the first three still grew."""
 
 
 def migrate(url: str, lock_timeout_s: float) -> None:
@@ -38,6 +40,9 @@ def migrate(url: str, lock_timeout_s: float) -> None:
         if sa.inspect(connection).has_table("warehouse_version"):
             version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version")) or SCHEMA_VERSION
             refuse_newer(database.name, version)
+        if version < FIXED_SINCE:
+            # which revisions it has run does not say what they made then; run again, they make what is lacking
+            command.stamp(config(connection), "base")
         command.upgrade(config(connection), "head")
         for statement in statements_since(version):
             connection.execute(sa.text(statement))

@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("is_loaded", sa.Boolean(), nullable=True),
         sa.Column("superseded", sa.BigInteger(), nullable=True),
         sa.Column("is_dropped", sa.Boolean(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "spans",
@@ -46,6 +47,7 @@ def upgrade() -> None:
         sa.Column("input_tokens", sa.BigInteger(), nullable=True),
         sa.Column("output_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "executions",
@@ -82,6 +84,7 @@ def upgrade() -> None:
         sa.Column("signal_coherence", sa.Double(), nullable=True),
         sa.Column("violations", sa.JSON(), nullable=True),
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "trigger_events",
@@ -93,6 +96,7 @@ def upgrade() -> None:
         sa.Column("fired_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("status", sa.String(collation="C"), nullable=True),
         sa.Column("reason", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "model_calls",
@@ -108,6 +112,7 @@ def upgrade() -> None:
         sa.Column("latency_ms", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "signals",
@@ -122,6 +127,7 @@ def upgrade() -> None:
         sa.Column("signal_loop_detection", sa.Double(), nullable=True),
         sa.Column("signal_tool_correctness", sa.Double(), nullable=True),
         sa.Column("signal_coherence", sa.Double(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "judgements",
@@ -132,6 +138,7 @@ def upgrade() -> None:
         sa.Column("judged_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("violations", sa.JSON(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "agent_updates",
@@ -142,6 +149,7 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("kind", sa.String(collation="C"), nullable=True),
         sa.Column("detail", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "rejected_records",
@@ -150,6 +158,7 @@ def upgrade() -> None:
         sa.Column("line_number", sa.BigInteger(), nullable=True),
         sa.Column("reason", sa.String(collation="C"), nullable=True),
         sa.Column("raw", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "health_components",
@@ -164,6 +173,7 @@ def upgrade() -> None:
         sa.Column("sla_breaches", sa.BigInteger(), nullable=True),
         sa.Column("triggers", sa.BigInteger(), nullable=True),
         sa.Column("trigger_failures", sa.BigInteger(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "agent_health",
@@ -207,6 +217,7 @@ def upgrade() -> None:
         sa.Column("healthy_at", sa.Double(), nullable=True),
         sa.Column("degraded_at", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "system_health",
@@ -221,6 +232,7 @@ def upgrade() -> None:
         sa.Column("unhealthy", sa.BigInteger(), nullable=True),
         sa.Column("inactive", sa.BigInteger(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "evidence_components",
@@ -231,6 +243,7 @@ def upgrade() -> None:
         sa.Column("event_id", sa.String(collation="C"), nullable=True),
         sa.Column("happened_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("runtime_s", sa.Double(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "score_evidence",
@@ -245,6 +258,7 @@ def upgrade() -> None:
         sa.Column("happened_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("runtime_s", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "state_components",
@@ -259,6 +273,7 @@ def upgrade() -> None:
         sa.Column("last_model", sa.String(collation="C"), nullable=True),
         sa.Column("first_model_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_model_switch_at", sa.DateTime(timezone=True), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "agent_health_state",
@@ -282,6 +297,7 @@ def upgrade() -> None:
         sa.Column("last_capability_update", sa.DateTime(timezone=True), nullable=True),
         sa.Column("baseline_latency_ms", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "model_components",
@@ -295,6 +311,7 @@ def upgrade() -> None:
         sa.Column("source_file", sa.String(collation="C"), nullable=True),
         sa.Column("line_number", sa.BigInteger(), nullable=True),
         sa.Column("window_calls", sa.BigInteger(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "model_health",
@@ -311,6 +328,7 @@ def upgrade() -> None:
         sa.Column("window_calls", sa.BigInteger(), nullable=True),
         sa.Column("degraded_threshold", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "trace_risks",
@@ -329,6 +347,7 @@ def upgrade() -> None:
         sa.Column("weighted_uncertainty", sa.Double(), nullable=True),
         sa.Column("is_flagged", sa.Boolean(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "session_scores",
@@ -358,6 +377,7 @@ def upgrade() -> None:
         sa.Column("top_k_share", sa.Double(), nullable=True),
         sa.Column("ensemble_weight", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "task_consistency",
@@ -383,6 +403,7 @@ def upgrade() -> None:
         sa.Column("cv_error_count", sa.Double(), nullable=True),
         sa.Column("cv_call_latency_s", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "agent_reliability",
@@ -419,6 +440,7 @@ def upgrade() -> None:
         sa.Column("judged", sa.BigInteger(), nullable=True),
         sa.Column("violated", sa.BigInteger(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "error_budget",
@@ -439,6 +461,7 @@ def upgrade() -> None:
         sa.Column("burn_rate_6h", sa.Double(), nullable=True),
         sa.Column("expected_success_rate", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "agent_probes",
@@ -452,6 +475,7 @@ def upgrade() -> None:
         sa.Column("http_status", sa.BigInteger(), nullable=True),
         sa.Column("latency_ms", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "survey_summary",
@@ -462,6 +486,7 @@ def upgrade() -> None:
         sa.Column("responsive", sa.BigInteger(), nullable=True),
         sa.Column("survival_rate", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "alerts",
@@ -479,6 +504,7 @@ def upgrade() -> None:
         sa.Column("good_hours", sa.BigInteger(), nullable=True),
         sa.Column("is_personal", sa.Boolean(), nullable=True),
         sa.Column("evidence", sa.JSON(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "alert_deliveries",
@@ -491,6 +517,7 @@ def upgrade() -> None:
         sa.Column("next_attempt_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("delivered_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_error", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "expectation_results",
@@ -501,6 +528,7 @@ def upgrade() -> None:
         sa.Column("element_count", sa.BigInteger(), nullable=True),
         sa.Column("unexpected_count", sa.BigInteger(), nullable=True),
         sa.Column("severity", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "raw_files",
@@ -509,14 +537,16 @@ def upgrade() -> None:
         sa.Column("modified_ns", sa.BigInteger(), nullable=True),
         sa.Column("lines", sa.BigInteger(), nullable=True),
         sa.Column("rejected", sa.BigInteger(), nullable=True),
+        if_not_exists=True,
     )
     op.create_table(
         "raw_file_notes",
         sa.Column("source_file", sa.String(collation="C"), nullable=True),
         sa.Column("note", sa.String(collation="C"), nullable=True),
         sa.Column("records", sa.BigInteger(), nullable=True),
+        if_not_exists=True,
     )
-    op.create_table("raw_roots", sa.Column("root", sa.String(collation="C"), nullable=True))
+    op.create_table("raw_roots", sa.Column("root", sa.String(collation="C"), nullable=True), if_not_exists=True)
     op.create_table(
         "materialized_hours",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
@@ -525,34 +555,35 @@ def upgrade() -> None:
         sa.Column("materialized_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("dropped_digest", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
-    op.create_table("warehouse_version", sa.Column("version", sa.BigInteger(), nullable=True))
-    op.create_index("raw_logs_by_hour", "raw_logs", ["hour"], unique=False)
-    op.create_index("spans_by_hour", "spans", ["hour"], unique=False)
-    op.create_index("executions_by_hour", "executions", ["hour"], unique=False)
-    op.create_index("trigger_events_by_hour", "trigger_events", ["hour"], unique=False)
-    op.create_index("model_calls_by_hour", "model_calls", ["hour"], unique=False)
-    op.create_index("signals_by_hour", "signals", ["hour"], unique=False)
-    op.create_index("judgements_by_hour", "judgements", ["hour"], unique=False)
-    op.create_index("agent_updates_by_hour", "agent_updates", ["hour"], unique=False)
-    op.create_index("rejected_records_by_hour", "rejected_records", ["hour"], unique=False)
-    op.create_index("health_components_by_hour", "health_components", ["hour"], unique=False)
-    op.create_index("agent_health_by_hour", "agent_health", ["hour"], unique=False)
-    op.create_index("system_health_by_hour", "system_health", ["hour"], unique=False)
-    op.create_index("evidence_components_by_hour", "evidence_components", ["hour"], unique=False)
-    op.create_index("score_evidence_by_hour", "score_evidence", ["hour"], unique=False)
-    op.create_index("state_components_by_hour", "state_components", ["hour"], unique=False)
-    op.create_index("agent_health_state_by_hour", "agent_health_state", ["hour"], unique=False)
-    op.create_index("model_components_by_hour", "model_components", ["hour"], unique=False)
-    op.create_index("model_health_by_hour", "model_health", ["hour"], unique=False)
-    op.create_index("trace_risks_by_hour", "trace_risks", ["hour"], unique=False)
-    op.create_index("session_scores_by_hour", "session_scores", ["hour"], unique=False)
-    op.create_index("task_consistency_by_hour", "task_consistency", ["hour"], unique=False)
-    op.create_index("agent_reliability_by_hour", "agent_reliability", ["hour"], unique=False)
-    op.create_index("error_budget_by_hour", "error_budget", ["hour"], unique=False)
-    op.create_index("agent_probes_by_hour", "agent_probes", ["hour"], unique=False)
-    op.create_index("survey_summary_by_hour", "survey_summary", ["hour"], unique=False)
-    op.create_index("alerts_by_hour", "alerts", ["hour"], unique=False)
-    op.create_index("alert_deliveries_by_hour", "alert_deliveries", ["hour"], unique=False)
-    op.create_index("expectation_results_by_hour", "expectation_results", ["hour"], unique=False)
-    op.create_index("materialized_hours_by_hour", "materialized_hours", ["hour"], unique=False)
+    op.create_table("warehouse_version", sa.Column("version", sa.BigInteger(), nullable=True), if_not_exists=True)
+    op.create_index("raw_logs_by_hour", "raw_logs", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("spans_by_hour", "spans", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("executions_by_hour", "executions", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("trigger_events_by_hour", "trigger_events", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("model_calls_by_hour", "model_calls", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("signals_by_hour", "signals", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("judgements_by_hour", "judgements", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("agent_updates_by_hour", "agent_updates", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("rejected_records_by_hour", "rejected_records", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("health_components_by_hour", "health_components", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("agent_health_by_hour", "agent_health", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("system_health_by_hour", "system_health", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("evidence_components_by_hour", "evidence_components", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("score_evidence_by_hour", "score_evidence", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("state_components_by_hour", "state_components", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("agent_health_state_by_hour", "agent_health_state", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("model_components_by_hour", "model_components", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("model_health_by_hour", "model_health", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("trace_risks_by_hour", "trace_risks", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("session_scores_by_hour", "session_scores", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("task_consistency_by_hour", "task_consistency", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("agent_reliability_by_hour", "agent_reliability", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("error_budget_by_hour", "error_budget", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("agent_probes_by_hour", "agent_probes", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("survey_summary_by_hour", "survey_summary", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("alerts_by_hour", "alerts", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("alert_deliveries_by_hour", "alert_deliveries", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("expectation_results_by_hour", "expectation_results", ["hour"], unique=False, if_not_exists=True)
+    op.create_index("materialized_hours_by_hour", "materialized_hours", ["hour"], unique=False, if_not_exists=True)
