@@ -7,6 +7,9 @@ whom to believe (`judges`), scoring (`scoring`) and when it runs (`defs.judging`
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
 not loaded yet, are left out. What an agent says of its own run keeps nobody from judging it.
+
+A judgement is about an id, and whoever writes a log may use an id again. So all runs of an id are judged together, also
+those that have been judged, once there is one that is newer than the judgement: else a harmless run would clear another.
 """
 
 import json
@@ -16,6 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -215,7 +220,9 @@ class Judge:
 
 
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
-    """The evaluation runs that no model or person has judged, at most `judge_max_runs`, and how many there are.
+    """The evaluation runs that no model or person has judged, of at most `judge_max_runs` ids, and how many ids there are.
+
+    Runs of an id follow each other. One that was judged is among them where a newer one has the same id.
 
     Which come first changes from hour to hour, so that runs for which there is never a verdict do not hold up others.
 
@@ -229,28 +236,28 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         f"""
         SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
         FROM (
-            SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY hour DESC) AS place
-            FROM executions WHERE task_id IS NOT NULL
+            SELECT *, max(hour) OVER (PARTITION BY execution_id) AS newest FROM executions WHERE task_id IS NOT NULL
         ) AS runs
-        WHERE place = 1 AND execution_id NOT IN (SELECT unnest(?::VARCHAR[])) AND NOT EXISTS (
+        WHERE execution_id NOT IN (SELECT unnest(?::VARCHAR[])) AND NOT EXISTS (
             SELECT 1 FROM judgements
             WHERE judgements.execution_id = runs.execution_id AND judgements.judged_by IN ('{MODEL}', '{PERSON}')
+                AND judgements.hour >= runs.newest
         )
-        ORDER BY md5(execution_id || ?), execution_id
+        ORDER BY md5(execution_id || ?), execution_id, hour
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    due = rows[: settings.judge_max_runs]
-    return [Run(*(*row[:-1], row[-1] or [])) for row in due], len(rows)
+    of_ids = [[Run(*row[:-1], row[-1] or []) for row in same] for _, same in groupby(rows, itemgetter(0))]
+    return [run for same in of_ids[: settings.judge_max_runs] for run in same], len(of_ids)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Redaction = REDACTION) -> Report:
-    """Judge runs one after another and write the verdicts to a new log below the raw root.
+    """Judge runs one after another, those of an id together, and write the verdicts to a new log below the raw root.
 
     The log appears whole or not at all; verdicts that there are when the work breaks off are kept.
 
     Args:
-        runs: the runs.
+        runs: the runs, those of an id one after another and the newest last.
         settings: with a judge configured.
         now: the present; in the name of the log, and the `judged_at` of its records.
         redaction: what is replaced in all that is sent.
@@ -263,8 +270,9 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
     model = Judge(settings)
     failures_in_a_row = 0
     try:
-        for run in runs:
-            sent = evidence(run, redaction, settings.judge_max_parts)
+        for _, same in groupby(runs, attrgetter("execution_id")):
+            of_id = list(same)
+            sent = evidence(of_id, redaction, settings.judge_max_parts)
             report.parts += len(sent.parts)
             report.sampled += sent.is_sample
             report.cut += sent.cut
@@ -280,7 +288,7 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
                 failures_in_a_row = 0
                 report.judged += 1
                 report.violated += bool(verdict.violations)
-                records.append(_record(run, sent, verdict, settings.judge_model, now))
+                records.append(_record(of_id[-1], sent, verdict, settings.judge_model, now))
     finally:
         report.file = _write(raw, records, now)
     return report
