@@ -9,7 +9,7 @@ stays unjudged. Nothing is judged twice: runs that a model or a person judged, i
 not loaded yet, are left out. What an agent says of its own run keeps nobody from judging it.
 
 A judgement is about an id, and whoever writes a log may use an id again. So all runs of an id are judged together, also
-those that have been judged, once there is one that is newer than the judgement: else a harmless run would clear another.
+those that have been judged, once there is one that is newer than the judgement: else a harmless run would clear it.
 """
 
 import json
@@ -220,7 +220,7 @@ class Judge:
 
 
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
-    """The evaluation runs that no model or person has judged, of at most `judge_max_runs` ids, and how many ids there are.
+    """The evaluation runs that no model or person judged, of `judge_max_runs` ids at most, and how many ids there are.
 
     Runs of an id follow each other. One that was judged is among them where a newer one has the same id.
 

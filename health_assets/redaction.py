@@ -72,11 +72,11 @@ def _other_than(words: Set[str], *, is_start: bool = True) -> str:
 
 _CLOSING = r",.:!?%/)\]}"
 """What stands behind a word without being a part of it."""
-_PLAIN = rf"""(?:{_other_than({"true", "false", "yes", "no", "none", "null", "ok"})}|[0-9]+[^0-9{_CLOSING}\s"'&;]{_WORD}*)"""
-"""A word that may be a password; a number alone is what a test runner counts, and `pass=true` is its verdict."""
-_PASS = (
-    r"(?:(?:^|[^A-Za-z]|\\[nrtbf]|(?:db|user|my|smtp|ftp|mail|root|admin))(?:pass|pw)|(?-i:[a-z](?:Pass|Pw|PW)))"
+_PLAIN = (
+    rf"""(?:{_other_than({"true", "false", "yes", "no", "none", "null", "ok"})}|[0-9]+[^0-9{_CLOSING}\s"'&;]{_WORD}*)"""
 )
+"""A word that may be a password; a number alone is what a test runner counts, and `pass=true` is its verdict."""
+_PASS = r"(?:(?:^|[^A-Za-z]|\\[nrtbf]|(?:db|user|my|smtp|ftp|mail|root|admin))(?:pass|pw)|(?-i:[a-z](?:Pass|Pw|PW)))"
 _ARGUMENT = r"""(?:\\*["'],\s*|[\s=]*)"""
 """Between a flag and its value, also in a list of arguments."""
 _ARGUED = rf"""(?:{_SEEN}|{_STRING}|[^\s"'\\]+)"""

@@ -1,7 +1,7 @@
 """Settings: where the logs, the targets and the warehouse are, and how long windows last.
 
-Every setting is an environment variable (prefix `HEALTH_`); one that is empty is not set, and the commands' flags override it. What a single agent is
-expected to do is not a setting but a target (`targets`).
+Every setting is an environment variable (prefix `HEALTH_`); one that is empty is not set, and the commands' flags
+override it. What a single agent is expected to do is not a setting but a target (`targets`).
 """
 
 from datetime import datetime

@@ -101,11 +101,14 @@ def test_who_is_refused_is_told_how_to_come_in(guarded: Guarded) -> None:
         reply = guarded.server.ask("/agents", headers=bearer(guarded.secrets[role]) if role else {})
         assert (reply.headers["www-authenticate"], reply.headers["cache-control"]) == (challenge, "no-store")
         assert reply.headers["content-type"] == "application/problem+json"
-        assert reply.json["detail"] == {
-            "": "this needs a token that may do it, as Authorization: Bearer",
-            "unknown": "the token that was given is not known or has expired",
-            "documents": "the token may not do this",
-        }[role]
+        assert (
+            reply.json["detail"]
+            == {
+                "": "this needs a token that may do it, as Authorization: Bearer",
+                "unknown": "the token that was given is not known or has expired",
+                "documents": "the token may not do this",
+            }[role]
+        )
     for given in ("Basic YTpi", "Bearer", guarded.secrets["read"]):
         reply = guarded.server.ask("/agents", headers={"Authorization": given})
         assert (reply.status, reply.json["detail"]) == (401, "a token is given as one header, Authorization: Bearer …")

@@ -38,7 +38,8 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
         return
     [(score, agents)] = session.query("SELECT health_score, agents FROM system_health WHERE hour = ?", [latest])
     found = session.query(
-        "SELECT state, is_provisional, count(*) FROM agent_health WHERE hour = ? GROUP BY state, is_provisional", [latest]
+        "SELECT state, is_provisional, count(*) FROM agent_health WHERE hour = ? GROUP BY state, is_provisional",
+        [latest],
     )
     counts = dict.fromkeys(((state, False) for state in STATES), 0)
     counts |= {(state, bool(is_provisional)): number for state, is_provisional, number in found}
