@@ -106,9 +106,8 @@ def measure_guards(warehouse: Warehouse, flags: argparse.Namespace, access_log: 
         f"({ratios[0]:.2f} to {ratios[-1]:.2f} in {ROUNDS} rounds)"
     )
     cost_ms = [1000 * seconds / (ROUNDS * flags.burst) for seconds in cost_s]
-    print(
-        f"  a document costs  {cost_ms[0]:.3f} and {cost_ms[1]:.3f} ms of processor time, {cost_ms[1] / cost_ms[0]:.2f} times"
-    )
+    told = " and ".join(f"{ms:.3f}" for ms in cost_ms)
+    print(f"  a document costs  {told} ms of processor time, {cost_ms[1] / cost_ms[0]:.2f} times as much")
 
 
 # -- data ------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -247,7 +247,8 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         """,
         [sorted(written), f"{now:%Y-%m-%dT%H}"],
     )
-    of_ids = [[Run(*row[:-1], row[-1] or []) for row in same] for _, same in groupby(rows, itemgetter(0))]
+    runs = [Run(*(*row[:-1], row[-1] or [])) for row in rows]
+    of_ids = [list(same) for _, same in groupby(runs, attrgetter("execution_id"))]
     return [run for same in of_ids[: settings.judge_max_runs] for run in same], len(of_ids)
 
 

@@ -70,7 +70,8 @@ def evidence(runs: Sequence[Run], redaction: Redaction, most_parts: int) -> Evid
         redaction: what is replaced in their texts.
         most_parts: of more parts of all of them, so many are chosen by chance, and kept in their order.
     """
-    parts, cut, secrets = [], 0, 0
+    parts: list[dict[str, Any]] = []
+    cut = secrets = 0
     for run in runs:
         [task, error, *actions], replaced = redaction.of_texts([run.task_id, run.error or "", *run.actions])
         document = {"task": _cut(task), "outcome": run.status, "error": _cut(error)}

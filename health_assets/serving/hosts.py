@@ -72,6 +72,6 @@ class AllowedHosts:
 
 
 def _without_port(host: bytes) -> bytes | None:
-    """The name without port, brackets of IPv6 and the dot at its end; None where it is neither a name nor one with a port."""
+    """The name without port, brackets of IPv6 and the dot at its end; None where it is none of these."""
     found = _HOST.fullmatch(host)
     return (found["v6"] or found["name"]) if found else None
