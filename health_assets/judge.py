@@ -8,8 +8,8 @@ Nothing is invented: what is not a verdict in exactly the form asked for is aske
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
 not loaded yet, are left out. What an agent says of its own run keeps nobody from judging it.
 
-A judgement is about an id, and whoever writes a log may use an id again. So all runs of an id are judged together, also
-those that have been judged, once there is one that is newer than the judgement: else a harmless run would clear it.
+A judgement is about an id, and whoever writes a log may use one again: a harmless run must not clear another. So all
+runs of an id are judged together, again once one is newer than the judgement.
 """
 
 import json
@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -222,16 +222,15 @@ class Judge:
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
     """The evaluation runs that no model or person judged, of `judge_max_runs` ids at most, and how many ids there are.
 
-    Runs of an id follow each other. One that was judged is among them where a newer one has the same id.
-
-    Which come first changes from hour to hour, so that runs for which there is never a verdict do not hold up others.
+    Those of an id follow each other. Which come first changes from hour to hour, so that those that never get a verdict
+    do not hold up others.
 
     Args:
         session: a session.
         settings: where the raw logs are, and the budget.
         now: the present.
     """
-    written = _judged_in(_logs_not_loaded(session, settings), settings)
+    written = sorted(_judged_in(_logs_not_loaded(session, settings), settings))
     rows = session.query(
         f"""
         SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
@@ -240,16 +239,16 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         ) AS runs
         WHERE execution_id NOT IN (SELECT unnest(?::VARCHAR[])) AND NOT EXISTS (
             SELECT 1 FROM judgements
-            WHERE judgements.execution_id = runs.execution_id AND judgements.judged_by IN ('{MODEL}', '{PERSON}')
-                AND judgements.hour >= runs.newest
+            WHERE judgements.execution_id = runs.execution_id AND judgements.hour >= runs.newest
+                AND judged_by IN ('{MODEL}', '{PERSON}')
         )
         ORDER BY md5(execution_id || ?), execution_id, hour
         """,
-        [sorted(written), f"{now:%Y-%m-%dT%H}"],
+        [written, f"{now:%Y-%m-%dT%H}"],
     )
-    runs = [Run(*(*row[:-1], row[-1] or [])) for row in rows]
-    of_ids = [list(same) for _, same in groupby(runs, attrgetter("execution_id"))]
-    return [run for same in of_ids[: settings.judge_max_runs] for run in same], len(of_ids)
+    runs = (Run(*(*row[:-1], row[-1] or [])) for row in rows)
+    ids = [list(same) for _, same in groupby(runs, attrgetter("execution_id"))]
+    return list(chain.from_iterable(ids[: settings.judge_max_runs])), len(ids)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Redaction = REDACTION) -> Report:
@@ -272,8 +271,7 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
     failures_in_a_row = 0
     try:
         for _, same in groupby(runs, attrgetter("execution_id")):
-            of_id = list(same)
-            sent = evidence(of_id, redaction, settings.judge_max_parts)
+            sent = evidence(of_id := list(same), redaction, settings.judge_max_parts)
             report.parts += len(sent.parts)
             report.sampled += sent.is_sample
             report.cut += sent.cut
