@@ -222,8 +222,7 @@ class Judge:
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
     """The evaluation runs that no model or person judged, of `judge_max_runs` ids at most, and how many ids there are.
 
-    Those of an id follow each other. Which come first changes from hour to hour, so that those that never get a verdict
-    do not hold up others.
+    Those of an id follow each other. Which come first changes, so that those without a verdict do not hold up others.
 
     Args:
         session: a session.
@@ -265,9 +264,8 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
     Raises:
         HealthAssetsError: no judge is configured, the raw root is an object store, or the log cannot be written.
     """
-    raw = local_root(settings.raw, JUDGE)
+    raw, model = local_root(settings.raw, JUDGE), Judge(settings)
     report, records = Report(), []
-    model = Judge(settings)
     failures_in_a_row = 0
     try:
         for _, same in groupby(runs, attrgetter("execution_id")):
