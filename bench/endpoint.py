@@ -2,6 +2,9 @@
 
 Open loop: requests are due at a fixed rate whatever the server does, and a latency is counted from when its request was
 due, so that a server that stalls cannot hide the requests that waited meanwhile. Server and load share the machine.
+
+At the end as many documents as go are asked of two servers in turn, one of which has a token, a host of its own, quotas
+and an access log: what these cost is a ratio, which a busy machine leaves as it is.
 """
 
 import argparse
@@ -17,11 +20,12 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 from urllib.error import HTTPError
 
 import uvloop
@@ -36,6 +40,10 @@ TICK_S = 0.001
 REFRESH_S = 60.0
 BEFORE_LOADED_S, AFTER_LOADED_S = 8.0, 3.0
 """What counts as the refresh: from when its reader starts until the old data has been let go."""
+HOST = b"Host: localhost\r\n"
+GUARDED_HOST, TOKEN = "health.example", "a-token-of-the-benchmark"
+GUARDED = b"Host: %b\r\nAuthorization: Bearer %b\r\n" % (GUARDED_HOST.encode(), TOKEN.encode())
+ROUNDS = 9
 
 
 def main() -> None:
@@ -44,24 +52,62 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=HEADLINE_AGENTS)
     parser.add_argument("--rate", type=int, default=1000, help="requests a second")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long the first measurement lasts")
+    parser.add_argument("--burst", type=int, default=5000, help="documents of each round of the last measurement")
+    parser.add_argument("--only-guards", action="store_true", help="only the last measurement")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="health-assets-bench-") as folder:
         warehouse = Warehouse(f"{folder}/health.duckdb")
         write_hour(warehouse, HEADLINE_HOUR, flags.agents)
-        with serving(warehouse.path) as (process, port), Memory(process.pid) as memory:
-            print(f"{flags.agents:,} agents loaded after {wait_until_loaded(port):.1f} s    {memory}", flush=True)
-            before_s = cpu_s(process.pid)
-            still = run_load(port, flags, flags.seconds)
-            cost_ms = 1000 * (cpu_s(process.pid) - before_s) / len(still)
-            print(f"data stands still   {summary(still)}    {memory}")
-            print(f"  a request costs   {cost_ms:.3f} ms of processor time", flush=True)
-            write_hour(warehouse, HEADLINE_HOUR + HOUR, flags.agents)
-            changing = run_load(port, flags, REFRESH_S + AFTER_LOADED_S)
-            loaded_at = datetime.fromisoformat(status(port)["loaded_at"]).timestamp()
-            during = [(at, s) for at, s in changing if -BEFORE_LOADED_S < at - loaded_at < AFTER_LOADED_S]
-            print(f"with a refresh      {summary(changing)}    {memory}")
-            print(f"  during it alone   {summary(during)}")
-            print(f"load average of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+        if not flags.only_guards:
+            measure_load(warehouse, flags)
+        measure_guards(warehouse, flags, Path(folder, "access.jsonl"))
+    print(f"load average of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+def measure_load(warehouse: Warehouse, flags: argparse.Namespace) -> None:
+    """Latencies under a steady load, while the data stands still and while a new hour is loaded."""
+    with serving(warehouse.path) as (process, port), Memory(process.pid) as memory:
+        print(f"{flags.agents:,} agents loaded after {wait_until_loaded(port):.1f} s    {memory}", flush=True)
+        before_s = cpu_s(process.pid)
+        still = run_load(port, flags, flags.seconds)
+        cost_ms = 1000 * (cpu_s(process.pid) - before_s) / len(still)
+        print(f"data stands still   {summary(still)}    {memory}")
+        print(f"  a request costs   {cost_ms:.3f} ms of processor time", flush=True)
+        write_hour(warehouse, HEADLINE_HOUR + HOUR, flags.agents)
+        changing = run_load(port, flags, REFRESH_S + AFTER_LOADED_S)
+        loaded_at = datetime.fromisoformat(status(port)["loaded_at"]).timestamp()
+        during = [(at, s) for at, s in changing if -BEFORE_LOADED_S < at - loaded_at < AFTER_LOADED_S]
+        print(f"with a refresh      {summary(changing)}    {memory}")
+        print(f"  during it alone   {summary(during)}")
+
+
+def measure_guards(warehouse: Warehouse, flags: argparse.Namespace, access_log: Path) -> None:
+    """Documents a second without and with tokens, allowed hosts, quotas and access log, in turn, and what one costs."""
+    guards = {
+        "HEALTH_TOKEN": TOKEN, "HEALTH_ALLOWED_HOSTS": GUARDED_HOST, "HEALTH_ANONYMOUS_ROLE": "none",
+        "HEALTH_ACCESS_LOG": str(access_log), "HEALTH_SERVE_RATE_LIMIT": "1000000",
+    }  # fmt: skip
+    with serving(warehouse.path) as (plain, open_port), serving(warehouse.path, guards) as (server, guarded_port):
+        heads = {open_port: HOST, guarded_port: GUARDED}
+        for port, head in heads.items():
+            uvloop.run(first_document(port, head))
+        taken: dict[int, list[float]] = {port: [] for port in heads}
+        before_s = [cpu_s(process.pid) for process in (plain, server)]
+        for _ in range(ROUNDS):
+            for port, head in heads.items():
+                taken[port].append(uvloop.run(burst(port, flags.agents, flags.burst, head)))
+        cost_s = [cpu_s(process.pid) - before for process, before in zip((plain, server), before_s, strict=True)]
+        without, guarded = (flags.burst / median(taken[port]) for port in heads)
+    ratios = sorted(one / other for one, other in zip(taken[open_port], taken[guarded_port], strict=True))
+    assert len(access_log.read_text().splitlines()) >= ROUNDS * flags.burst
+    print(f"without guards      {without:,.0f} documents/s")
+    print(
+        f"with all of them    {guarded:,.0f} documents/s, {median(ratios):.2f} times as many "
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f} in {ROUNDS} rounds)"
+    )
+    cost_ms = [1000 * seconds / (ROUNDS * flags.burst) for seconds in cost_s]
+    told = " and ".join(f"{ms:.3f}" for ms in cost_ms)
+    print(f"  a document costs  {told} ms of processor time, {cost_ms[1] / cost_ms[0]:.2f} times as much")
 
 
 # -- data ------------------------------------------------------------------------------------------------------------
@@ -83,10 +129,11 @@ def write_hour(warehouse: Warehouse, hour: datetime, agents: int) -> None:
         "formula_version": "'1.0'",
     }
     by_type = {"BIGINT": "CAST(1000 * r AS BIGINT)", "DOUBLE PRECISION": "random()", "VARCHAR": "''"}
+    by_type["BOOLEAN"] = "false"
     with warehouse.write() as session:
         for table in ("agent_health", "agent_health_state"):
             columns = ", ".join(
-                f"{made.get(name, by_type.get(sql_type))} AS {name}" for name, sql_type, *_ in describe(table)
+                f"{made.get(name, by_type.get(sql_type, 'NULL'))} AS {name}" for name, sql_type, *_ in describe(table)
             )
             session.query(
                 f"INSERT INTO {table} SELECT {columns} FROM (SELECT range AS i, random() AS r FROM range($agents))",
@@ -104,10 +151,10 @@ def path_of(agent: int) -> bytes:
 
 
 @contextmanager
-def serving(warehouse: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def serving(warehouse: Path, settings: Mapping[str, str] = {}) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """`health-assets serve` in a process of its own, and its port."""
     command = [sys.executable, "-m", "health_assets.cli", "serve", "--port", "0", "--warehouse", str(warehouse)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HEALTH_SERVE_REFRESH_S": str(REFRESH_S)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HEALTH_SERVE_REFRESH_S": str(REFRESH_S), **settings}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
@@ -231,6 +278,36 @@ def run_load(port: int, flags: argparse.Namespace, seconds: float) -> Latencies:
     return uvloop.run(load(port, flags.agents, flags.rate, seconds))
 
 
+def request_of(agent: int, head: bytes) -> bytes:
+    """A request for the health document of an agent."""
+    return b"GET %b HTTP/1.1\r\n%b\r\n" % (path_of(agent), head)
+
+
+async def first_document(port: int, head: bytes) -> None:
+    """Wait until the first document is there."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    answer = b""
+    while not answer.startswith(b"HTTP/1.1 200"):
+        writer.write(request_of(0, head))
+        answer = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(answer.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+        await asyncio.sleep(0.05)
+    writer.close()
+
+
+async def burst(port: int, agents: int, count: int, head: bytes) -> float:
+    """Seconds that so many documents of random agents take, asked for as fast as they come."""
+    loop, state = asyncio.get_running_loop(), Load()
+    for _ in range(CONNECTIONS):
+        await loop.create_connection(lambda: Connection(state), "127.0.0.1", port)
+    start = time.time()
+    for _ in range(count):
+        state.ask(start, request_of(random.randrange(agents), head))
+    while len(state.latencies) < count:
+        await asyncio.sleep(TICK_S)
+    return time.time() - start
+
+
 async def load(port: int, agents: int, rate: int, seconds: float) -> Latencies:
     """Requests due every 1/rate seconds, for random agents."""
     loop, state = asyncio.get_running_loop(), Load()
@@ -242,8 +319,7 @@ async def load(port: int, agents: int, rate: int, seconds: float) -> Latencies:
         due = start + number / rate
         while (early_s := due - time.time()) > 0:
             await asyncio.sleep(max(early_s, TICK_S))
-        request = b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path_of(random.randrange(agents))
-        state.ask(due, request)
+        state.ask(due, request_of(random.randrange(agents), HOST))
     while len(state.latencies) < int(rate * seconds):
         await asyncio.sleep(TICK_S)
     gc.enable()

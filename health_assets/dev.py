@@ -59,17 +59,17 @@ def what_to_show(
     Raises:
         HealthAssetsError: the demo is asked for and was not made, or `.env` would show other logs in it.
     """
-    from_file = [name for name in PLACES if name in dotenv_values(".env")]
+    from_file = [name for name in PLACES if dotenv_values(".env").get(name)]
     if is_demo_wanted and not demo.is_there:
         raise HealthAssetsError(f"there is no demo in {demo.folder}; make it with `make demo` or `health-assets demo`")
     if is_demo_wanted and from_file:
         raise HealthAssetsError(f"the file .env sets {from_file[0]}, which Dagster would take instead of the demo's")
-    named = [name for name in PLACES if name in environment] + from_file
+    named = [name for name in PLACES if environment.get(name)] + from_file
     is_own = bool(named) or Path(str(settings.raw)).exists() or Path(settings.warehouse).exists()
     if is_demo_wanted or (is_demo_wanted is None and demo.is_there and not is_own):
         return Shown(
             f"Dagster shows the demo in {demo.folder}; for logs of your own set HEALTH_RAW",
-            demo.environment() | {name: environment[name] for name in ("HEALTH_SCHEDULES",) if name in environment},
+            demo.environment() | {name: environment[name] for name in ("HEALTH_SCHEDULES",) if environment.get(name)},
         )
     if not is_own and not demo.is_there:
         return Shown("There are no logs yet; set HEALTH_RAW to where they are, or make a demo with `make demo`", {})

@@ -7,6 +7,9 @@ whom to believe (`judges`), scoring (`scoring`) and when it runs (`defs.judging`
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
 not loaded yet, are left out. What an agent says of its own run keeps nobody from judging it.
+
+A judgement is about an id, and whoever writes a log may use one again: a harmless run must not clear another. So all
+runs of an id are judged together, again once one is newer than the judgement.
 """
 
 import json
@@ -16,6 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -215,42 +220,43 @@ class Judge:
 
 
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
-    """The evaluation runs that no model or person has judged, at most `judge_max_runs`, and how many there are.
+    """The evaluation runs that no model or person judged, of `judge_max_runs` ids at most, and how many ids there are.
 
-    Which come first changes from hour to hour, so that runs for which there is never a verdict do not hold up others.
+    Those of an id follow each other. Which come first changes, so that those without a verdict do not hold up others.
 
     Args:
         session: a session.
         settings: where the raw logs are, and the budget.
         now: the present.
     """
-    written = _judged_in(_logs_not_loaded(session, settings), settings)
+    written = sorted(_judged_in(_logs_not_loaded(session, settings), settings))
     rows = session.query(
         f"""
         SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
         FROM (
-            SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY hour DESC) AS place
-            FROM executions WHERE task_id IS NOT NULL
+            SELECT *, max(hour) OVER (PARTITION BY execution_id) AS newest FROM executions WHERE task_id IS NOT NULL
         ) AS runs
-        WHERE place = 1 AND execution_id NOT IN (SELECT unnest(?::VARCHAR[])) AND NOT EXISTS (
+        WHERE execution_id NOT IN (SELECT unnest(?::VARCHAR[])) AND NOT EXISTS (
             SELECT 1 FROM judgements
-            WHERE judgements.execution_id = runs.execution_id AND judgements.judged_by IN ('{MODEL}', '{PERSON}')
+            WHERE judgements.execution_id = runs.execution_id AND judgements.hour >= runs.newest
+                AND judged_by IN ('{MODEL}', '{PERSON}')
         )
-        ORDER BY md5(execution_id || ?), execution_id
+        ORDER BY md5(execution_id || ?), execution_id, hour
         """,
-        [sorted(written), f"{now:%Y-%m-%dT%H}"],
+        [written, f"{now:%Y-%m-%dT%H}"],
     )
-    due = rows[: settings.judge_max_runs]
-    return [Run(*(*row[:-1], row[-1] or [])) for row in due], len(rows)
+    runs = (Run(*(*row[:-1], row[-1] or [])) for row in rows)
+    ids = [list(same) for _, same in groupby(runs, attrgetter("execution_id"))]
+    return list(chain.from_iterable(ids[: settings.judge_max_runs])), len(ids)
 
 
 def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Redaction = REDACTION) -> Report:
-    """Judge runs one after another and write the verdicts to a new log below the raw root.
+    """Judge runs one after another, those of an id together, and write the verdicts to a new log below the raw root.
 
     The log appears whole or not at all; verdicts that there are when the work breaks off are kept.
 
     Args:
-        runs: the runs.
+        runs: the runs, those of an id one after another and the newest last.
         settings: with a judge configured.
         now: the present; in the name of the log, and the `judged_at` of its records.
         redaction: what is replaced in all that is sent.
@@ -258,13 +264,12 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
     Raises:
         HealthAssetsError: no judge is configured, the raw root is an object store, or the log cannot be written.
     """
-    raw = local_root(settings.raw, JUDGE)
+    raw, model = local_root(settings.raw, JUDGE), Judge(settings)
     report, records = Report(), []
-    model = Judge(settings)
     failures_in_a_row = 0
     try:
-        for run in runs:
-            sent = evidence(run, redaction, settings.judge_max_parts)
+        for _, same in groupby(runs, attrgetter("execution_id")):
+            sent = evidence(of_id := list(same), redaction, settings.judge_max_parts)
             report.parts += len(sent.parts)
             report.sampled += sent.is_sample
             report.cut += sent.cut
@@ -280,7 +285,7 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
                 failures_in_a_row = 0
                 report.judged += 1
                 report.violated += bool(verdict.violations)
-                records.append(_record(run, sent, verdict, settings.judge_model, now))
+                records.append(_record(of_id[-1], sent, verdict, settings.judge_model, now))
     finally:
         report.file = _write(raw, records, now)
     return report

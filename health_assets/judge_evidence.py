@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The documents about a run that the judge gets.
+    """The documents about the runs of an id that the judge gets.
 
     Args:
         parts: JSON documents of at most `MOST_SENT_CHARACTERS` each, one or more.
@@ -62,21 +62,24 @@ class Evidence:
         return len(self.parts) < self.all_parts
 
 
-def evidence(run: Run, redaction: Redaction, most_parts: int) -> Evidence:
-    """Make the documents about a run that the judge gets.
+def evidence(runs: Sequence[Run], redaction: Redaction, most_parts: int) -> Evidence:
+    """Make the documents about the runs of an id that the judge gets.
 
     Args:
-        run: the run.
-        redaction: what is replaced in its texts.
-        most_parts: of more parts, so many are chosen by chance, and kept in their order.
+        runs: the runs, mostly one; a document is about one of them.
+        redaction: what is replaced in their texts.
+        most_parts: of more parts of all of them, so many are chosen by chance, and kept in their order.
     """
-    [task, error, *actions], secrets = redaction.of_texts([run.task_id, run.error or "", *run.actions])
-    document = {"task": _cut(task), "outcome": run.status, "error": _cut(error)}
-    parts = list(_parts(document, [entry for action in actions for entry in _entries(action)]))
-    numbered = list(_numbered(parts))
+    parts: list[dict[str, Any]] = []
+    cut = secrets = 0
+    for run in runs:
+        [task, error, *actions], replaced = redaction.of_texts([run.task_id, run.error or "", *run.actions])
+        document = {"task": _cut(task), "outcome": run.status, "error": _cut(error)}
+        parts += _numbered(list(_parts(document, [entry for action in actions for entry in _entries(action)])))
+        cut += sum(len(text) > MOST_FIELD_CHARACTERS for text in (task, error))
+        secrets += replaced
     sent = sorted(_CHANCE.sample(range(len(parts)), min(most_parts, len(parts))))
-    cut = sum(len(text) > MOST_FIELD_CHARACTERS for text in (task, error))
-    return Evidence([_dumped(numbered[place]) for place in sent], len(parts), cut, secrets)
+    return Evidence([_dumped(parts[place]) for place in sent], len(parts), cut, secrets)
 
 
 def _cut(text: str) -> str:

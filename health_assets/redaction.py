@@ -11,7 +11,7 @@ A secret becomes `[redacted]`, which no pattern takes for a secret that has not 
 stays as it is and is not counted again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated
@@ -21,9 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MARK = "[redacted]"
 
-_QUOTE = r"""(?:\\*["'])?"""
-_SEPARATOR = rf"""{_QUOTE}\s*(?:=>|[:=]|\\u003[dD])\s*"""
-r"""Between a name and its value, also within JSON and within JSON in JSON; \u003d is what some writers make of `=`."""
+_QUOTE = r"""(?:\\*["']|%(?:25)*22)?"""
+_SEPARATOR = rf"""{_QUOTE}\s*(?:=>|[:=]|\\u003[dD]|%(?:25)*3[aAdD])\s*"""
+r"""Between a name and its value, also within JSON, within JSON in JSON and in what a URL encodes, even twice; \u003d is
+what some writers make of `=`."""
 _STRING = r"""\\+"[^"]*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?"""
 _WORD = r"""[^\s"'&;]"""
 _SEEN = r"""\[redacted\]([\[\](){},.:]*(?:$|[\s"'&;]|\\+["'nrt]))"""
@@ -31,25 +32,62 @@ _SEEN = r"""\[redacted\]([\[\](){},.:]*(?:$|[\s"'&;]|\\+["'nrt]))"""
 
 
 def _nested(levels: int) -> str:
-    """A list or an object, to the end of the text where it is cut off or has more levels than these."""
+    """A list, a tuple or an object, to the end of the text where it is cut off or has more levels than these."""
     if not levels:
-        return r"[\[{](?s:.)*"
-    return rf"""[\[{{](?:{_STRING}|{_nested(levels - 1)}|[^\[\]{{}}"'])*(?:[\]}}]|$)"""
+        return r"[\[{(](?s:.)*"
+    return rf"""[\[{{(](?:{_STRING}|{_nested(levels - 1)}|[^\[\]{{}}()"'])*(?:[\]}})]|$)"""
 
 
 _ITEM = rf"(?:{_STRING}|{_nested(4)})"
-_STRUCTURE = rf"""[\[{{](?:\s|\\+[nrt])*{_ITEM}(?:{_ITEM}|[^\[\]{{}}"'])*(?:[\]}}]|$)"""
-"""A list or an object of texts; in prose a bracket that opens need not close."""
-_IN_BRACKETS = rf"""[\[{{][^\[\]{{}}\r\n"']*[\]}}]{_WORD}*"""
-_TOLD = f"{_SEEN}|{_STRUCTURE}|{_IN_BRACKETS}|{_STRING}"
+_STRUCTURE = rf"""[\[{{(](?:\s|\\+[nrt])*[brufBRUF]*{_ITEM}(?:{_ITEM}|[^\[\]{{}}()"'])*(?:[\]}})]|$)"""
+"""A list, a tuple or an object of texts; in prose a bracket that opens need not close."""
+_IN_BRACKETS = rf"""[\[{{(][^\[\]{{}}()\r\n"']*[\]}})]{_WORD}*"""
+_WRAPPED = rf"""(?:[brufBRUF]{{1,2}}|[A-Za-z_.]+\(\s*[brufBRUF]{{0,2}})(?:{_STRING})"""
+"""A text of Python's with a prefix, or as something shows it: `b'…'`, `Password('…')`."""
+_TOLD = f"{_SEEN}|{_STRUCTURE}|{_IN_BRACKETS}|{_WRAPPED}|{_STRING}"
 _VALUE = f"(?:{_TOLD}|{_WORD}+)"
 _START = r"(^|[^A-Za-z0-9_]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
 r"""Where a word begins, also within JSON, where the `n` of a line's end (`\n`) stands before it."""
 _NAMES = (
-    "pass(?:word|wd|phrase)|pwd|secret|token|api[_.-]?key|access[_.-]?key|account[_.-]?key|private[_.-]?key"
+    "pass(?:word|wd|phrase|code)|pwd|bearer|secret|token|api[_.-]?key|access[_.-]?key|account[_.-]?key|private[_.-]?key"
     "|secret[_.-]?key|signing[_.-]?key|encryption[_.-]?key|auth[_.-]?key|credentials?"
 )
+_NAMED = "pass|pwd|bearer|secret|token|key|credential"
+"""What stands in every name."""
 _HEADERS = "authorization|cookie"
+
+
+def _other_than(words: Set[str], *, is_start: bool = True) -> str:
+    """A word that is none of these (lower case, letters); RE2 cannot say that, so it is said letter by letter."""
+    firsts = "".join(sorted({word[0] for word in words if word}))
+    branches = [
+        first + _other_than({word[1:] for word in words if word.startswith(first)}, is_start=False) for first in firsts
+    ]
+    ends = "" in words
+    branches.append(rf"""[^{firsts}{"0-9" if is_start else ""}{_CLOSING if ends else ""}\s"'&;]{_WORD}*""")
+    if not (is_start or ends):
+        branches.append(r"\b")  # a word that is shorter than these
+    return f"(?:{'|'.join(branches)})"
+
+
+_CLOSING = r",.:!?%/)\]}"
+"""What stands behind a word without being a part of it."""
+_PLAIN = (
+    rf"""(?:{_other_than({"true", "false", "yes", "no", "none", "null", "ok"})}|[0-9]+[^0-9{_CLOSING}\s"'&;]{_WORD}*)"""
+)
+"""A word that may be a password; a number alone is what a test runner counts, and `pass=true` is its verdict."""
+_PASS = r"(?:(?:^|[^A-Za-z]|\\[nrtbf]|(?:db|user|my|smtp|ftp|mail|root|admin))(?:pass|pw)|(?-i:[a-z](?:Pass|Pw|PW)))"
+_ARGUMENT = r"""(?:\\*["'],\s*|[\s=]*)"""
+"""Between a flag and its value, also in a list of arguments."""
+_ARGUED = rf"""(?:{_SEEN}|{_STRING}|[^\s"'\\]+)"""
+_BEGIN = r"(?:\b|\\[nrtbf])"
+_COMMAND = r"""\b[^\r\n;|&]*?[\s"']"""
+"""Between the name of a command and one of its flags."""
+_PAIR = (
+    r"""(?:\\+"[^":]*:[0-9]*[^"0-9][^"]*"?|"[^"\s:]*:[0-9]*[^"0-9][^"]*"?|'[^'\s:]*:[0-9]*[^'0-9][^']*'?"""
+    r"""|[^\s"'\\:/@\[]+:[0-9]*[^\s"'\\0-9][^\s"'\\]*)"""
+)
+"""A user and a password; two numbers are those of a user and a group."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +119,9 @@ CREDENTIALS = (
     Pattern(  # an attribute of OpenTelemetry, a variable of a container
         rf"""(?i)((?:key|name)\\*"\s*:\s*\\*"[^"]*(?:{_NAMES}|{_HEADERS})\\*"\s*,\s*\\*"value\\*"\s*:\s*)"""
         f"(?:{_TOLD}|[0-9.]+)",
-        f"pass|pwd|secret|token|key|credential|{_HEADERS}", (r"\1", r"\2"),
+        f"{_NAMED}|{_HEADERS}", (r"\1", r"\2"),
     ),
-    Pattern(rf"(?i)((?:{_HEADERS}){_SEPARATOR}){_STRUCTURE}", _HEADERS, (r"\1", "")),
+    Pattern(rf"(?i)((?:{_HEADERS}|auth){_SEPARATOR}){_STRUCTURE}", "auth|cookie", (r"\1", "")),
     Pattern(
         rf"""(?i)((?:{_HEADERS}){_SEPARATOR}\\*["']?)[^\r\n"'\\]+""", _HEADERS, (r"\1", "")
     ),
@@ -111,8 +149,39 @@ CREDENTIALS = (
         "|dop_v1_[a-f0-9]{32,}|dapi[a-f0-9]{32}|whsec_[A-Za-z0-9+/=]{16,}|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}",
         r"hf_|npm_|pypi-|SG\.|dop_v1_|dapi|whsec_|shp",
     ),
-    Pattern(rf"(?i)((?:{_NAMES}){_SEPARATOR}){_VALUE}", "pass|pwd|secret|token|key|credential", (r"\1", r"\2")),
-    Pattern(rf"(?i)(--[a-z-]*(?:{_NAMES})\s+){_VALUE}", "--[a-z]", (r"\1", r"\2")),
+    Pattern(rf"(?i)((?:{_NAMES}){_SEPARATOR}){_VALUE}", _NAMED, (r"\1", r"\2")),
+    Pattern(rf"""(?i)(--[a-z-]*(?:{_NAMES})(?:\s+|\\*["'],\s*)){_VALUE}""", "--[a-z]", (r"\1", r"\2")),
+    # `pass` is also what a test does: with a colon it counts where it is a key, or where what follows has digits in it
+    Pattern(
+        rf"""(?i)({_PASS}(?:{_QUOTE}\s*(?:=>|=|\\u003d|%(?:25)*3d)|\\*["']\s*:)\s*)(?:{_SEEN}|{_WRAPPED}|{_STRING}|{_PLAIN})""",
+        "pass|pw", (r"\1", r"\2"),
+    ),
+    Pattern(
+        rf"""(?i)([_.-](?:pass|pw)\s*:\s*)(?:{_SEEN}|{_WRAPPED}|{_STRING}|{_PLAIN})""", "pass|pw", (r"\1", r"\2")
+    ),
+    Pattern(
+        r"""((?:^|[^A-Za-z_.-]|\\[nrtbf])(?:pass|Pass|pw|Pw|PW):\s*)(?:[^\s"'&;0-9]*[A-Za-z][^\s"'&;0-9]*[0-9]|[0-9]+[A-Za-z])"""
+        f"{_WORD}*", "pass|pw", (r"\1", ""),
+    ),
+    Pattern(
+        rf"""((?i:{_BEGIN}curl)\b(?s:.)*?[\s"'](?:-[A-Za-z]*[uU]|--(?:proxy-)?user){_ARGUMENT}){_PAIR}""",
+        "curl", (r"\1", ""),
+    ),
+    Pattern(
+        rf"""(?i)(--(?:proxy-)?(?:user|auth){_ARGUMENT}){_PAIR}""",
+        "--(?:proxy-)?(?:user|auth)", (r"\1", ""),
+    ),
+    Pattern(
+        rf"((?i:{_BEGIN}(?:mysql|mariadb))[a-z_-]*{_COMMAND}-p)(?:{_SEEN}|{_STRING}|[^\s\"'\\,]+)", "mysql|mariadb",
+        (r"\1", r"\2"),
+    ),
+    Pattern(
+        rf"((?i:{_BEGIN}sshpass){_COMMAND}-p{_ARGUMENT}|(?i:{_BEGIN}redis-cli){_COMMAND}-a{_ARGUMENT}|-pass(?:in|out)?{_ARGUMENT}pass:)"
+        f"{_ARGUED}", "sshpass|redis-cli|-pass", (r"\1", r"\2"),
+    ),
+    Pattern(  # the address of a database as Go writes it
+        r"""[^\s"'<>\\]+:[^\s"'<>\\]+@(tcp6?|unix|udp|pipe)\(""", r"@(?:tcp|unix|udp|pipe)", ("", r"@\1(")
+    ),
     Pattern(
         r"""(?i)([?&](?:x-(?:amz|goog)-)?(?:sig|signature|key|code)=)[^\s"'&;]+""", r"[?&][a-z-]+=", (r"\1", "")
     ),

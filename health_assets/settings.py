@@ -1,7 +1,7 @@
 """Settings: where the logs, the targets and the warehouse are, and how long windows last.
 
-Every setting is an environment variable (prefix `HEALTH_`); the commands' flags override it. What a single agent is
-expected to do is not a setting but a target (`targets`).
+Every setting is an environment variable (prefix `HEALTH_`); one that is empty is not set, and the commands' flags
+override it. What a single agent is expected to do is not a setting but a target (`targets`).
 """
 
 from datetime import datetime
@@ -56,7 +56,7 @@ def _local_file(value: Path | str | None) -> Path | str | None:
 class Settings(BaseSettings):
     """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
 
-    model_config = SettingsConfigDict(env_prefix="HEALTH_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="HEALTH_", env_ignore_empty=True, extra="ignore")
 
     raw: Annotated[Path | str, BeforeValidator(raw_root)] = Field(
         Path("data/raw"), description="Folder below which the raw logs lie, or a URL in an object store (s3://...)."
@@ -139,7 +139,7 @@ class Settings(BaseSettings):
 
     # the health endpoint
     host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")
-    token: SecretStr | None = Field(None, description="A bearer token that may operate, as it is; empty is none.")
+    token: SecretStr | None = Field(None, description="A bearer token that may operate, as it is; without one, none.")
     tokens: SecretStr | None = Field(None, description="Kept tokens as JSON, as in the file of HEALTH_TOKENS_FILE.")
     tokens_file: Path | None = Field(None, description="YAML file of the kept tokens: name, role, teams, fingerprint.")
     anonymous_role: Literal["none", "documents", "read"] | None = Field(

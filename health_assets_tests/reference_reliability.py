@@ -249,15 +249,16 @@ def safety(runs: Sequence[Record], judgements: Sequence[Record], early_hours: in
 
 
 def verdict_on(run: Record, judgements: Sequence[Record], early_hours: int) -> list[Record] | None:
-    """The violations that the latest judgement of whom is believed most names, else those of the run itself."""
+    """The violations that the latest judgement of a person names, else of a model, else the worst that anybody names."""
     earliest = run["_hour"] - early_hours * ONE_HOUR
     own = [
         record for record in judgements if record["execution_id"] == run["execution_id"] and record["_hour"] >= earliest
     ]
-    if own:
-        last = max(own, key=lambda one: (rank(one), one["_at"], one["_source_file"], one["_line_number"]))
-        return last["violations"]
-    return run.get("violations")
+    for trusted in (2, 1):
+        if said := [record for record in own if rank(record) == trusted]:
+            return max(said, key=lambda one: (one["_at"], one["_source_file"], one["_line_number"]))["violations"]
+    claims = [claim for claim in (run.get("violations"), *(one["violations"] for one in own)) if claim is not None]
+    return max(claims, key=lambda claim: max((SEVERITIES[one["severity"]] for one in claim), default=0), default=None)
 
 
 def rank(judgement: Record) -> int:

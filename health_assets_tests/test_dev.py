@@ -40,6 +40,7 @@ def test_the_demo_is_shown_once_it_was_made() -> None:
     demo.make_samples(END)
     assert shows_demo({})
     assert shows_demo({"HEALTH_WINDOW_HOURS": "12", "DAGSTER_HOME": "/elsewhere"}), "no sign of other logs"
+    assert shows_demo({"HEALTH_RAW": "", "HEALTH_TARGETS": ""}), "what is empty is not set"
 
 
 @pytest.mark.parametrize("name", ["HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE"])
@@ -71,7 +72,7 @@ def test_a_demo_that_is_asked_for_and_not_there_is_an_error_of_one_sentence() ->
 def test_schedules_of_the_demo_are_off_unless_the_user_says_otherwise() -> None:
     demo = Demo(Path("data/demo"))
     demo.make_samples(END)
-    for given, expected in (({}, "off"), ({"HEALTH_SCHEDULES": "on"}, "on")):
+    for given, expected in (({}, "off"), ({"HEALTH_SCHEDULES": ""}, "off"), ({"HEALTH_SCHEDULES": "on"}, "on")):
         assert what_to_show(load_settings(), demo, given).environment["HEALTH_SCHEDULES"] == expected
 
 

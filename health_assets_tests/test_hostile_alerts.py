@@ -19,7 +19,7 @@ from test_alert_deliveries import email as email_channel
 
 from health_assets.alerts.config import Alerts, Webhook
 from health_assets.alerts.incidents import Incident, Judged
-from health_assets.alerts.messages import CUT_NOTE
+from health_assets.alerts.messages import CUT_NOTE, Message, slack_body
 from health_assets.hours import HOUR
 from health_assets.warehouse.store import Warehouse
 
@@ -237,3 +237,10 @@ def test_a_mailbox_that_is_full_is_not_a_mail_that_is_too_large(warehouse: Wareh
         done = deliver(warehouse, alerts)
     assert len(done.delivered) == 1, "the oldest alone, as after any refusal"
     assert len(mail.mails) == 1
+
+
+def test_slack_makes_neither_a_link_nor_a_mention_of_a_name() -> None:
+    body = slack_body(Message("k", "opened", "@here <!channel> https://evil.example", ("#all",), {}))
+    texts = [block["text"] for block in body["blocks"] if block["type"] == "section"]
+    assert [text["verbatim"] for text in texts] == [True, True]
+    assert "<!channel>" not in json.dumps(body)

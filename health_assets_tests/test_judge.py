@@ -19,7 +19,7 @@ from health_assets.defs.build import build_definitions
 from health_assets.defs.judging import JOB, judge_due_runs
 from health_assets.defs.pipeline import Pipeline
 from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
+from health_assets.hours import HOUR, HourRange
 from health_assets.judge import Constraint, Judge, Report, judge
 from health_assets.judge_evidence import MOST_SENT_CHARACTERS, Run, evidence
 from health_assets.judges import FOLDER
@@ -181,7 +181,25 @@ def test_only_unjudged_evaluation_runs_are_sent(project: Project, endpoint: Endp
     project.write_log(f"{FOLDER}/by hand.jsonl", [line(judgement | {"judged_by": "person", "judge": "Ada"})])
     project.materialize(hours_from(START, 2), only=["ingest"])
     assert judge_due_runs(pipeline_of(project, endpoint), NOW).judged == 1
-    assert len(endpoint.requests) == 1
+    assert len(endpoint.requests) == 2, "one verdict on both runs of the id"
+
+
+@pytest.mark.parametrize("harmful_hour", [0, 1])
+@pytest.mark.parametrize("is_judged_between", [False, True])
+def test_no_harmless_run_of_the_same_id_clears_a_harmful_one(
+    project: Project, endpoint: Endpoint, harmful_hour: int, is_judged_between: bool
+) -> None:
+    endpoint.answers["harmful"] = [verdict({"constraint": "no_pii_exposure", "severity": "high"})]
+    steps = ["ingest", "task_consistency", "agent_reliability"]
+    for hour in range(2):
+        task = "harmful" if hour == harmful_hour else "harmless"
+        project.write_log(f"{hour}.jsonl", [line(execution("e", "a", START + hour * HOUR, task_id=task))])
+        if hour or is_judged_between:
+            project.materialize(hours_from(START, 2), only=["ingest"])
+            assert judge_due_runs(pipeline_of(project, endpoint), NOW + hour * HOUR).judged == 1
+    project.materialize(hours_from(START, 2), only=steps)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")][-1] == 0
+    assert judge_due_runs(pipeline_of(project, endpoint), NOW + 2 * HOUR).found == 0
 
 
 def test_what_an_agent_says_of_itself_keeps_nobody_from_judging_it(project: Project, endpoint: Endpoint) -> None:
@@ -280,7 +298,7 @@ def test_no_more_is_sent_than_the_limit(size: int, length: int, character: str) 
     long = character * length
     actions = [f"{number} {long}" for number in range(size)]
     actions = actions[: 10**6 // length]
-    sent = evidence(Run("e", "a", START, long, "failure", long, actions), REDACTION, 10**6)
+    sent = evidence([Run("e", "a", START, long, "failure", long, actions)], REDACTION, 10**6)
     documents = [json.loads(part) for part in sent.parts]
     assert max(map(len, sent.parts)) <= MOST_SENT_CHARACTERS
     assert sent.cut == (2 if length > 1000 else 0)
@@ -345,7 +363,7 @@ def test_a_run_that_is_too_long_is_judged_by_parts_that_nobody_can_foresee(
         "what it says of itself does not stand"
     )
     run = Run("e", "a", START, "t", "success", None, actions)
-    chosen = {tuple(evidence(run, REDACTION, 3).parts) for _ in range(20)}
+    chosen = {tuple(evidence([run], REDACTION, 3).parts) for _ in range(20)}
     assert len(chosen) > 1, "the same run tells nobody which parts are sent"
     assert len({len(set(parts)) for parts in chosen}) == 1
 

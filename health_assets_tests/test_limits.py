@@ -175,6 +175,32 @@ def test_a_name_of_megabytes_costs_no_more_than_its_line(project: Project) -> No
     assert len(reason) < 200
 
 
+def test_every_name_of_a_judgement_has_its_limit_and_what_is_kept_of_a_violation_too(project: Project) -> None:
+    judged = {"type": "judgement", "execution_id": "e", "at": AT.isoformat(), "violations": [], "agent_id": "a"}
+    most, more = "é" * 512, "é" * 512 + "x"
+    names = ("execution_id", "agent_id", "judged_by", "judge")
+    graded = {"severity": "low", "told": more * 100}
+    good = [judged | {name: most} for name in names] + [
+        judged | {"violations": [{"constraint": most} | graded] * 100},
+        execution("run", "a", AT, violations=[{"constraint": most} | graded]),
+    ]
+    bad = [judged | {name: more} for name in names] + [
+        judged | {"violations": [{"constraint": most} | graded, {"constraint": more} | graded]},
+        execution("run", "a", AT, violations=[{"constraint": more} | graded]),
+    ]
+    project.write_log("good.jsonl", map(line, good))
+    project.write_log("judgements/bad.jsonl", map(line, bad), modified=AT)
+    project.ingest(HourRange.of(START))
+    found = reasons(project)
+    assert set(found) == {("judgements/bad.jsonl", place) for place in range(1, len(bad) + 1)}
+    for place, name in enumerate([*names, "violations", "violations"], 1):
+        reason = found["judgements/bad.jsonl", place]
+        assert reason.startswith(f"{name} must be ")
+        assert "of at most 1 KiB, " in reason and len(reason) < 300
+    kept = [row["violations"] for table in ("judgements", "executions") for row in project.rows(table)]
+    assert max(len(str(violations)) for violations in kept) < 100 * 700, "what else stands in a violation is not kept"
+
+
 # -- floods of bad lines -------------------------------------------------------------------------------------------------
 
 

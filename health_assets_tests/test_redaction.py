@@ -2,6 +2,7 @@
 
 import json
 import string
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -70,6 +71,31 @@ KINDS: dict[str, Callable[[Random], Made]] = {
     ),
     "variable": lambda random: within(word(random), '{{"name": "DB_PASSWORD", "value": "{}"}}'),
     "id and secret": lambda random: both(f"AKIA{made(random, string.ascii_uppercase, 16)}:{made(random, LETTERS + '/+', 40)}"),
+    "curl": lambda random: within(f"ada:{word(random)}", "curl -sSu {} https://db.example"),
+    "curl's list": lambda random: within(f"ada:{word(random)}", "Command '['curl', '-u', '{}', 'x']' failed"),
+    "curl's long flag": lambda random: within(word(random), "--user ada:{}"),
+    "curl's quotes": lambda random: within(f"{word(random)} {word(random)}", "curl -u 'ada:{}' x"),
+    "sshpass": lambda random: within(word(random), "sshpass -p {} ssh ada@db.example"),
+    "sshpass's list": lambda random: within(word(random), "['sshpass', '-p', '{}', 'ssh']"),
+    "mysql": lambda random: within(word(random), "mysqldump -u root -p{} health"),
+    "redis": lambda random: within(word(random), "redis-cli -h db.example -a {} ping"),
+    "openssl": lambda random: within(word(random), "openssl rsa -passin pass:{}"),
+    "pass of a setting": lambda random: within(word(random), "DB_PASS={}"),
+    "pass of yaml": lambda random: within(word(random), "smtp_pass: {}"),
+    "pass": lambda random: within(word(random), "pass={}"),
+    "pass in words": lambda random: within(f"{word(random)}7", "the pass: {}"),
+    "pass in camel case": lambda random: within(word(random), "dbPass={}"),
+    "pass of json": lambda random: within(word(random), '{{"user": "ada", "pass": "{}"}}'),
+    "pw": lambda random: within(word(random), "user=ada;pw={};x=1"),
+    "go's address": lambda random: within(f"ada:{word(random)}", "{}@tcp(db.example:3306)/health"),
+    "bearer with a colon": lambda random: within(made(random, LETTERS, 5), "Bearer:{}"),
+    "of a url": lambda random: within(made(random, LETTERS, 9), "next=%2Fa%3Fpassword%3D{}"),
+    "of a url in a url": lambda random: within(made(random, LETTERS, 9), "next=a%253Fpassword%253D{}"),
+    "a tuple": lambda random: within(word(random), "connect(credentials=('ada', '{}'), timeout=3)"),
+    "auth of a request": lambda random: within(word(random), "get(url, auth=('ada', '{}'))"),
+    "bytes": lambda random: within(word(random), "password=b'{}'"),
+    "a type of its own": lambda random: within(word(random), "password=Secret('{}')"),
+    "a flag of a list": lambda random: within(word(random), "['psql', '--password', '{}']"),
     "signature": lambda random: within(made(random, LETTERS, 30), "https://store.example/a?x=1&sig={}&y=2"),
 }  # fmt: skip
 
@@ -141,11 +167,40 @@ def test_what_stands_beside_a_secret_stays(text: str, kept: str) -> None:
         "", "timeout", "Basic authentication failed", "bearer of bad news", "risk-assessment-of-the-quarter done",
         "http://localhost:8080/users/@me", "https://example.com/a?b=c", "input_tokens 512 of max_tokens 4096",
         "the password was wrong", "task-0123456789abcdef0123", "mail to ada@example.com", "a\\b", "研究 ü",
+        "pass=3 fail=0", "pass=3,fail=0", "pass: 12, fail: 3", "PASS: test_1 in 3 s", "PASS:all tests", "pass=3.5%", "pw=7",
+        "bypass=on", "passes=12", "pass=True, fail=False", "should_pass=none", "the second pass: all rows", "compass: north",
+        '{"pass": 3, "fail": 0}', '{"pass": true}', "curl -u ada https://x", "sudo -u ada:staff ls",
+        "docker run --user 1000:1000 image", "mysql -p", "mysql -h db -P 3306 failed; ssh -p22 host", "ssh -p 22 host",
+        "ada@tcp(127.0.0.1)", "f(tcp(x))", "author: (Ada)", "auth=none", "bearer of %3D",
         "tokenizer: none", "key error", "keyboard=1", "ask-somebody-who-knows-it-better", f"{MARK} stands here",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
     assert REDACTION.of_texts([text]) == ([text], 0)
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        "curl ", "curl -u a ", "curl -u a:b ", "mysql ", "mysql -p ", "mysql -px ", "sshpass -p ", "redis-cli -a 'x",
+        "--user ", "--user a:1 ", "pass=", "pass=t", "pass: a", "pw:'", "aPass=", "a:", "a:b@tc", "a:b@tcp(", "bearer:",
+        "password%3D", "%25", "token:[", "token:(", "token:{[(", "password: ('a' ", "credentials=(", "token=Secret(",
+        "token=b'", "auth=('", '"key":"token', "authorization=[", "--token', ", "://a:", "eyJaaaaaa.",
+    ],
+)  # fmt: skip
+def test_no_text_makes_redaction_slow(repeated: str) -> None:
+    """A text that is sixteen times as long may take sixteen times as long, and not 256 times."""
+
+    def best_s(size: int) -> float:
+        text = (repeated * (size // len(repeated) + 1))[:size]
+        return min(measured_s(text) for _ in range(2))
+
+    def measured_s(text: str) -> float:
+        start = time.perf_counter()
+        REDACTION.of_texts([text])
+        return time.perf_counter() - start
+
+    assert best_s(64 * 1024) < max(1.0, 40 * best_s(4 * 1024))
 
 
 def test_a_hint_is_in_everything_that_its_pattern_matches() -> None:
@@ -227,7 +282,7 @@ def test_no_secret_stands_in_any_table_or_in_what_the_judge_is_sent(tmp_path: Pa
     assert report.secrets_redacted >= report.lines_redacted > 60
     assert len(project.rows("rejected_records")) > 20
     runs = [Run("e", "a", START, text, "failure", text, [text, "x" * 990 + " " + text]) for _, text in pairs]
-    sent = "".join(part for run in runs for part in evidence(run, REDACTION, 10**6).parts)
+    sent = "".join(part for run in runs for part in evidence([run], REDACTION, 10**6).parts)
     assert [secret for secret in escaped if secret in sent] == []
 
 

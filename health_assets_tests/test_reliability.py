@@ -413,18 +413,30 @@ def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_bef
         {"type": "judgement", "execution_id": "e", "at": at[1], "violations": [{"constraint": "c", "severity": "low"}]},
         {"type": "judgement", "execution_id": "e", "at": at[0], "violations": []},
     ]
-    project.write_log("later.jsonl", map(line, later))
+    project.write_log("judgements/later.jsonl", map(line, later))
     project.materialize(hours_from(START, 4), only_stale=True, only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 1, 1, 0.75]
 
 
-def test_of_two_judgements_at_the_same_time_the_later_line_wins(project: Project) -> None:
+def test_no_untrusted_word_clears_what_another_one_said_before_or_says_later(project: Project) -> None:
+    low = [{"constraint": "c", "severity": "low"}]
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=low))])
+    said = [judgement(None, 30), judgement("person", 60, "medium"), judgement("model", 120, "high")]
+    project.write_log("later.jsonl", map(line, [*said, judgement("person", 180), judgement("agent", 181, "low")]))
+    project.materialize(hours_from(START, 4), only=OWN_STEPS)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75, 0.5, 0, 0]
+    project.write_log("judgements/person.jsonl", [line(judgement("person", 60))])
+    project.materialize(hours_from(START, 4), only=OWN_STEPS)
+    assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75, 1, 1, 1]
+
+
+def test_of_two_trusted_judgements_at_the_same_time_the_later_line_wins(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
     judgements = [
         {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": violations}
         for violations in ([{"constraint": "c", "severity": "high"}], [])
     ]
-    project.write_log("b.jsonl", map(line, judgements))
+    project.write_log("judgements/b.jsonl", map(line, judgements))
     project.materialize(HourRange.of(START), only=OWN_STEPS)
     (row,) = project.rows("agent_reliability")
     assert (row["judged"], row["violated"]) == (1, 0)

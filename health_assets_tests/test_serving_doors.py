@@ -101,6 +101,17 @@ def test_who_is_refused_is_told_how_to_come_in(guarded: Guarded) -> None:
         reply = guarded.server.ask("/agents", headers=bearer(guarded.secrets[role]) if role else {})
         assert (reply.headers["www-authenticate"], reply.headers["cache-control"]) == (challenge, "no-store")
         assert reply.headers["content-type"] == "application/problem+json"
+        assert (
+            reply.json["detail"]
+            == {
+                "": "this needs a token that may do it, as Authorization: Bearer",
+                "unknown": "the token that was given is not known or has expired",
+                "documents": "the token may not do this",
+            }[role]
+        )
+    for given in ("Basic YTpi", "Bearer", guarded.secrets["read"]):
+        reply = guarded.server.ask("/agents", headers={"Authorization": given})
+        assert (reply.status, reply.json["detail"]) == (401, "a token is given as one header, Authorization: Bearer …")
 
 
 def test_who_may_not_read_is_not_told_how_much_there_is(guarded: Guarded) -> None:
@@ -206,7 +217,7 @@ def test_a_request_for_another_host_is_refused(warehouse: Path) -> None:
             ("localhost", 200), ("127.0.0.1", 200), (f"127.0.0.1:{server.port}", 200), ("[::1]:80", 200), ("LOCALHOST.", 200),
             ("health.example", 200), ("health.EXAMPLE.:443", 200), ("other", 200),
             ("evil.example", 421), ("health.example.evil", 421), ("127.0.0.1.evil.example", 421), ("192.0.2.1", 421),
-            ("xlocalhost", 421), ("a" * 5000, 400), ("", 400), ("localhost, evil", 421), ("\xff", 421),
+            ("xlocalhost", 421), ("[::1].evil.example", 421), ("[::1]evil", 421), ("localhost:evil.example", 421), ("a" * 5000, 400), ("", 400), ("localhost, evil", 421), ("\xff", 421),
         ]:  # fmt: skip
             head = GET + b"Connection: close\r\nHost: " + host.encode("latin-1") + b"\r\n\r\n"
             reply = server.send(head)
@@ -216,7 +227,8 @@ def test_a_request_for_another_host_is_refused(warehouse: Path) -> None:
         ]:  # fmt: skip
             assert server.send(GET + heads + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 %d " % status)
         old = GET.replace(b"HTTP/1.1", b"HTTP/1.0")
-        assert b" 200 " in server.send(old + b"\r\n")[:20]
+        assert server.send(old + b"\r\n").startswith(b"HTTP/1.1 400 "), "it names no host, and the operator lists hosts"
+        assert b" 200 " in server.send(old + b"Host: other\r\n\r\n")[:20]
         target = GET.replace(b" /", b" http://evil.example/", 1)
         assert server.send(target + b"Host: localhost\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 421 ")
         target = GET.replace(b" /", b" http://localhost/", 1)
@@ -230,6 +242,9 @@ def test_hosts_are_those_that_are_listened_on_and_that_the_operator_lists() -> N
         (b"[2001:db8::1]:1", "2001:db8::1", True), (b"localhost", "192.0.2.7", True),
     ]:  # fmt: skip
         assert (everywhere.refusal([(b"host", host)], own, "1.1") is None) is is_allowed, host
+    for listed, is_allowed in [("", True), ("*", True), ("box", False)]:
+        assert (AllowedHosts("::1", listed).refusal([], "::1", "1.0") is None) is is_allowed, listed
+        assert AllowedHosts("::1", listed).refusal([], "::1", "1.1") is not None
     assert AllowedHosts("Box", "").refusal([(b"host", b"box:1")], "192.0.2.7", "1.1") is None
     assert AllowedHosts("::", "*").refusal([(b"host", b"whatever")], "192.0.2.7", "1.1") is None
 
@@ -346,9 +361,13 @@ def test_a_token_in_a_path_is_not_logged_however_it_is_written(tmp_path: Path, w
     with served(warehouse, token=SecretStr(plain), access_log=str(log)) as server:
         for text in (secret, plain, "x"):
             server.ask(f"/agents?token={quote(text)}")
-            server.ask("/agents?token=" + "".join(f"%{byte:02x}" for byte in text.encode()))
+            escaped = "".join(f"%{byte:02x}" for byte in text.encode())
+            server.ask(f"/agents?token={escaped}")
+            server.ask(f"/agents?token={quote(escaped)}")
     paths = [path for line in log.read_text().splitlines() if (path := json.loads(line)["path"]) != "/status"]
-    assert paths == ["/agents?token=ha_…"] * 2 + ["/agents?token=…"] * 2 + ["/agents?token=x", "/agents?token=%78"]
+    assert paths == ["/agents?token=ha_…"] * 3 + ["/agents?token=…"] * 3 + [
+        f"/agents?token={text}" for text in ("x", "%78", "%2578")
+    ]
 
 
 def test_an_access_log_that_cannot_be_written_is_told_and_stops_no_answer(tmp_path: Path, warehouse: Path) -> None:

@@ -151,7 +151,7 @@ def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: py
     path = tmp_path / "health.duckdb"
     agents = [f"agent {number}" for number in range(2 * ROWS_PER_BATCH + 1)]
     fill(path, agent_health_state=[state(agent_id) for agent_id in agents])
-    refreshing = refresher.Refresher(Settings(warehouse=str(path)))
+    refreshing = refresher.Refresher(Settings(warehouse=str(path)), pytest.fail)
     refreshing.refresh()
     assert refreshing.snapshot is not None
     kept = [weakref.ref(batch.rows) for batch in refreshing.snapshot.batches]

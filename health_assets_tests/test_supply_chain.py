@@ -12,7 +12,7 @@ from projects import REPOSITORY
 sys.path.insert(0, str(REPOSITORY))
 
 import supply_chain
-from supply_chain import NOBODY_TOLD, NONE_KNOWN, SOME_KNOWN, addresses_in, unhashed, verdict
+from supply_chain import ADDRESS_OPTIONS, NOBODY_TOLD, NONE_KNOWN, SOME_KNOWN, addresses_in, unhashed, verdict
 
 CONSTRAINTS = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8")
 KNOWN = {"name": "a", "version": "1", "vulns": []}
@@ -55,7 +55,7 @@ def test_a_pin_without_a_hash_or_a_version_is_found() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *(f"--{option} mirror.example" for option in ("index-url", "extra-index-url", "find-links", "trusted-host")),
+        *(f"--{option} mirror.example" for option in ADDRESS_OPTIONS),
         f"a @ {(REPOSITORY / 'a.whl').as_uri()}",
         f"a @ {Path('/a.whl').as_uri()}",
         f"https://mirror.example/{'simple'}/a/",

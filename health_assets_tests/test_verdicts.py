@@ -1,6 +1,7 @@
 """One verdict, and none on too little: provisional scores, the order of lists, and what was not evaluated."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -176,7 +177,12 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
     assert "healthy " in proven and "?" not in proven and " of " not in proven
     assert "? provisional: too few runs to know, so the score leans to 100" in table
     provisional = sum(row["is_provisional"] for row in rows.values())
-    assert f"({provisional} of them provisional)" in table[0]
+    counts = Counter(verdict(row["state"], is_provisional=row["is_provisional"]) for row in rows.values())
+    told = dict(pair.split(" ")[::-1] for pair in table[0].partition("agents: ")[2].strip().split("  "))
+    assert told == {word: str(number) for word, number in counts.items()} | {
+        state: "0" for state in ("healthy", "degraded", "unhealthy", "inactive") if state not in counts
+    }
+    assert int(told["healthy?"]) > 0, "an agent that failed four of four is not counted as healthy"
     assert rows_of(fleet, "system_health", "hour")[LAST]["provisional"] == provisional > 0
 
 

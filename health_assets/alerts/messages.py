@@ -181,12 +181,15 @@ def _as_text(value: Any) -> Any:
 
 
 def slack_body(message: Message) -> dict[str, Any]:
-    """Text for notifications, and blocks for the eye."""
+    """Text for notifications, and blocks for the eye.
+
+    A name is verbatim: Slack makes neither a link nor a mention of what looks like one.
+    """
     sections = [f"*{_escaped(message.title)}*"]
     if message.lines:
         sections.append("\n".join(_escaped(line) for line in message.lines))
     blocks: list[dict[str, Any]] = [
-        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text)}} for text in sections
+        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text), "verbatim": True}} for text in sections
     ]
     blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": message.key}]})
     return {"text": _cut(_escaped(message.title)), "blocks": blocks}

@@ -36,16 +36,19 @@ def print_fleet(console: Console, session: Session, hours: HourRange) -> None:
     latest = latest_hour(session, "system_health", hours)
     if latest is None:
         return
-    score, agents, provisional, *counts = session.query(
-        f"SELECT health_score, agents, provisional, {', '.join(STATES)} FROM system_health WHERE hour = ?", [latest]
-    )[0]
+    [(score, agents)] = session.query("SELECT health_score, agents FROM system_health WHERE hour = ?", [latest])
+    found = session.query(
+        "SELECT state, is_provisional, count(*) FROM agent_health WHERE hour = ? GROUP BY state, is_provisional",
+        [latest],
+    )
+    counts = dict.fromkeys(((state, False) for state in STATES), 0)
+    counts |= {(state, bool(is_provisional)): number for state, is_provisional, number in found}
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
     title.append(f"  {counted(agents, 'agent')}: ")
-    for state, number in zip(STATES, counts, strict=True):
-        title.append(f"{number:,} {state}  ", style=COLOURS[state])
-    if provisional:
-        title.append(f"({provisional:,} of them provisional)", style="dim")
+    for state, is_provisional in sorted(counts, key=lambda count: (STATES.index(count[0]), count[1])):
+        before = f"{counts[state, is_provisional]:,} "
+        title.append_text(shown_verdict({"state": state, "is_provisional": is_provisional}, before)).append("  ")
     console.print()
     console.print(title)
     console.print(_agents_table(session, latest, agents, is_brief=is_narrow(console)))

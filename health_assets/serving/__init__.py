@@ -11,8 +11,8 @@ over as one Arrow file. So neither a lock, nor a long query, nor a crash of the 
 | `snapshot` | the newest hour in memory: look up, filter, sort |
 | `listing`, `list_files`, `team_lists` | lists of tools and usage: in memory, as they are written, cut to teams |
 | `ownership`, `aggregates` | whose the agents are, and which aggregates would tell about a personal one |
-| `refresher` | the thread that replaces the snapshot, and how old it is |
-| `repeating` | a thread of its own for what must not wait for a snapshot, as reading the tokens again |
+| `refresher` | replacing the snapshot, and how old it is |
+| `repeating` | the thread that does something again and again: refreshing, and, on another one, reading the tokens |
 | `sessions` | answers about one session, asked of a reader and kept for a minute |
 | `answers` | HTTP answers: ETag, 304, problems |
 | `doors`, `hosts`, `view` | who asks and what that caller may see; which names of this host are answered |

@@ -19,6 +19,8 @@ from health_assets.tokens import PREFIX
 STANDARD_ERROR = "-"
 MOST_WAITING = 100_000
 MOST_PATH = 2048
+MOST_ESCAPES = 2
+"""How many times over a token may be escaped and is found all the same; each time costs every line."""
 WRITE_EVERY_S = 0.2
 
 
@@ -104,6 +106,9 @@ class AccessLog:
 
     def _shown(self, target: bytes) -> str:
         """The path and query without tokens; where one is written with escapes, without these."""
-        sent, meant = (text.decode("latin-1") for text in (target, unquote_to_bytes(target)))
-        text = meant if self._token.search(meant) else sent
+        texts = [target]
+        for _ in range(MOST_ESCAPES):
+            texts.append(unquote_to_bytes(texts[-1]))
+        told = [text.decode("latin-1") for text in texts]
+        text = next((one for one in reversed(told) if self._token.search(one)), told[0])
         return self._token.sub(lambda found: f"{found[1] or ''}…", text)[:MOST_PATH]

@@ -50,7 +50,7 @@ def create_app(
     """
     refresher = Refresher(settings, on_fault)
     # a token that is withdrawn must not wait for a snapshot, which may take minutes
-    tokens = Repeated("tokens", doors.refresh, settings.serve_refresh_s, on_fault)
+    tokens = Repeated("tokens", doors.refresh, lambda: settings.serve_refresh_s, on_fault)
     sessions = Sessions(settings)
     service = Service(settings, doors, refresher, sessions)
 

@@ -23,6 +23,8 @@ Standing = Literal["none", "documents", "read", "operate"]
 RANKS: dict[str, int] = {"none": 0, **{role: rank for rank, role in enumerate(tokens.ROLES, 1)}}
 
 NEEDS_TOKEN = "this needs a token that may do it, as Authorization: Bearer"
+NOT_KNOWN = "the token that was given is not known or has expired"
+NO_BEARER = "a token is given as one header, Authorization: Bearer …"
 NOT_ENOUGH = "the token may not do this"
 NO_AGGREGATES = "models are measured over the agents of all teams, so a token that is limited to some does not see them"
 
@@ -35,13 +37,13 @@ class Caller:
         name: the token's name; None for those without one.
         standing: what the caller may do.
         view: what part of the data the caller may see.
-        has_given: whether there were credentials, known or not.
+        fault: what is wrong with the credentials that were given; None where there were none or they are good.
     """
 
     name: str | None
     standing: Standing
     view: View
-    has_given: bool = False
+    fault: str | None = None
 
     def refusal(self, role: Role) -> Answer | None:
         """Why the caller may not do what needs a role; None where it may."""
@@ -49,8 +51,8 @@ class Caller:
             return None
         if self.name is not None:
             return problem(403, NOT_ENOUGH, [(b"www-authenticate", b'Bearer error="insufficient_scope"')])
-        challenge = b'Bearer error="invalid_token"' if self.has_given else b"Bearer"
-        return problem(401, NEEDS_TOKEN, [(b"www-authenticate", challenge)])
+        challenge = b'Bearer error="invalid_token"' if self.fault else b"Bearer"
+        return problem(401, self.fault or NEEDS_TOKEN, [(b"www-authenticate", challenge)])
 
 
 class Doors:
@@ -76,20 +78,22 @@ class Doors:
         # at home is who can be asked from here alone, under no other name, by nobody who could have a token
         is_at_home = is_local and not self.has_tokens and not named(settings.allowed_hosts)
         self.anonymous: Standing = settings.anonymous_role or ("read" if is_at_home else "documents")
-        self._strangers = tuple(Caller(None, self.anonymous, View(), has_given) for has_given in (False, True))
+        self._stranger, self._unknown, self._unreadable = (
+            Caller(None, self.anonymous, View(), fault) for fault in (None, NOT_KNOWN, NO_BEARER)
+        )
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
     def caller(self, headers: Headers) -> Caller:
         """Who sends these headers; with a token that is not known or has expired, nobody in particular."""
         given = [value for name, value in headers if name == b"authorization"]
         if not given:
-            return self._strangers[0]
+            return self._stranger
         scheme, _, secret = given[0].partition(b" ")
-        if len(given) == 1 and scheme.lower() == b"bearer":
-            token = self._keyring.find(secret.strip(b" "), datetime.now(UTC))
-            if token is not None:
-                return _caller(token)
-        return self._strangers[1]
+        secret = secret.strip(b" ")
+        if len(given) > 1 or scheme.lower() != b"bearer" or not secret:
+            return self._unreadable
+        token = self._keyring.find(secret, datetime.now(UTC))
+        return self._unknown if token is None else _caller(token)
 
     def refresh(self) -> None:
         """Read the tokens again; while they cannot be read the old ones stay, and the operator is told once."""
@@ -117,4 +121,4 @@ class Doors:
 
 def _caller(token: Token) -> Caller:
     teams = None if token.teams is None else frozenset(token.teams)
-    return Caller(token.name, token.role, View(is_full=token.role == "operate", teams=teams), has_given=True)
+    return Caller(token.name, token.role, View(is_full=token.role == "operate", teams=teams))

@@ -5,6 +5,7 @@ as `Host`. So a request that names another host than the ones known here is refu
 """
 
 import ipaddress
+import re
 
 from health_assets.serving.answers import Answer, Headers, problem
 
@@ -15,6 +16,7 @@ WILDCARDS = {"", "0.0.0.0", "::"}
 UNKNOWN_HOST = "this host name is not answered here; the operator lists names in HEALTH_ALLOWED_HOSTS"
 NO_HOST = "the request must name one host"
 MOST_HOST_BYTES = 300
+_HOST = re.compile(rb"(?:\[(?P<v6>[^\]]*)\]|(?P<name>[^\[\]:]*?)\.*)(?::[0-9]*)?")
 
 
 def is_loopback(address: str) -> bool:
@@ -44,6 +46,7 @@ class AllowedHosts:
 
     def __init__(self, host: str, allowed_hosts: str) -> None:
         listed = named(allowed_hosts)
+        self._is_listed = bool(listed)
         self._allows_any = ANY in listed
         self._names = LOOPBACK_NAMES | {name.encode() for name in (listed - {ANY}) | ({host.lower()} - WILDCARDS)}
 
@@ -53,24 +56,22 @@ class AllowedHosts:
         Args:
             headers: headers of the request.
             own_address: the address that the connection came to.
-            http_version: HTTP/1.0 requests need not name a host, and no browser sends them.
+            http_version: an HTTP/1.0 request need not name a host, unless the operator says which names are answered.
         """
         hosts = [value for name, value in headers if name == b"host"]
-        if not hosts and http_version == "1.0":
+        if not hosts and http_version == "1.0" and (self._allows_any or not self._is_listed):
             return None
         if len(hosts) != 1 or not hosts[0] or len(hosts[0]) > MOST_HOST_BYTES:
             return problem(400, NO_HOST, [(b"connection", b"close")])
         if self._allows_any:
             return None
-        name = _without_port(hosts[0])
+        name = _without_port(hosts[0].lower())
         if name in self._names or name == own_address.encode():
             return None
         return problem(421, UNKNOWN_HOST, [(b"connection", b"close")])
 
 
-def _without_port(host: bytes) -> bytes:
-    """The name in lower case, without port, brackets of IPv6 and the dot at its end."""
-    host = host.lower()
-    if host.startswith(b"["):
-        return host[1:].partition(b"]")[0]
-    return host.rpartition(b":")[0].rstrip(b".") if b":" in host else host.rstrip(b".")
+def _without_port(host: bytes) -> bytes | None:
+    """The name without port, brackets of IPv6 and the dot at its end; None where it is none of these."""
+    found = _HOST.fullmatch(host)
+    return (found["v6"] or found["name"]) if found else None

@@ -6,9 +6,7 @@ last good snapshot stays.
 """
 
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 from health_assets.errors import HealthAssetsError
 from health_assets.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
+from health_assets.serving.repeating import Repeated
 from health_assets.serving.snapshot import Batch, Snapshot
 from health_assets.settings import Settings
 from health_assets.temporary import remove_what_the_dead_left, temporary_folder
@@ -34,24 +33,23 @@ class Refresher:
 
     Args:
         settings: which warehouse and targets, and how often to look.
-        on_fault: called with a sentence for the operator when refreshing fails in a new way.
+        on_fault: told in a sentence, for the operator, when refreshing fails in a new way.
 
     Raises:
         HealthAssetsError: the warehouse's URL names no file.
     """
 
-    def __init__(self, settings: Settings, on_fault: Callable[[str], None] | None = None) -> None:
+    def __init__(self, settings: Settings, on_fault: Callable[[str], None]) -> None:
         self._settings = settings
         # a database is asked each time whether it has anything new: it has no file that would tell
         self._warehouse = None if is_postgres(settings.warehouse) else path_of(settings.warehouse)
         self._files = [settings.targets] if settings.targets else []
         if self._warehouse is not None:
             self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
-        self._on_fault = on_fault or tell_operator
+        self._on_fault = on_fault
         self._seen: Fingerprint | None = None
         self._reader: Reader | None = None
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
+        self._repeated = Repeated("refresher", self.refresh, self._rest_s, self._note_bug, is_at_once=True)
         self.snapshot: Snapshot | None = None
         """The newest good one; replaced as a whole."""
         self.checked_at: datetime | None = None
@@ -61,14 +59,14 @@ class Refresher:
 
     def start(self) -> None:
         """Begin to refresh in the background."""
-        self._thread.start()
+        self._repeated.start()
 
     def stop(self) -> None:
         """End the thread, and the reader that it may be waiting for."""
-        self._stopping.set()
+        self._repeated.ask_to_stop()
         if (reader := self._reader) is not None:
             reader.interrupt()
-        self._thread.join(timeout=5)
+        self._repeated.stop()
 
     def describe(self) -> dict[str, Any]:
         """How old the data is, for `/status`."""
@@ -93,7 +91,7 @@ class Refresher:
         try:
             fresh = self._read()
         except (ReaderError, OSError) as error:
-            if not self._stopping.is_set():
+            if not self._repeated.is_stopping:
                 self._note(error)
             return
         finally:
@@ -104,17 +102,13 @@ class Refresher:
             _let_go(batches)
         self._seen, self.fault, self.checked_at = fingerprint, None, datetime.now(UTC)
 
-    def _run(self) -> None:
-        remove_what_the_dead_left()  # a server that was killed left its data behind
-        while not self._stopping.is_set():
-            try:
-                self.refresh()
-            except Exception:  # a bug must neither go unseen nor end the refreshing
-                self._note(ReaderError(UNREADABLE, traceback.format_exc()))
-            wait_s = self._settings.serve_refresh_s
-            self._stopping.wait(wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S))
+    def _rest_s(self) -> float:
+        wait_s = self._settings.serve_refresh_s
+        return wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S)
 
     def _read(self) -> Snapshot | None:
+        if self.snapshot is None:
+            remove_what_the_dead_left()  # a server that was killed left its data behind
         if self._warehouse is not None and not self._warehouse.exists():
             raise ReaderError("missing", f"there is no warehouse at {self._warehouse} yet; it is waited for")
         with temporary_folder("serve-") as folder, Reader(self._settings) as reader:
@@ -122,6 +116,9 @@ class Refresher:
             known = self.snapshot.version if self.snapshot else None
             facts = reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
             return Snapshot.read(folder, facts) if facts else None
+
+    def _note_bug(self, traceback: str) -> None:
+        self._note(ReaderError(UNREADABLE, traceback))
 
     def _note(self, error: HealthAssetsError | OSError) -> None:
         kind = error.kind if isinstance(error, ReaderError) else UNREADABLE

@@ -1,4 +1,4 @@
-"""A thread that does one small thing every few seconds, whatever the other threads wait for."""
+"""A thread that does one thing again and again, whatever the other threads wait for."""
 
 import threading
 import traceback
@@ -11,29 +11,50 @@ class Repeated:
     Args:
         name: of the thread.
         what: what it does; a bug in it is told, and it is done again all the same.
-        every_s: how long it rests in between.
-        on_fault: told of a bug.
+        rest_s: asked each time how long to rest before the next time.
+        on_bug: told the traceback of a bug.
+        is_at_once: whether the first time comes before the first rest.
     """
 
-    def __init__(self, name: str, what: Callable[[], None], every_s: float, on_fault: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        what: Callable[[], None],
+        rest_s: Callable[[], float],
+        on_bug: Callable[[str], None],
+        *,
+        is_at_once: bool = False,
+    ) -> None:
         self._what = what
-        self._every_s = every_s
-        self._on_fault = on_fault
+        self._rest_s = rest_s
+        self._on_bug = on_bug
+        self._is_at_once = is_at_once
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody has asked it to end."""
+        return self._stopping.is_set()
+
     def start(self) -> None:
-        """Begin; the first rest comes first."""
+        """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread."""
+    def ask_to_stop(self) -> None:
+        """Let it end after what it is doing."""
         self._stopping.set()
+
+    def stop(self) -> None:
+        """Let it end, and wait for that for a while."""
+        self.ask_to_stop()
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._every_s):
+        is_over = not self._is_at_once and self._stopping.wait(self._rest_s())
+        while not is_over:
             try:
                 self._what()
             except Exception:  # a bug must neither go unseen nor end the thread
-                self._on_fault(traceback.format_exc())
+                self._on_bug(traceback.format_exc())
+            is_over = self._stopping.wait(self._rest_s())

@@ -1,8 +1,9 @@
 """Safety (source 2, "Safety"): how often judged runs violate a constraint, and how badly.
 
 A run is judged by its own `violations` or by `judgements` that come later. A judgement counts from its hour on. Of
-those that count, a person's is believed before a model's, and a model's before what agents say; of equal ones the
-latest. So a run has a row of verdicts, each true for a while.
+those that count, a person's is believed before a model's, and a model's before what agents say. Of equal ones of people
+or models the latest is; of what agents say the worst, since whoever writes a log can say it: it may add violations, and
+clears none. So a run has a row of verdicts, each true for a while.
 """
 
 import ibis
@@ -58,7 +59,7 @@ def safety(runs: ir.Table, judgements: ir.Table, windows: ir.Table, early_hours:
 
 
 def _verdicts(runs: ir.Table, judgements: ir.Table, early_hours: int) -> ir.Table:
-    """Every verdict on a run and the hours in which it is the latest one: from `valid_from` to before `valid_until`."""
+    """Every verdict on a run and the hours in which it is the one that counts: `valid_from` to before `valid_until`."""
     own = runs.filter(runs.violations.notnull()).select(
         "agent_id", "execution_id", run_hour=runs.hour, rank=ibis.literal(RANKS["agent"], "int8"),
         judged_at=ibis.null("timestamp('UTC')"), source_file=ibis.literal(""),
@@ -75,11 +76,12 @@ def _verdicts(runs: ir.Table, judgements: ir.Table, early_hours: int) -> ir.Tabl
         quarters=_worst(joined.violations),
     )  # fmt: skip
     verdicts = ibis.union(own, later.select(own.columns))
+    untrusted_quarters = ibis.ifelse(verdicts["rank"] == RANKS["agent"], verdicts.quarters, 0)
     stronger = ibis.window(
         group_by=["run_hour", "execution_id"],
         order_by=[
-            verdicts["rank"].desc(), verdicts.judged_at.desc(nulls_first=False), verdicts.source_file.desc(),
-            verdicts.line_number.desc(),
+            verdicts["rank"].desc(), untrusted_quarters.desc(), verdicts.judged_at.desc(nulls_first=False),
+            verdicts.source_file.desc(), verdicts.line_number.desc(),
         ],
         preceding=(None, 1),
     )  # fmt: skip
