@@ -15,7 +15,7 @@ from logs_made import START, Record, execution, line, trigger
 from projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import agent, otlp_line
 
-from health_assets import recognition
+from health_assets import looks
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.errors import HealthAssetsError
@@ -261,7 +261,7 @@ def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
             read_bytes.append(0 if isinstance(block, Damage) else len(block))
             yield block
 
-    monkeypatch.setattr(recognition, "plain_blocks", counted)
+    monkeypatch.setattr(looks, "plain_blocks", counted)
     project.ingest(HourRange.of(START))
     assert sum(read_bytes) == limits.unpacked_bytes
     assert project.query("SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL") == []

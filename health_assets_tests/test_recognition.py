@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from health_assets import recognition
+from health_assets import looks
 from health_assets.judges import TRUSTED
 from health_assets.known_files import KnownFile, Recognized
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files, plain_blocks
@@ -132,7 +132,7 @@ def test_files_that_begin_alike_are_read_a_few_times_however_many_they_are(
             read.append(len(block) if isinstance(block, bytes) else 0)
             yield block
 
-    monkeypatch.setattr(recognition, "plain_blocks", counted)
+    monkeypatch.setattr(looks, "plain_blocks", counted)
     files = list_files(tmp_path)
     assert recognize({}, files, unpacked_bytes=sys.maxsize).copies == {}
     assert sum(read) <= 2 * sum(file.size_bytes for file in files)

@@ -72,7 +72,7 @@ class RawFile:
         """
         if self.store is None:
             try:
-                with open(open_file(self.path), "rb", buffering=0) as raw:
+                with os.fdopen(open_file(self.path), "rb", buffering=0) as raw:
                     yield cast(BinaryIO, raw)
             except OSError as error:
                 raise self._unreadable(error) from error
@@ -100,7 +100,7 @@ class RawFile:
             with _told("read", f"the raw log {self.store.unstrip_protocol(self.path)}"):
                 return cast(bytes, self.store.cat_file(self.path, start=0, end=count)) if count else b""
         try:
-            with open(open_file(self.path), "rb", buffering=0) as raw:
+            with os.fdopen(open_file(self.path), "rb", buffering=0) as raw:
                 return cast(bytes, raw.read(count))
         except OSError as error:
             raise self._unreadable(error) from error
