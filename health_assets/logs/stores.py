@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -72,7 +73,7 @@ class RawFile:
         """
         if self.store is None:
             try:
-                with os.fdopen(open_file(self.path), "rb", buffering=0) as raw:
+                with FileIO(self.path, opener=lambda path, _: open_file(path)) as raw:
                     yield cast(BinaryIO, raw)
             except OSError as error:
                 raise self._unreadable(error) from error
