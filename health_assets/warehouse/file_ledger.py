@@ -104,10 +104,12 @@ class FileLedger:
                 (size, modified),
                 None if digest is None else Identity(plain_bytes, digest, heads),
                 rejected,
-                *rest,
-                is_cut=_is_cut(name),
+                copy_of,
+                gone_at,
+                is_complete,
+                _is_cut(name),
             )
-            for name, size, modified, rejected, plain_bytes, digest, heads, *rest in rows
+            for name, size, modified, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
     def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:
