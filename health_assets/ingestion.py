@@ -159,7 +159,8 @@ def ingest(
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
-    less = {name: CUT.format(counted(lines, "line")) for name, lines in due.lines_less(found).items()}
+    cut = FileLedger(session).note_cut(due.lines_less(found), recognized.before)
+    less = {name: CUT.format(counted(lines, "line")) for name, lines in cut.items()}
     report.told = {**less, **report.told}
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted

@@ -5,7 +5,7 @@ changing rows (`ingestion`).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -111,21 +111,33 @@ class Due:
         names = names_of(self.fresh)
         return {part: lines for part, lines in found.items() if part.source_file in names}
 
-    def lines_less(self, found: Mapping[Part, Lines]) -> dict[str, int]:
-        """By name of a changed file, how many lines fewer its hours hold than before, where there is any."""
-        after = self.fresh_parts(found)
-        less: Counter[str] = Counter()
-        for part, entry in self.before.items():
-            less[part.source_file] += max(0, entry.lines.count - after.get(part, NO_LINES).count)
-        return dict(+less)
+    def lines_less(self, found: Mapping[Part, Lines]) -> dict[Part, int]:
+        """How many lines fewer than before a part of a changed file has, where that is so.
+
+        A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
+        one a rejected one.
+        """
+        more: Counter[tuple[str, bool]] = Counter()
+        fewer: list[tuple[Part, int]] = []
+        for part, before, after in self._compared(found):
+            more[part.source_file, part.record_type == "rejected"] += max(0, after.count - before.count)
+            fewer.append((part, before.count - after.count))
+        less: dict[Part, int] = {}
+        for part, lines in fewer:
+            others = part.source_file, part.record_type != "rejected"
+            become_other = max(0, min(lines, more[others]))
+            more[others] -= become_other
+            if lines > become_other:
+                less[part] = lines - become_other
+        return less
 
     def changed_by(self, found: Mapping[Part, Lines]) -> set[Part]:
         """Parts whose lines, or whose rows in the tables, are others than before, now that files have been read."""
-        after = self.fresh_parts(found)
-        differing = {
-            part for part in self.before.keys() | after.keys() if self._lines_before(part) != after.get(part, NO_LINES)
-        }
+        differing = {part for part, before, after in self._compared(found) if before != after}
         return differing | self.lost | (self.not_loaded & self.waiting.keys())
 
-    def _lines_before(self, part: Part) -> Lines:
-        return self.before[part].lines if part in self.before else NO_LINES
+    def _compared(self, found: Mapping[Part, Lines]) -> Iterator[tuple[Part, Lines, Lines]]:
+        """Every part of a fresh file, with what it held before and what it holds now."""
+        now = self.fresh_parts(found)
+        for part in self.before.keys() | now.keys():
+            yield part, self.before[part].lines if part in self.before else NO_LINES, now.get(part, NO_LINES)

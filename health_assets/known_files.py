@@ -22,6 +22,7 @@ class KnownFile:
         copy_of: the file that counts in its place.
         gone_at: when a run first found it gone.
         is_complete: whether the tables have, or on purpose no longer have, all that it held.
+        is_cut: whether it is not a file, but what a file held before it was cut or replaced.
     """
 
     stamp: tuple[int, int]
@@ -30,6 +31,7 @@ class KnownFile:
     copy_of: str | None = None
     gone_at: datetime | None = None
     is_complete: bool = True
+    is_cut: bool = False
 
 
 @dataclass
@@ -47,6 +49,8 @@ class Recognized:
         gone: known names of logs that are nowhere any more.
         new: those of the files of which nothing was read before.
         changed: those of which an earlier or another content was read.
+        back: what files held before they were cut, that files hold again.
+        before: by name of a changed file, what was read of it before.
     """
 
     files: list[RawFile]
@@ -59,6 +63,8 @@ class Recognized:
     gone: set[str] = field(default_factory=set)
     new: list[RawFile] = field(default_factory=list)
     changed: list[RawFile] = field(default_factory=list)
+    back: set[str] = field(default_factory=set)
+    before: dict[str, KnownFile] = field(default_factory=dict)
 
     def name_now(self, known: str) -> str:
         """The name under which a known log goes on."""

@@ -65,7 +65,9 @@ class _Comparison:
             name for name, file in self._files.items() if name in known and known[name].stamp == file.stamp
         }
         self._logs_by_heads = Counter(
-            own.identity.heads for own in known.values() if own.copy_of is None and own.identity is not None
+            own.identity.heads
+            for own in known.values()
+            if own.copy_of is None and own.identity is not None and not own.is_cut
         )
         self._looks = Looks(
             {name: known[name].identity for name in self._unchanged},
@@ -83,6 +85,7 @@ class _Comparison:
             if identity:
                 found.copies[name] = (self._files[name], identity, keeper)
         self._find_moved(found, copies)
+        self._find_back(found)
         found.gone = {
             name
             for name, own in self._known.items()
@@ -90,7 +93,8 @@ class _Comparison:
             and name not in self._files
             and name not in found.moved
             and name not in found.contained
-            and not is_among(self._unreadable, name)
+            and name not in found.back
+            and (own.is_cut or not is_among(self._unreadable, name))
         }
         self._find_unread(found)
         return found
@@ -109,6 +113,7 @@ class _Comparison:
                 found.new.append(file)
             elif stamps[file.source_file] != file.stamp:
                 found.changed.append(file)
+        found.before = {now: self._known[name] for now, name in found.names_before.items()}
 
     # -- files that are there now --
 
@@ -200,6 +205,13 @@ class _Comparison:
         found.contained |= {name for name in copies if self._counted(name) and name not in found.moved}
         self._find_displaced(found, taken)
 
+    def _find_back(self, found: Recognized) -> None:
+        """Find what files held before they were cut, in files that are others than in the last run."""
+        cut = {name: own.identity for name, own in self._known.items() if own.is_cut and own.identity}
+        others = [file for name, file in self._files.items() if name not in self._unchanged]
+        holders = self._looks.holders([({name: own.heads for name, own in cut.items()}, others)], cut.__getitem__)
+        found.back = {name for name, files in holders.items() if any(self._may_count_for(file, name) for file in files)}
+
     def _homes(self, homeless: Mapping[str, Identity], copies: Mapping[str, str]) -> dict[str, str]:
         """The files that hold logs which are no longer where they were."""
         keepers = set(copies.values())
@@ -247,7 +259,7 @@ class _Comparison:
     def _homeless(self, copies: Mapping[str, str]) -> Iterable[tuple[str, KnownFile]]:
         """Known logs that are gone from their names, or stand there beside another that counts for them."""
         for name, own in self._known.items():
-            if own.copy_of is not None or own.identity is None or own.identity.is_empty:
+            if own.copy_of is not None or own.identity is None or own.identity.is_empty or own.is_cut:
                 continue
             if name in copies or self._holds_another(name, own.identity):
                 yield name, own

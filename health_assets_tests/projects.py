@@ -289,7 +289,7 @@ def assert_lines_are_conserved(project: Project) -> None:
     """Every line that is not blank is a row of exactly one record table, or counted as superseded there."""
     for record_type, table in TABLE_OF_RECORD.items():
         kept = project.query(
-            "SELECT coalesce(sum(lines - superseded), 0) FROM raw_logs WHERE is_loaded AND record_type = ?",
+            "SELECT coalesce(sum(lines - superseded - lost), 0) FROM raw_logs WHERE is_loaded AND record_type = ?",
             [record_type],
         )
         lines = "coalesce(CAST(sum(lines) AS BIGINT), 0)" if record_type == "rejected" else "count(*)"

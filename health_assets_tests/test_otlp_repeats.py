@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from logs_made import START
 from projects import Project, assert_lines_are_conserved
-from traces_made import agent, chat, otlp_line
+from traces_made import agent, any_value, chat, otlp_line
 
 from health_assets.hours import HOUR, HourRange
 
@@ -111,6 +111,43 @@ def test_a_key_that_nobody_reads_may_stand_twice(project: Project) -> None:
     project.write_log("a.jsonl", [written(line)])
     report = project.ingest(HourRange.of(START))
     assert (report.spans_read, report.rejected) == (2, 0)
+
+
+def with_more(place: str, *pairs: tuple[str, Any]) -> str:
+    """`LINE` with further attributes of its resource or its first span."""
+    line = json.loads(json.dumps(LINE))
+    [resource] = line["resourceSpans"]
+    owner = resource["resource"] if place == "resource" else resource["scopeSpans"][0]["spans"][0]
+    owner["attributes"] += [{"key": key, "value": any_value(value)} for key, value in pairs]
+    return written(line)
+
+
+def test_an_attribute_that_stands_twice_with_different_values_costs_its_span_or_those_of_its_resource(
+    project: Project,
+) -> None:
+    """OpenTelemetry forbids it, and nobody can tell which of the two is meant."""
+    project.write_log("name.jsonl", [with_more("span", ("gen_ai.agent.name", "other"))])
+    project.write_log("type.jsonl", [with_more("span", ("session.id", 7))])
+    project.write_log("service.jsonl", [with_more("resource", ("service.name", "other"))], modified=START)
+    report = project.ingest(HourRange.of(START))
+    twice = "stands twice, with different values"
+    assert sorted(project.query("SELECT source_file, reason FROM rejected_records")) == [
+        ("name.jsonl", f"the attribute gen_ai.agent.name {twice}, in span 0.0.0"),
+        ("service.jsonl", f"the attribute service.name of the resource {twice}, in span 0.0.0"),
+        ("service.jsonl", f"the attribute service.name of the resource {twice}, in span 0.0.1"),
+        ("type.jsonl", f"the attribute session.id {twice}, in span 0.0.0"),
+    ]
+    assert (report.spans_read, report.rejected) == (2, 4)
+    assert_lines_are_conserved(project)
+
+
+def test_an_attribute_that_says_the_same_twice_or_that_nobody_reads_costs_nothing(project: Project) -> None:
+    """Some SDKs write an attribute as often as it was set."""
+    project.write_log("a.jsonl", [with_more("span", ("gen_ai.agent.name", "planner"), ("own", 1), ("own", 2))])
+    project.write_log("b.jsonl", [with_more("resource", ("service.name", "shop"), ("own", 1), ("own", 2))])
+    report = project.ingest(HourRange.of(START))
+    assert (report.spans_read, report.rejected) == (4, 0)
+    assert {row["agent_id"] for row in project.rows("spans")} == {"planner", None}
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ from projects import (
 from test_dagster_runs import sensor_tick
 
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
-from health_assets.errors import UnreadableFilesError
+from health_assets.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.files import list_files
+from health_assets.logs.files import line_batches, list_files
 from health_assets.logs.stores import is_among
 
 HOURS = hours_from(START, 3)
@@ -96,6 +96,46 @@ def test_a_pipe_and_a_folder_named_like_a_log_are_no_logs(project: Project) -> N
     unreadable: dict[str, str] = {}
     assert [file.source_file for file in list_files(project.raw, unreadable)] == ["folder.jsonl/a.jsonl"]
     assert unreadable == {}
+
+
+ENDLESS = {"a pipe": os.mkfifo, "a device": lambda path: path.symlink_to("/dev/zero")}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("other", ENDLESS)
+def test_what_is_no_file_any_more_when_it_is_opened_is_told_and_nobody_waits_for_it(
+    project: Project, other: str
+) -> None:
+    """Also where only its first bytes are looked at."""
+    path = project.write_log("a.jsonl", [line(execution("a", "planner", START))])
+    project.write_log("b.jsonl", [line(execution("b", "planner", START))])
+    files = list_files(project.raw)
+    path.unlink()
+    ENDLESS[other](path)
+    given = []
+    with pytest.raises(UnreadableFilesError, match=r"cannot read the raw log .*a\.jsonl: ") as told:
+        for batch in line_batches(enumerate(files)):
+            given += batch["file_id"].to_pylist()
+    assert (given, list(told.value.faults)) == ([1], ["a.jsonl"])
+    with pytest.raises(HealthAssetsError, match=r"cannot read the raw log .*a\.jsonl: "):
+        files[0].beginning(10)
+
+
+def test_a_file_that_a_link_out_of_the_root_replaces_after_the_listing_is_not_read(project: Project) -> None:
+    path = project.write_log("a.jsonl", ["own"])
+    project.write_log("target.jsonl", ["linked"])
+    (project.raw / "link.jsonl").symlink_to("target.jsonl")
+    files = list_files(project.raw)
+    secret = project.folder / "secret"
+    secret.write_text("out")
+    for odd in (path, project.raw / "link.jsonl"):
+        odd.unlink()
+        odd.symlink_to(secret)
+    given = []
+    with pytest.raises(UnreadableFilesError) as told:
+        for batch in line_batches(enumerate(files)):
+            given += batch["line"].to_pylist()
+    assert (given, list(told.value.faults)) == (["linked\n", "linked\n"], ["a.jsonl"])
 
 
 def _look_as_nobody(root: str) -> None:

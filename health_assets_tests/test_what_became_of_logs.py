@@ -235,6 +235,46 @@ def test_a_run_says_how_many_lines_fewer_a_log_holds_that_was_cut_or_replaced(pr
     assert project.ingest(HOURS).told == {}
 
 
+@pytest.mark.parametrize("back_as", ["app.jsonl", "app.jsonl.1.gz"])
+def test_what_a_log_lost_when_it_was_cut_is_lost_until_its_lines_stand_in_a_log_again(
+    project: Project, back_as: str
+) -> None:
+    """Copied by rotation to a name that does not count, its rows are gone; and back once the copy is renamed."""
+    lines = [restart("a", 0), restart("b", 0), "bad", restart("c", 5)]
+    path = project.write_log("app.jsonl", lines)
+    project.ingest(HOURS)
+    path.write_bytes(b"")
+    project.ingest(HOURS)
+    assert lost(project) == [("app.jsonl (cut)", 4)]
+    with project.warehouse.read() as session:
+        [told] = FileLedger(session).lost()
+        assert FileLedger(session).lines_and_lost(FIRST, 0) == {START: (3, 3)}
+    assert str(told).startswith("app.jsonl was cut or replaced, and 4 lines of 2026-06-07T00 to 2026-06-07T06 (6 h)")
+    path.write_bytes(bytes_of(restart("d", 0)))
+    for _ in range(2):
+        project.ingest(HOURS)
+        assert restarts(project) == [("d", "app.jsonl", 1)]
+        assert lost(project) == [("app.jsonl (cut)", 4)]
+    project.write_log(back_as, [*lines, restart("e", 1)])
+    assert_like_a_clean_rebuild(project)
+    assert lost(project) == []
+    assert {"a", "b", "c", "e"} <= {row[0] for row in restarts(project)}
+
+
+def test_a_line_that_was_half_written_and_one_of_the_future_are_not_lost_when_they_are_read_anew(
+    project: Project,
+) -> None:
+    whole = bytes_of(restart("a", 0), restart("b", 5), restart("c", 7))
+    project.now = START + 6 * HOUR
+    path = project.write_bytes("app.jsonl", whole[:-1])
+    for content, now in ((whole[:-20], 6), (whole, 6), (whole, 12)):
+        path.write_bytes(content)
+        project.now = START + now * HOUR
+        assert project.ingest(HOURS).told == {}
+    assert project.rows("rejected_records") == []
+    assert lost(project) == []
+
+
 def test_a_log_that_rotation_names_by_its_date_counts_on(project: Project) -> None:
     path = project.write_log("app.jsonl", [restart("a", 0), restart("a", 1)])
     project.ingest(HOURS)
@@ -285,8 +325,10 @@ def test_in_dagster_a_check_and_the_sensor_say_which_log_was_gone_and_how_many_l
     world.write("kept.jsonl", [world_execution(NOON, "kept")])
     gone = Path(world.settings.raw, "gone.jsonl")
     world.write("gone.jsonl", [world_execution(NOON, "loaded"), world_execution(NOON + HOUR, "lost")])
+    world.write("cut.jsonl", [world_execution(NOON, "cut"), world_execution(NOON + HOUR, "cut too")])
     world.materialize(HourRange.of(NOON))
     gone.unlink()
+    world.write("cut.jsonl", [])
     (tmp_path / "dagster").mkdir()
     with batching_instance(tmp_path / "dagster") as instance:
         (request,) = sensor_tick(world, instance).run_requests
@@ -298,11 +340,12 @@ def test_in_dagster_a_check_and_the_sensor_say_which_log_was_gone_and_how_many_l
     (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == EVERY_LINE_IS_STILL_THERE]
     assert (found.passed, found.severity.value) == (False, "WARN")
     assert "gone.jsonl was gone before 1 line of 2026-06-07T13" in str(found.metadata)
+    assert "cut.jsonl was cut or replaced, and 2 lines of 2026-06-07T12 to 2026-06-07T14" in str(found.metadata)
     history = (
         "SELECT hour, success, element_count, unexpected_count, severity FROM expectation_results "
         f"WHERE expectation = '{EVERY_LINE_IS_STILL_THERE}' AND hour > TIMESTAMPTZ '{NOON}'"
     )
-    assert world.query(history) == [(NOON + HOUR, False, 3, 1, "warn")]
+    assert world.query(history) == [(NOON + HOUR, False, 5, 3, "warn")]
     assert world.query("SELECT execution_id FROM executions ORDER BY ALL") == [("kept",), ("loaded",)]
 
 

@@ -41,6 +41,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
 
+ATTRIBUTE_NAMES = tuple(dict.fromkeys(name for names in ATTRIBUTES.values() for name in names))
+
 MODELS_IN_PARAMETERS = ("model", "model_name")
 """Names under which `llm.invocation_parameters` may say the model, where no attribute of its own does."""
 

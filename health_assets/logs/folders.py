@@ -1,14 +1,16 @@
 """Raw logs in a folder of this machine, whoever wrote there and whatever names and times the files have.
 
-What belongs here: walking the folder, and what is odd about files: names that are no text, times that no calendar of
-ours has, links that lead out. What does not: object stores, and opening files for their lines (`stores`).
+What belongs here: walking the folder, opening what is a file, and what is odd about files: names that are no text,
+times that no calendar of ours has, links that lead out. What does not: object stores, and reading files (`stores`).
 
 Listing never fails for a single file. What cannot be read is told as a fault; what is merely odd is put right in the
 same way each time, and told as an oddity.
 """
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +29,7 @@ class FolderFile:
 
     Args:
         name: path relative to the root, with forward slashes, as text.
-        path: where it is.
+        path: where it is; of a link, where that leads.
         size_bytes: its size.
         modified_ns: its modification time, nanoseconds since 1970, in the years 2000 to 2099.
     """
@@ -52,6 +54,19 @@ def within_calendar(modified_ns: int) -> int:
         return modified_ns
     second = EARLIEST_NS if modified_ns < EARLIEST_NS else LATEST_NS + 1 - SECOND_NS
     return second + int.from_bytes(hashlib.sha256(str(modified_ns).encode()).digest()[:8]) % SECOND_NS
+
+
+def open_file(path: Path | str) -> int:
+    """A descriptor for reading a file, without waiting for whatever else may stand there since it was listed.
+
+    Raises:
+        OSError: it cannot be opened, or is a link, a pipe, a device or a folder.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no file any more")
 
 
 class Walk:
@@ -89,7 +104,7 @@ class Walk:
                     continue
                 if file.name in found:  # one of them is named as the other is written
                     self.faults[f"{file.name} (another)"] = f"two raw logs have the name {file.name}; rename one"
-                    if as_text(file.path) != str(file.path):
+                    if self._name(path) != path.relative_to(self._root).as_posix():
                         continue
                 found[file.name] = file
         return sorted(found.values(), key=lambda file: file.name)
@@ -135,7 +150,8 @@ class Walk:
         """The file, if it can be opened."""
         name = self._name(path)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            place = Path(os.path.realpath(path)) if path.is_symlink() else path
+            descriptor = open_file(place)
             try:
                 status = os.fstat(descriptor)
             finally:
@@ -151,7 +167,7 @@ class Walk:
             odd.append("its modification time is not in the years 2000 to 2099, so the nearest of these counts")
         if odd:
             self.oddities[name] = "; ".join(odd)
-        return FolderFile(name, path, status.st_size, modified_ns)
+        return FolderFile(name, place, status.st_size, modified_ns)
 
     def _name(self, path: Path) -> str:
         return as_text(path.relative_to(self._root).as_posix())

@@ -18,6 +18,8 @@ MOST_NAME_BYTES = 1 << 10
 """Most bytes of UTF-8 that an id or a name may have; a longer one is rejected."""
 MOST_TEXT_BYTES = 64 << 10
 """Most bytes of UTF-8 that a text may have; of a longer one the beginning is kept, with its length behind."""
+MOST_LIST_BYTES = 1 << 20
+"""Most bytes of JSON that a list of names may have; sequences of actions are compared with each other."""
 _SAID_BYTES = 64
 """Room for what is said of a cut behind a text, within its most bytes."""
 

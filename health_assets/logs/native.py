@@ -12,7 +12,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
-from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, NAME, NAME_OR_NOTHING, Limits, is_name, is_short
+from health_assets.logs.limits import (
+    IN_THE_FUTURE,
+    MOST_LIST_BYTES,
+    MOST_NAME_BYTES,
+    NAME,
+    NAME_OR_NOTHING,
+    Limits,
+    is_name,
+    is_short,
+)
 from health_assets.logs.redacting import cut
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
@@ -137,9 +146,16 @@ def _names(field: str) -> Rule:
     value = f"""CASE WHEN {is_good} THEN json_transform({{token}}, '["VARCHAR"]') END"""
     # no name is longer than the list; list_filter costs more than that
     too_long = f"list_filter({{value}}, lambda item: strlen(item) > {MOST_NAME_BYTES})"
-    bounds = f"{{value}} IS NOT NULL AND (strlen({{token}}) <= {MOST_NAME_BYTES} OR len({too_long}) = 0)"
+    bounds = (
+        f"{{value}} IS NOT NULL AND (strlen({{token}}) <= {MOST_NAME_BYTES} "
+        f"OR strlen({{token}}) <= {MOST_LIST_BYTES} AND len({too_long}) = 0)"
+    )
     return Rule(
-        field, value, "a list of names of at most 1 KiB", bounds, parts="""json_transform({token}, '["JSON"]')"""
+        field,
+        value,
+        "a list of names of at most 1 KiB, 1 MiB in all",
+        bounds,
+        parts="""json_transform({token}, '["JSON"]')""",
     )
 
 
@@ -153,7 +169,8 @@ def _violations(field: str) -> Rule:
     return Rule(
         field,
         f"CASE WHEN {is_good} THEN to_json({{parts}}) END",
-        "a list of {constraint of at most 1 KiB, severity low, medium or high}",
+        "a list of {constraint of at most 1 KiB, severity low, medium or high}, 1 MiB in all",
+        f"{{value}} IS NOT NULL AND strlen({{value}}::VARCHAR) <= {MOST_LIST_BYTES}",
         parts="""json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')""",
     )
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.logs.conventions import (
+    ATTRIBUTE_NAMES,
     agent_id,
     attribute_values,
     convention,
@@ -29,11 +30,13 @@ from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
 from health_assets.logs.otlp_repeats import (
+    ambiguous_attribute,
     may_repeat_in_attributes,
     repeats_above_spans,
     repeats_in_span,
     repeats_in_spans,
     repeats_in_status,
+    told_ambiguous,
 )
 from health_assets.logs.redacting import cut
 
@@ -72,6 +75,7 @@ _TEXTS = '{"resourceSpans": [{"scopeSpans": [{"spans": ["JSON"]}]}]}'
 _STATUS_CODES = {
     "0": "0", "1": "1", "2": "2", "STATUS_CODE_UNSET": "0", "STATUS_CODE_OK": "1", "STATUS_CODE_ERROR": "2",
 }  # fmt: skip
+_RESOURCE_KEYS = ("service.name", "service.version")
 _FIRST_NS, _LAST_NS = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # the years 2000 to 2099
 
 
@@ -162,12 +166,13 @@ def parsed_spans(lines: str, limits: Limits) -> str:
     ), scopes AS (
         SELECT file_id, line_number, line, line_reason, resource_number, resource_number > resource_count AS is_line,
             {_resource_value("service.name")} AS service_name, {_resource_value("service.version")} AS service_version,
+            {ambiguous_attribute("resource.resource.attributes", _RESOURCE_KEYS)} AS ambiguous_of_resource,
             unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number,
             unnest(text.scopeSpans) AS text
         FROM resources
     ), spans AS (
         SELECT file_id, line_number, line, line_reason, is_line, service_name, service_version,
-            resource_number, scope_number,
+            ambiguous_of_resource, resource_number, scope_number,
             unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text
         FROM scopes
     ), taken_apart AS (
@@ -176,6 +181,9 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM spans
     ), looked_up AS (
         SELECT file_id, line_number, line, line_reason, is_line, span, text, service_name, service_version,
+            ambiguous_of_resource,
+            CASE WHEN list_unique(keys) < len(keys)
+                THEN {ambiguous_attribute("span.attributes", ATTRIBUTE_NAMES)} END AS ambiguous,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
             {_id("traceId", 32)} AS trace_id, {_id("spanId", 16)} AS span_id,
             {_parent_id()} AS parent_span_id,
@@ -307,6 +315,8 @@ def _reason() -> str:
             "'attributes must be a list, not ' || (json_extract(text, '$.attributes')::VARCHAR)[1:100]",
         ),
     ]
+    branches.append(("ambiguous_of_resource IS NOT NULL", told_ambiguous("ambiguous_of_resource", " of the resource")))
+    branches.append(("ambiguous IS NOT NULL", told_ambiguous("ambiguous")))
     for field, column, digits in (("traceId", "trace_id", 32), ("spanId", "span_id", 16)):
         branches.append((f"span.{field} IS NULL OR span.{field} = ''", f"'{field} is missing'"))
         branches.append((f"{column} IS NULL", no_id.format(field=field, digits=digits, shown=_shown(field))))

@@ -1,4 +1,4 @@
-"""Keys that stand twice in an object of OTLP-JSON: which of the two is meant nobody can tell, and a parser takes one.
+"""Keys that stand twice in OTLP-JSON, in an object or a list of attributes: nobody can tell which of the two is meant.
 
 What belongs here: SQL that finds them. What does not: what becomes of a line or span that has one (`otlp`).
 
@@ -74,6 +74,25 @@ def repeats_in_span(span: str) -> str:
 def repeats_in_status(status: str) -> str:
     """SQL for whether a key stands twice in a span's status, given as JSON; most are empty."""
     return f"{status}::VARCHAR <> '{{}}' AND {_in_any(f'[json_keys({status})]', STATUS_KEYS)}"
+
+
+def ambiguous_attribute(attributes: str, names: Iterable[str]) -> str:
+    """SQL for the first of these attributes that a list has twice with different values; null where it has none.
+
+    OpenTelemetry forbids it, but some SDKs write an attribute each time that it is set, so equal values may stand.
+
+    Args:
+        attributes: a list of structs with `key` and `value`.
+        names: the keys that are of interest.
+    """
+    quoted = ", ".join(f"'{name}'" for name in names)
+    values = f"list_transform(list_filter({attributes}, lambda one: one.key = name), lambda one: to_json(one.value))"
+    return f"list_filter([{quoted}], lambda name: len(list_distinct({values})) > 1)[1]"
+
+
+def told_ambiguous(attribute: str, whose: str = "") -> str:
+    """SQL for the reason of a rejection for what `ambiguous_attribute` gave."""
+    return f"'the attribute ' || {attribute} || '{whose} stands twice, with different values'"
 
 
 def _in_attributes(text: str, path: str) -> str:

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
-from health_assets.logs.folders import Walk, as_text, within_calendar
+from health_assets.logs.folders import Walk, as_text, open_file, within_calendar
 
 _ROTATED = r"([.-]\d+)?(\.gz)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607`."""
@@ -46,7 +47,7 @@ class RawFile:
 
     Args:
         source_file: path relative to the raw root, with forward slashes; its name in every table.
-        path: where it is: in a folder, or in the store.
+        path: where it is, behind any link: in a folder, or in the store.
         size_bytes: size when it was listed.
         modified_ns: modification time when it was listed, nanoseconds since 1970.
         store: the object store's file system; None for a folder of this machine.
@@ -72,7 +73,7 @@ class RawFile:
         """
         if self.store is None:
             try:
-                with Path(self.path).open("rb", buffering=0) as raw:
+                with FileIO(self.path, opener=lambda path, _: open_file(path)) as raw:
                     yield cast(BinaryIO, raw)
             except OSError as error:
                 raise self._unreadable(error) from error
@@ -100,11 +101,8 @@ class RawFile:
             with _told("read", f"the raw log {self.store.unstrip_protocol(self.path)}"):
                 return cast(bytes, self.store.cat_file(self.path, start=0, end=count)) if count else b""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY)
-            try:
-                return os.read(descriptor, count)
-            finally:
-                os.close(descriptor)
+            with os.fdopen(open_file(self.path), "rb", buffering=0) as raw:
+                return cast(bytes, raw.read(count))
         except OSError as error:
             raise self._unreadable(error) from error
 

@@ -107,7 +107,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 def _print_where_events_are(console: Console, session: Session) -> None:
     """Whoever asked for other hours than those of the logs is told the right ones."""
     [(first, last)] = session.query(
-        "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0"
+        "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
     )
     if first is not None:
         held = HourRange(first, last + HOUR)

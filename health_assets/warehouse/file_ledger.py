@@ -4,12 +4,15 @@ What belongs here: keeping the ledger and the rows of tables in step with files 
 deleted. What does not: finding that out (`recognition`) and the account of what is loaded (`ledger`).
 
 A log that goes on under another name takes its rows and parts with it. One that is gone keeps them: they are all that
-is left of it. Its lines that no table had yet are lost, which is noted in `raw_logs`.
+is left of it. Its lines that no table had yet are lost, which is noted in `raw_logs`; so are those that a file held
+before it was cut or replaced, under its name with a mark.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 
@@ -19,7 +22,16 @@ from health_assets.hours import EVER, HOUR, HourRange
 from health_assets.known_files import KnownFile, Recognized
 from health_assets.logs.identity import Identity
 from health_assets.logs.stores import RawFile
-from health_assets.warehouse.ledger import FILES_SCHEMA, ODD, TRACES, Part, columns_of_identity, lines_of, part_source
+from health_assets.warehouse.ledger import (
+    FILES_SCHEMA,
+    ODD,
+    TRACES,
+    Ledger,
+    Part,
+    columns_of_identity,
+    lines_of,
+    part_source,
+)
 from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.wording import counted
@@ -27,6 +39,9 @@ from health_assets.wording import counted
 GONE = "gone"
 ELSEWHERE = "elsewhere"
 """Marks behind the name of a log whose name is another's now."""
+CUT = "cut"
+"""Mark behind the name of a file for what it held before it was cut or replaced."""
+_CUT_NAME = re.compile(rf" \({CUT}( \d+)?\)$")
 _COMPONENTS_WITH_FILES = ("model_components",)
 """Tables made from records that keep in which log these stand."""
 _RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
@@ -34,12 +49,12 @@ _RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
 
 @dataclass(frozen=True)
 class LostLines:
-    """What is lost of a log that is gone.
+    """What is lost of a log that is gone, or was cut or replaced.
 
     Args:
-        source_file: the log.
+        source_file: the log; of one that was cut, with that mark.
         lines: how many of its records no table has.
-        gone_at: when a run first found it gone.
+        gone_at: when a run first found that.
         hours: from the first to the last hour that lacks any.
     """
 
@@ -49,6 +64,11 @@ class LostLines:
     hours: HourRange
 
     def __str__(self) -> str:
+        if _is_cut(self.source_file):
+            return (
+                f"{_CUT_NAME.sub('', self.source_file)} was cut or replaced, and {counted(self.lines, 'line')} of "
+                f"{self.hours} that it held are lost (noticed {self.gone_at:%Y-%m-%d %H:%M})"
+            )
         return (
             f"{self.source_file} was gone before {counted(self.lines, 'line')} of {self.hours} could be loaded "
             f"(noticed {self.gone_at:%Y-%m-%d %H:%M})"
@@ -81,9 +101,15 @@ class FileLedger:
         )
         return {
             name: KnownFile(
-                (size, modified), None if digest is None else Identity(plain_bytes, digest, heads), rejected, *rest
+                (size, modified),
+                None if digest is None else Identity(plain_bytes, digest, heads),
+                rejected,
+                copy_of,
+                gone_at,
+                is_complete,
+                _is_cut(name),
             )
-            for name, size, modified, rejected, plain_bytes, digest, heads, *rest in rows
+            for name, size, modified, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
     def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:
@@ -102,6 +128,7 @@ class FileLedger:
         is_same = noted == {name: (file.stamp, keeper) for name, (file, _, keeper) in copies.items()}
         if not is_same:
             self._session.query("DELETE FROM raw_files WHERE copy_of IS NOT NULL")
+        self._forget(found.back)
         renamed = self._names_beside(found.contained, ELSEWHERE) | self._names_beside(found.pushed_out, GONE)
         renamed |= found.moved
         self._rename(renamed)
@@ -127,21 +154,14 @@ class FileLedger:
 
     def _write_copies(self, copies: Mapping[str, tuple[RawFile, Identity, str]]) -> None:
         """Remember which files are copies of which, so that they are compared once."""
-        rows = [
-            {
-                "source_file": name,
-                "size_bytes": file.size_bytes,
-                "modified_ns": file.modified_ns,
-                "lines": 0,
-                "rejected": 0,
-                **columns_of_identity(identity),
-                "copy_of": keeper,
-                "gone_at": None,
-            }
+        self._write_files(
+            {**_file_row(name, file.stamp, identity), "copy_of": keeper}
             for name, (file, identity, keeper) in copies.items()
-        ]
-        if rows:
-            self._session.insert_arrow("raw_files", pa.Table.from_pylist(rows, FILES_SCHEMA))
+        )
+
+    def _write_files(self, rows: Iterable[Mapping[str, object]]) -> None:
+        if table := [*rows]:
+            self._session.insert_arrow("raw_files", pa.Table.from_pylist(table, FILES_SCHEMA))
 
     def _names_beside(self, names: Iterable[str], mark: str) -> dict[str, str]:
         """Names that no file has, for logs whose own are others' now."""
@@ -270,8 +290,41 @@ class FileLedger:
             }
         return lost
 
+    # -- what was cut --
+
+    def note_cut(self, less: Mapping[Part, int], before: Mapping[str, KnownFile]) -> dict[str, int]:
+        """Note of files that they were cut or replaced; gives by name how many lines are lost.
+
+        What they held before is known by its identity, so that it is no longer lost once a file holds it again.
+
+        Args:
+            less: by part, how many lines fewer it has than before.
+            before: by name of a changed file, what was read of it before.
+        """
+        lines: Counter[str] = Counter()
+        for part, count_less in less.items():
+            lines[part.source_file] += count_less
+        names = self._names_beside(lines, CUT)
+        self._write_files(
+            {
+                **_file_row(names[name], before[name].stamp, before[name].identity),
+                "lines": own,
+                "gone_at": self._session.now(),
+            }
+            for name, own in lines.items()
+        )
+        parts = {replace(part, source_file=names[part.source_file]): count for part, count in less.items()}
+        Ledger(self._session).write_lost(parts)
+        return dict(lines)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """Forget what files held before they were cut."""
+        chosen = [*names]
+        for table in ("raw_files", "raw_logs") if chosen else ():
+            self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [chosen])
+
     def lost(self, since: datetime | None = None) -> list[LostLines]:
-        """What is lost of logs that are gone, in hours from `since` on."""
+        """What is lost of logs that are gone or were cut, in hours from `since` on."""
         rows = self._session.query(
             """
             SELECT source_file, CAST(sum(lost) AS BIGINT), min(gone_at), min(hour), max(hour)
@@ -309,6 +362,17 @@ _TO_BE_WRITTEN_OFF = (
     "NOT raw_logs.is_loaded AND NOT coalesce(raw_logs.is_dropped, false) AND raw_logs.lines > 0 "
     "AND raw_logs.source_file IN (SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL)"
 )
+
+
+def _is_cut(name: str) -> bool:
+    return _CUT_NAME.search(name) is not None
+
+
+def _file_row(name: str, stamp: tuple[int, int], identity: Identity | None) -> dict[str, object]:
+    """A row of `raw_files` for a log of which no table has lines."""
+    size, modified = stamp
+    own = {"source_file": name, "size_bytes": size, "modified_ns": modified, "lines": 0, "rejected": 0}
+    return {**own, **columns_of_identity(identity)}
 
 
 def _tables_of(hours: Iterable[tuple[str, datetime, datetime]]) -> dict[str, HourRange]:

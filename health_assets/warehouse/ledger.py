@@ -160,11 +160,15 @@ class Ledger:
 
     def known_hours(self) -> list[tuple[str, str, datetime, bool]]:
         """File, kind of record and hour of every part that has lines, and whether the hour's table has them."""
-        return self._session.query("SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > 0")
+        return self._session.query(
+            "SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > coalesce(lost, 0)"
+        )
 
     def all_event_hours(self) -> set[datetime]:
         """Hours for which any log that was read holds anything that was not rejected."""
-        rows = self._session.query("SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")
+        rows = self._session.query(
+            "SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        )
         return {hour for (hour,) in rows}
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
@@ -271,7 +275,13 @@ class Ledger:
         )
         return dict(rows)
 
-    def _write_entries(self, entries: Sequence[Entry]) -> None:
+    def write_lost(self, parts: Mapping[Part, int]) -> None:
+        """Add parts of which all lines are lost, with their number."""
+        self._write_entries(
+            [Entry(part, Lines(count, ""), is_loaded=True) for part, count in parts.items()], [*parts.values()]
+        )
+
+    def _write_entries(self, entries: Sequence[Entry], lost: Sequence[int] = ()) -> None:
         columns = {
             "hour": pa.array([entry.part.hour for entry in entries], HOUR_TYPE),
             "source_file": [entry.part.source_file for entry in entries],
@@ -281,7 +291,7 @@ class Ledger:
             "is_loaded": [entry.is_loaded for entry in entries],
             "superseded": [entry.superseded for entry in entries],
             "is_dropped": [entry.is_dropped for entry in entries],
-            "lost": [0] * len(entries),
+            "lost": [*lost] or [0] * len(entries),
         }
         if entries:
             self._session.insert_arrow("raw_logs", pa.table(columns))

@@ -306,8 +306,9 @@ class Session(ABC):
         return {row[0] for row in rows}
 
     def first_event_hour(self) -> datetime | None:
-        """The earliest hour with an event in any raw log that was read; None before the first."""
-        return self.query("SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > 0")[0][0]
+        """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
+        sql = "SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        return self.query(sql)[0][0]
 
 
 class Place(Protocol):

@@ -50,9 +50,10 @@ def hours_of_records(source: Source) -> pd.DataFrame:
 
 def hours_of_rejections(source: Source) -> pd.DataFrame:
     """`hours_of_records` by the lines that rows stand for, with the share of lines that were rejected, 0 to 1."""
-    rejected = "sum(CASE record_type WHEN 'rejected' THEN lines ELSE 0 END)"
+    there = "lines - coalesce(lost, 0)"
+    rejected = f"sum(CASE record_type WHEN 'rejected' THEN {there} ELSE 0 END)"
     share = source.by_hour(
-        f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum(lines), 1) FROM raw_logs",
+        f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum({there}), 1) FROM raw_logs",
         "source_file <> ?",
         [TRACES],
     )

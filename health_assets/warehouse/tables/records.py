@@ -20,7 +20,9 @@ class RawLog(Hourly, table=True):
     __tablename__ = "raw_logs"
 
     source_file: str = text(
-        "Raw log, relative to the raw root; `(traces)` for what was put together from spans of any logs.", key=True
+        "Raw log, relative to the raw root; `(traces)` for what was put together from spans of any logs; with `(gone)` "
+        "behind it a log whose name is another's now, with `(cut)` what a log held before it was cut or replaced.",
+        key=True,
     )
     record_type: str = text("Kind of record, or `rejected`.", key=True)
     lines: int = count(
@@ -33,7 +35,9 @@ class RawLog(Hourly, table=True):
     is_dropped: bool | None = flag(
         "Whether the hour's table had exactly these records when retention dropped its rows."
     )
-    lost: int | None = count("Records that the hour's table lacks for good, because the log was gone before.")
+    lost: int | None = count(
+        "Records that the hour's table lacks for good, because the log was gone before, or was cut or replaced."
+    )
 
 
 class Execution(FromLine, table=True):
