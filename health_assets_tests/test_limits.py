@@ -15,14 +15,16 @@ from logs_made import START, Record, execution, line, trigger
 from projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import agent, otlp_line
 
-from health_assets import recognition
+from health_assets import looking
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.files import RawFile, plain_blocks
+from health_assets.logs.fetching import Ahead
+from health_assets.logs.files import RawFile
 from health_assets.logs.formats.records import Damage
 from health_assets.logs.limits import Limits
+from health_assets.logs.plain import plain_blocks
 from health_assets.wanted_hours import wanted_hours
 
 AT = START + HOUR / 2
@@ -256,12 +258,12 @@ def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
     project.write_bytes("packed.jsonl.gz", content)
     read_bytes = []
 
-    def counted(file: RawFile, most_bytes: int) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most_bytes):
+    def counted(file: RawFile, most_bytes: int, ahead: Ahead) -> Iterator[bytes | Damage]:
+        for block in plain_blocks(file, most_bytes, ahead=ahead):
             read_bytes.append(0 if isinstance(block, Damage) else len(block))
             yield block
 
-    monkeypatch.setattr(recognition, "plain_blocks", counted)
+    monkeypatch.setattr(looking, "plain_blocks", counted)
     project.ingest(HourRange.of(START))
     assert sum(read_bytes) == limits.unpacked_bytes
     assert project.query("SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL") == []
