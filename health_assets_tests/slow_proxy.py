@@ -43,9 +43,13 @@ class SlowProxy:
         self._loop.call_soon_threadsafe(self._ended.set)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        behind = await asyncio.open_connection(self._behind.hostname, self._behind.port)
-        passed = (self._pass_requests(reader, behind[1]), self._pass_answers(behind[0], writer))
-        await asyncio.gather(*passed, return_exceptions=True)  # who hangs up ends no test
+        answers, requests = await asyncio.open_connection(self._behind.hostname, self._behind.port)
+        passed = (self._pass_requests(reader, requests), self._pass_answers(answers, writer))
+        try:
+            await asyncio.gather(*passed, return_exceptions=True)  # who hangs up ends no test
+        finally:
+            requests.close()
+            writer.close()
 
     async def _pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE_BYTES):

@@ -313,8 +313,15 @@ def far(s3: Any, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slo
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         s3.clear_instance_cache()
         yield proxy
+        through = fsspec.filesystem("s3")  # which would give its connections a tenth of a second to end
+        fsspec.asyn.sync(through.loop, _end_session, through)
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     s3.clear_instance_cache()
+
+
+async def _end_session(system: Any) -> None:
+    if (creator := getattr(system, "_s3creator", None)) is not None:
+        await creator.__aexit__(None, None, None)
 
 
 def seconds_of(read: Callable[[], object]) -> float:

@@ -113,10 +113,12 @@ class Ahead:
         self._ask()
         if not self._asked or self._asked[0][0].file is not file:
             return b""
-        part, future = self._asked.popleft()
-        self._asked_bytes -= part.size_bytes
+        part, future = self._asked[0]
+        try:
+            block = _arrived(file, future)
+        finally:
+            self._give_up()
         self._ask()
-        block = _arrived(file, future)
         if len(block) > part.size_bytes:
             raise HealthAssetsError(f"cannot read the raw log {file.source_file}: its store gives no ranges of it")
         if len(block) < part.size_bytes:  # it is shorter than when it was listed, so it ends here
@@ -141,6 +143,7 @@ class Ahead:
             self._next = next(self._to_ask, None)
 
     def _give_up(self) -> None:
+        """Let go of the range that is next, whether or not it has come."""
         part, future = self._asked.popleft()
         self._asked_bytes -= part.size_bytes
         future.cancel()
@@ -175,12 +178,8 @@ def _ranges(file: RawFile) -> Iterator[_Range]:
 
 def _arrived(file: RawFile, future: Future[bytes]) -> bytes:
     """What was asked for, as soon as it is there."""
-    try:
-        while not future.done():
-            check()
-            wait([future], CHECK_S)
-    except BaseException:
-        future.cancel()
-        raise
+    while not future.done():
+        check()
+        wait([future], CHECK_S)
     with file.told():
         return future.result()
