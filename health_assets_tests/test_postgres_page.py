@@ -22,6 +22,7 @@ PAGE = (REPOSITORY / "docs" / "postgresql.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(console|sql)\n(.*?)```", PAGE, re.S)
 HOST = "db.example"
 VERSIONS = (15, 16, 17)
+PROGRAMS = installed_programs()  # now, while the environment has what tests may not see
 
 
 @dataclass
@@ -66,12 +67,12 @@ class Server:
 
 def _clients() -> list[Path]:
     """Folders with a `psql`; any version speaks with any server here."""
-    return [folder for folder in installed_programs().values() if (folder / "psql").exists()]
+    return [folder for folder in PROGRAMS.values() if (folder / "psql").exists()]
 
 
 @pytest.fixture(params=VERSIONS)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    programs = installed_programs().get(request.param)
+    programs = PROGRAMS.get(request.param)
     if programs is None:
         pytest.skip(
             f"no PostgreSQL {request.param} here; HEALTH_TEST_POSTGRES_PROGRAMS may name its folder of programs"

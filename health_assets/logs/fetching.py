@@ -58,7 +58,7 @@ class Ahead:
     """
 
     def __init__(self, files: Iterable[RawFile]) -> None:
-        self._to_ask = (part for file in files if file.takes_requests for part in _ranges(file))
+        self._to_ask: Iterator[_Range] = (part for file in files if file.takes_requests for part in _ranges(file))
         self._next = next(self._to_ask, None)
         self._asked: deque[tuple[_Range, Future[bytes]]] = deque()
         self._asked_bytes = 0
