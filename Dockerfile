@@ -21,6 +21,7 @@ COPY --chown=health docs/dagster-postgres.yaml /srv/dagster/dagster.yaml
 RUN mkdir -p /srv/dagster/storage /srv/health-assets && chown -R health /srv/dagster /srv/health-assets
 WORKDIR /srv/health-assets
 COPY workspace.yaml ./
+COPY deploy/workspace.yaml ./code-server.yaml
 USER health
 EXPOSE 3000 8080
 CMD ["health-assets", "--help"]

@@ -1,20 +1,20 @@
 """Looks into raw logs, each no further than is needed to tell which of them hold the same.
 
 What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from
-them for the logs (`recognition`).
+them for the logs (`recognition`), and unpacking bytes (`logs.plain`).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from health_assets.errors import HealthAssetsError
 from health_assets.late_memory import LateMemory
-from health_assets.logs.files import RawFile, plain_blocks, plain_head
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.fetching import Ahead
+from health_assets.logs.formats.records import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
-
-REQUESTS_AT_ONCE = 16
+from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
+from health_assets.logs.stores import RawFile
 
 
 class Looks:
@@ -63,7 +63,7 @@ class Looks:
     def holders(
         self,
         searches: Sequence[tuple[Mapping[str, str], Iterable[RawFile]]],
-        identity_of: Callable[[str], Identity | None],
+        identities_of: Callable[[Collection[str]], Mapping[str, Identity | None]],
     ) -> dict[str, list[str]]:
         """For each log, the other files that begin with all of it.
 
@@ -71,7 +71,7 @@ class Looks:
 
         Args:
             searches: heads of logs by name, with the files that may contain them.
-            identity_of: gives a log's identity; asked only of logs that begin like another file.
+            identities_of: gives what logs hold; asked only of logs that begin like another file.
         """
         logs: dict[tuple[int, str], list[str]] = {}
         wanted: dict[str, tuple[RawFile, list[tuple[int, str]]]] = {}
@@ -84,30 +84,51 @@ class Looks:
                 keys = [key for key in keys if key in logs and logs[key] != [file.source_file]]
                 if keys:
                     wanted.setdefault(file.source_file, (file, []))[1].extend(keys)
-        ends = {key: _ends(logs[key], identity_of) for key in {key for _, keys in wanted.values() for key in keys}}
-        found: dict[str, list[str]] = {}
-        for other, (file, keys) in wanted.items():
+        sought = {key for _, keys in wanted.values() for key in keys}
+        identities = identities_of({name for key in sought for name in logs[key]})
+        ends = {key: _ends(logs[key], identities) for key in sought}
+        to_read: list[tuple[RawFile, list[int]]] = []
+        for file, keys in wanted.values():
             lengths = sorted({length for key in keys for length, _ in ends[key]})
-            if not lengths:  # of these logs nothing is known, and without a length the file would be read to its end
-                continue
-            for end in self._beginnings_of(file, lengths).items():
+            if lengths:  # of some logs nothing is known, and without a length the file would be read to its end
+                to_read.append((file, lengths))
+        found: dict[str, list[str]] = {}
+        for other, beginnings in self._beginnings_of(to_read).items():
+            _, keys = wanted[other]
+            for end in beginnings.items():
                 for name in (name for key in keys for name in ends[key].get(end, []) if name != other):
                     found.setdefault(name, []).append(other)
         return found
 
-    def _beginnings_of(self, file: RawFile, lengths: Sequence[int]) -> dict[int, str]:
-        """Digests of a file's first bytes, for those of the ascending lengths that it has."""
+    def _beginnings_of(self, wanted: Sequence[tuple[RawFile, Sequence[int]]]) -> dict[str, dict[int, str]]:
+        """By file digests of its first bytes, for those of the ascending lengths that it has."""
+        unknown = [(file, self._unknown(file, lengths)) for file, lengths in wanted]
+        to_read = [(file, _as_long_as(file, lengths), lengths) for file, lengths in unknown if lengths]
+        with Ahead([beginning for _, beginning, _ in to_read]) as ahead:
+            found = {
+                file.source_file: self._read(file, beginning, ahead, lengths) for file, beginning, lengths in to_read
+            }
+        for name in (file.source_file for file, _ in wanted):
+            if (own := self._identities.get(name)) is not None:
+                found[name] = found.get(name, {}) | {own.plain_bytes: own.digest}
+        return found
+
+    def _unknown(self, file: RawFile, lengths: Sequence[int]) -> Sequence[int]:
+        """Those of the lengths for which a file has to be read."""
         own = self._identities.get(file.source_file)
-        if own is None:
-            return self._read(file, lengths)
-        shorter = [length for length in lengths if length < own.plain_bytes]
-        return (self._read(file, shorter) if shorter else {}) | {own.plain_bytes: own.digest}
+        return lengths if own is None else [length for length in lengths if length < own.plain_bytes]
+
+    def identities(self, files: Iterable[RawFile]) -> Mapping[str, Identity | None]:
+        """What these files hold, and others perhaps; None where one cannot be read."""
+        unknown = [file for file in files if file.source_file not in self._identities]
+        with Ahead(unknown) as ahead:
+            for file in unknown:
+                self._read(file, file, ahead)
+        return self._identities
 
     def identity(self, file: RawFile) -> Identity | None:
         """What a file holds; None where it cannot be read."""
-        if file.source_file not in self._identities:
-            self._read(file)
-        return self._identities[file.source_file]
+        return self.identities([file])[file.source_file]
 
     def contains(self, file: RawFile, log: Identity | None) -> bool:
         """Whether a file begins with all of a log."""
@@ -115,7 +136,9 @@ class Looks:
             return False
         key = (file.source_file, log.plain_bytes)
         if key not in self._beginnings:
-            self._beginnings[key] = self._beginnings_of(file, [log.plain_bytes]).get(log.plain_bytes)
+            self._beginnings[key] = self._beginnings_of([(file, [log.plain_bytes])])[file.source_file].get(
+                log.plain_bytes
+            )
         return self._beginnings[key] == log.digest
 
     def is_same(self, file: RawFile, other: RawFile) -> bool:
@@ -126,10 +149,16 @@ class Looks:
         """Whether a file holds exactly a log, and is not damaged."""
         return self.identity(file) == log and file.source_file not in self._damaged
 
-    def _read(self, file: RawFile, lengths: Sequence[int] = ()) -> dict[int, str]:
+    def _read(self, file: RawFile, beginning: RawFile, ahead: Ahead, lengths: Sequence[int] = ()) -> dict[int, str]:
         """Digests of a file's first bytes, so and so many, ascending; without lengths it is read to its end.
 
         What turns out to end there is known as a whole.
+
+        Args:
+            file: the file, as it was listed.
+            beginning: as much of it as is read.
+            ahead: opens the beginning.
+            lengths: how many bytes, ascending.
         """
         name, past = file.source_file, self._memory.of(file)
         if lengths and all(length in past.beginnings for length in lengths):
@@ -139,7 +168,8 @@ class Looks:
             return {}
         hasher = Hasher(file)
         try:
-            found, is_whole = self._hashed(file, hasher, lengths)
+            blocks = plain_blocks(beginning, self._unpacked_bytes, ahead=ahead)
+            found, is_whole = self._hashed(name, blocks, hasher, lengths)
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)
             return {}
@@ -151,13 +181,13 @@ class Looks:
             past.is_damaged = name in self._damaged
         return found
 
-    def _hashed(self, file: RawFile, hasher: Hasher, lengths: Sequence[int]) -> tuple[dict[int, str], bool]:
+    def _hashed(self, name: str, blocks: Blocks, hasher: Hasher, lengths: Sequence[int]) -> tuple[dict[int, str], bool]:
         """Digests of the first bytes of a file, and whether it was read to its end for them."""
         found: dict[int, str] = {}
         left = deque(lengths)
-        for block in plain_blocks(file, self._unpacked_bytes):
+        for block in blocks:
             if isinstance(block, Damage):
-                self._damaged.add(file.source_file)
+                self._damaged.add(name)
                 break
             rest = memoryview(block)
             while left and hasher.plain_bytes + len(rest) >= left[0]:
@@ -171,30 +201,25 @@ class Looks:
         return found, True
 
     def _heads_of(self, files: Sequence[RawFile]) -> dict[str, str]:
-        """`Identity.heads` of files, but for those that cannot be read; objects of a store are asked side by side."""
+        """`Identity.heads` of files, but for those that cannot be read."""
         asked = [file for file in files if self._memory.of(file).heads is None]
-        if any(file.store is not None for file in asked):
-            with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-                found = list(pool.map(_head_of, asked))
-        else:
-            found = [_head_of(file) for file in asked]
-        for file, heads in zip(asked, found, strict=True):
-            self._memory.of(file).heads = heads
+        for file, head in zip(asked, plain_heads(asked), strict=True):
+            self._memory.of(file).heads = None if head is None else heads_of(file, head)
         looked = {file.source_file: self._memory.of(file).heads for file in files}
         return {name: heads for name, heads in looked.items() if heads is not None}
 
 
-def _ends(names: Iterable[str], identity_of: Callable[[str], Identity | None]) -> dict[tuple[int, str], list[str]]:
+def _ends(names: Iterable[str], identities: Mapping[str, Identity | None]) -> dict[tuple[int, str], list[str]]:
     """Logs by how long they are and the digest of all that they hold."""
     found: dict[tuple[int, str], list[str]] = {}
     for name in names:
-        if (own := identity_of(name)) is not None and not own.is_empty:
+        if (own := identities[name]) is not None and not own.is_empty:
             found.setdefault((own.plain_bytes, own.digest), []).append(name)
     return found
 
 
-def _head_of(file: RawFile) -> str | None:
-    try:
-        return heads_of(file, plain_head(file))
-    except HealthAssetsError:  # which whoever reads its lines is told
-        return None
+def _as_long_as(file: RawFile, lengths: Sequence[int]) -> RawFile:
+    """An object as if it ended one byte behind the last of the lengths, so that a store is not asked for the rest."""
+    if not file.takes_requests or is_gzip(file):
+        return file
+    return replace(file, size_bytes=min(file.size_bytes, lengths[-1] + 1))

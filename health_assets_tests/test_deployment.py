@@ -3,13 +3,18 @@
 No Docker engine builds them here; what they run is looked at instead.
 """
 
+import configparser
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 import yaml
+from dagster._cli import create_dagster_cli
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
+from dagster._core.workspace.load import location_origins_from_yaml_paths
 from dagster._daemon.cli import create_dagster_daemon_cli
 from dagster_webserver.cli import create_dagster_webserver_cli
 from projects import REPOSITORY
@@ -19,9 +24,13 @@ from health_assets.settings import Settings
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((REPOSITORY / "compose.yaml").read_text(encoding="utf-8"))
+DEPLOY = REPOSITORY / "deploy"
+WORKSPACES = ("code-server.yaml", "/etc/health-assets/workspace.yaml")
+"""Where the image and the units have the project's `deploy/workspace.yaml`."""
 OWN = {name: service for name, service in COMPOSE["services"].items() if name != "postgres"}
 COMMANDS: dict[str, Any] = {  # typer brings a click of its own
     "health-assets": typer.main.get_command(app),
+    "dagster": create_dagster_cli(),
     "dagster-webserver": create_dagster_webserver_cli(),
     "dagster-daemon": create_dagster_daemon_cli(),
 }
@@ -29,6 +38,7 @@ COMMANDS: dict[str, Any] = {  # typer brings a click of its own
 
 def take(words: list[str]) -> Any:
     """Parse a command line without running it; an unknown command or option raises."""
+    words = [str(DEPLOY / "workspace.yaml") if word in WORKSPACES else word for word in words]
     context = COMMANDS[words[0]].make_context(words[0], list(words[1:]))
     while hasattr(context.command, "resolve_command"):
         name, command, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
@@ -37,9 +47,12 @@ def take(words: list[str]) -> Any:
     return context
 
 
-def test_the_services_are_the_page_the_daemon_the_endpoint_and_postgresql_whose_tables_are_made_first() -> None:
+def test_the_services_are_the_page_the_daemon_the_code_server_the_endpoint_and_postgresql_whose_tables_are_made_first() -> (
+    None
+):
     assert {name: service["command"][:2] for name, service in OWN.items()} == {
         "migrate": ["health-assets", "migrate"],
+        "code-server": ["dagster", "code-server"],
         "webserver": ["dagster-webserver", "--host"],
         "daemon": ["dagster-daemon", "run"],
         "endpoint": ["health-assets", "serve"],
@@ -58,9 +71,10 @@ def test_every_command_and_option_of_a_service_is_there(name: str) -> None:
         assert service["ports"] == [f"127.0.0.1:{taken.params['port']}:{taken.params['port']}"]
         assert str(taken.params["port"]) in re.findall(r"^EXPOSE (.*)$", DOCKERFILE, re.M)[0].split()
         assert f"http://127.0.0.1:{taken.params['port']}/" in service["healthcheck"]["test"][-1]
-    if name == "daemon":
+    asked = {"daemon": "liveness-check", "code-server": "grpc-health-check"}
+    if name in asked:
         assert service["healthcheck"]["test"][0] == "CMD"
-        assert take(service["healthcheck"]["test"][1:]).info_name == "liveness-check"
+        assert take(service["healthcheck"]["test"][1:]).info_name == asked[name]
 
 
 def test_an_unknown_command_or_option_would_be_noticed() -> None:
@@ -81,7 +95,9 @@ def test_every_setting_is_one_of_ours_or_of_dagster_and_the_database() -> None:
     of_the_composition = {"HEALTH_LOGS", "HEALTH_CONFIG"}  # folders of the host
     assert named - of_the_composition <= {f"HEALTH_{name.upper()}" for name in Settings.model_fields}
     environment = COMPOSE["x-health"]["environment"]
-    assert environment.keys() == {"HEALTH_RAW", "HEALTH_WAREHOUSE", "DAGSTER_PG_URL", "PGPASSWORD"}
+    assert environment.keys() == {
+        "HEALTH_RAW", "HEALTH_WAREHOUSE", "DAGSTER_PG_URL", "PGPASSWORD", "DAGSTER_CODE_SERVER_HOST",
+    }  # fmt: skip
     stored = yaml.safe_load((REPOSITORY / "docs" / "dagster-postgres.yaml").read_text(encoding="utf-8"))
     assert stored["storage"]["postgres"]["postgres_url"] == {"env": "DAGSTER_PG_URL"}
 
@@ -119,6 +135,7 @@ def test_the_image_is_built_from_files_that_are_there_with_extras_that_are_there
     }
     assert copied == included
     assert all((REPOSITORY / name).exists() for name in copied)
+    assert f"COPY deploy/workspace.yaml ./{WORKSPACES[0]}\n" in last_stage
     [extras] = re.findall(r"^ARG EXTRAS=(.*)$", DOCKERFILE, re.M)
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     assert all(re.search(rf"^{extra} = \[", project, re.M) for extra in extras.split(","))
@@ -133,3 +150,70 @@ def test_the_license_is_the_one_that_the_package_names() -> None:
     assert "Apache License" in text and "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text
     assert 'license = "Apache-2.0"' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+
+
+# -- systemd and Kubernetes ----------------------------------------------------------------------------------------------
+
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+MANIFESTS = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "health-assets.yaml").read_text(encoding="utf-8")))
+PODS = {
+    each["metadata"]["name"]: each["spec"]["template"]["spec"]
+    for each in MANIFESTS
+    if "template" in each.get("spec", {})
+}
+STATED = ("DAGSTER_HOME", "DAGSTER_CODE_SERVER_HOST", "DAGSTER_PG_URL", "PGPASSWORD")
+
+
+def unit(path: Path) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(path, encoding="utf-8")
+    return parser
+
+
+def assert_settings(names: Iterable[str]) -> None:
+    assert {*names} - {*STATED} <= {f"HEALTH_{name.upper()}" for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_every_unit_starts_a_command_that_takes_its_options_with_settings_that_are_there(path: Path) -> None:
+    service = unit(path)["Service"]
+    program, *options = service["ExecStart"].split()
+    take([Path(program).name, *options])
+    assert service["EnvironmentFile"] == "/etc/health-assets/health-assets.env"
+    after = {name for name in unit(path)["Unit"]["After"].split() if name.startswith("health-assets")}
+    assert after <= {known.name for known in UNITS}
+    lines = (DEPLOY / "systemd" / "health-assets.env").read_text(encoding="utf-8").splitlines()
+    assert_settings(line.partition("=")[0] for line in lines if not line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_every_pod_runs_a_command_that_takes_its_options_and_is_asked_whether_it_is_well(name: str) -> None:
+    [container] = PODS[name]["containers"]
+    taken = take(container["command"])
+    ports = [port["containerPort"] for port in container.get("ports", [])]
+    assert ports == ([taken.params["port"]] if "port" in taken.params else [])
+    probe = container.get("readinessProbe") or container.get("livenessProbe")
+    if name != "migrate":
+        assert probe["httpGet"]["port"] in ports if "httpGet" in probe else take(probe["exec"]["command"])
+    [settings] = [each["data"] for each in MANIFESTS if each["kind"] == "ConfigMap"]
+    assert_settings(settings)
+    assert PODS[name]["securityContext"]["runAsUser"] == int(re.findall(r"--uid (\d+)", DOCKERFILE)[0])
+
+
+def test_every_service_of_kubernetes_leads_to_a_port_of_its_pod() -> None:
+    for service in (each for each in MANIFESTS if each["kind"] == "Service"):
+        [container] = PODS[service["spec"]["selector"]["app"]]["containers"]
+        assert service["spec"]["ports"] == [{"port": port["containerPort"]} for port in container["ports"]]
+
+
+def test_the_assets_are_loaded_from_the_code_server_that_the_examples_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_CODE_SERVER_HOST", "code-server")
+    [origin] = location_origins_from_yaml_paths([str(DEPLOY / "workspace.yaml")])
+    assert isinstance(origin, GrpcServerCodeLocationOrigin)
+    started = [OWN["code-server"]["command"], PODS["code-server"]["containers"][0]["command"]]
+    started.append(unit(DEPLOY / "systemd" / "health-assets-code-server.service")["Service"]["ExecStart"].split())
+    for _, *options in started:
+        taken = take(["dagster", *options])
+        assert (taken.params["port"], taken.params["location_name"]) == (origin.port, origin.location_name)
+    assert origin.host in OWN and origin.host in PODS

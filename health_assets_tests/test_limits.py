@@ -22,10 +22,12 @@ from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.files import BLOCK_BYTES, RawFile, list_files, plain_blocks
+from health_assets.logs.fetching import Ahead
+from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.formats.records import Damage
 from health_assets.logs.limits import Limits
 from health_assets.logs.native import RECORD_TYPES, RULES
+from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.wanted_hours import wanted_hours
 
 AT = START + HOUR / 2
@@ -322,8 +324,8 @@ def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
     project.write_bytes("packed.jsonl.gz", content)
     read_bytes = []
 
-    def counted(file: RawFile, most_bytes: int) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most_bytes):
+    def counted(file: RawFile, most_bytes: int, ahead: Ahead) -> Iterator[bytes | Damage]:
+        for block in plain_blocks(file, most_bytes, ahead=ahead):
             read_bytes.append(0 if isinstance(block, Damage) else len(block))
             yield block
 

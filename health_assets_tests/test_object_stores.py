@@ -1,9 +1,12 @@
 """Raw logs in an object store are read like those in a folder; S3's protocol is spoken with a local server."""
 
 import gzip
+import os
+import signal
 import socket
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,18 +14,31 @@ from typing import Any
 import fsspec
 import pytest
 
-from health_assets.errors import HealthAssetsError
+from health_assets.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.hours import HourRange
 from health_assets.ingestion import ingest
 from health_assets.judge import judge, unjudged_runs
+from health_assets.known_files import KnownFile
+from health_assets.logs import fetching
+from health_assets.logs.fetching import Ahead
+from health_assets.logs.files import Identities, line_batches
 from health_assets.logs.reader import contents
-from health_assets.logs.stores import list_files, raw_root
+from health_assets.logs.stores import RawFile, list_files, raw_root
+from health_assets.recognition import recognize
 from health_assets.settings import Settings, load_settings
 from health_assets.targets import load_targets
 from health_assets.warehouse.ledger import Ledger
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line
-from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, command, materialize_arguments
+from health_assets_tests.projects import (
+    RECORD_TABLES,
+    Project,
+    assert_same_tables,
+    command,
+    materialize_arguments,
+    start_forked_command,
+)  # fmt: skip
+from health_assets_tests.slow_proxy import SlowProxy, slow_proxy
 
 BUCKET = "fleet"
 HOURS = HourRange(START, START + timedelta(hours=2))
@@ -280,3 +296,139 @@ def test_objects_that_changed_within_a_tick_of_the_stores_clock_have_other_stamp
         stamps.add(file.stamp)
         assert abs(file.modified_ns / 1e9 - time.time()) < 60
     assert len(stamps) == 3
+
+
+# -- a store that is far away ------------------------------------------------------------------------------------------
+
+LATENCY_S = 0.04
+MANY_OBJECTS = 60
+
+
+@pytest.fixture
+def far(s3: Any, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowProxy]:
+    """The same server as if over a network; its bucket has many small logs, each of one execution."""
+    for number in range(MANY_OBJECTS):
+        put(s3, f"{BUCKET}/logs", f"{number:03}.jsonl", [line(execution(f"e{number}", "planner", START))])
+    with slow_proxy(endpoint, LATENCY_S) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        s3.clear_instance_cache()
+        yield proxy
+        through = fsspec.filesystem("s3")  # which would give its connections a tenth of a second to end
+        fsspec.asyn.sync(through.loop, _end_session, through)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    s3.clear_instance_cache()
+
+
+async def _end_session(system: Any) -> None:
+    if (creator := getattr(system, "_s3creator", None)) is not None:
+        await creator.__aexit__(None, None, None)
+
+
+def seconds_of(read: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    read()
+    return time.perf_counter() - began
+
+
+def listed(far: SlowProxy) -> list[RawFile]:
+    files = list_files(f"s3://{BUCKET}/logs")
+    far.requests.clear()
+    return files
+
+
+@pytest.mark.parametrize("what", ["lines", "recognition", "identities"])
+def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    files = listed(far)
+    identities: Identities = {}
+    list(line_batches(enumerate(files), identities=identities))
+    far.requests.clear()
+    known = {f"gone/{file.source_file}": KnownFile(file.stamp, identities[place]) for place, file in enumerate(files)}
+    read = {
+        "lines": lambda: list(line_batches(enumerate(files))),
+        "recognition": lambda: recognize({}, files, unpacked_bytes=sys.maxsize),
+        "identities": lambda: recognize(known, files, unpacked_bytes=sys.maxsize),
+    }[what]
+    parallel_s = seconds_of(read)
+    requests = len(far.requests)
+    far.requests.clear()
+    monkeypatch.setattr(fetching, "REQUESTS_AT_ONCE", 1)
+    serial_s = seconds_of(read)
+    assert len(far.requests) == requests == MANY_OBJECTS * (2 if what == "identities" else 1)
+    assert far.most_waiting > 4
+    assert serial_s > requests * LATENCY_S
+    assert serial_s / parallel_s > 2, f"{serial_s:.2f} s one after another, {parallel_s:.2f} s side by side"
+
+
+def test_no_more_bytes_are_on_their_way_or_wait_than_are_allowed(
+    far: SlowProxy, s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "RANGE_BYTES", 64 << 10)
+    monkeypatch.setattr(fetching, "AHEAD_BYTES", 256 << 10)
+    content = b"x" * (4 << 20)
+    s3.pipe_file(f"{BUCKET}/large/a.jsonl", content)
+    s3.pipe_file(f"{BUCKET}/large/b.jsonl", content)
+    files = list_files(f"s3://{BUCKET}/large")
+    far.answered_bytes = 0
+    with Ahead(files) as ahead, ahead.opened(files[0]) as raw:
+        assert raw.read(1000) == content[:1000]
+        time.sleep(1)  # whatever was asked for has come
+        heads = 20 * 1024
+        assert 256 << 10 <= far.answered_bytes <= (64 << 10) + (256 << 10) + heads
+        rest = b"".join(iter(lambda: raw.read(100_000) or b"", b""))
+    assert len(rest) == len(content) - 1000
+    assert far.answered_bytes <= len(content) + (256 << 10) + 100 * 1024
+
+
+def test_objects_that_cannot_be_read_are_named_and_all_others_are_read(far: SlowProxy, s3: Any) -> None:
+    files = listed(far)
+    s3.rm([f"{BUCKET}/logs/003.jsonl", f"{BUCKET}/logs/004.jsonl"])
+    batches = line_batches(enumerate(files))
+    lines = 0
+    with pytest.raises(UnreadableFilesError) as told:
+        for batch in batches:
+            lines += batch.num_rows
+    assert lines == MANY_OBJECTS - 2
+    assert told.value.faults.keys() == {"003.jsonl", "004.jsonl"}
+    assert told.value.faults["003.jsonl"].startswith(f"cannot read the raw log s3://{BUCKET}/logs/003.jsonl: ")
+
+
+def test_an_object_that_became_shorter_ends_early_and_the_next_ones_are_whole(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "RANGE_BYTES", 100)
+    s3.pipe_file(f"{BUCKET}/few/a.jsonl", b"a" * 1000)
+    s3.pipe_file(f"{BUCKET}/few/b.jsonl", b"")
+    s3.pipe_file(f"{BUCKET}/few/c.jsonl", b"c" * 250)
+    files = list_files(f"s3://{BUCKET}/few")
+    s3.pipe_file(f"{BUCKET}/few/a.jsonl", b"a" * 150)
+    with Ahead(files) as ahead:
+        found = []
+        for file in files:
+            with ahead.opened(file) as raw:
+                found.append(b"".join(iter(lambda raw=raw: raw.read(70) or b"", b"")))
+        assert found == [b"a" * 150, b"", b"c" * 250]
+        with pytest.raises(ValueError, match=r"a\.jsonl is none of the files"), ahead.opened(files[0]):
+            pass
+
+
+def test_a_run_that_waits_for_a_store_ends_at_once_when_it_is_asked_to(
+    far: SlowProxy, remote: Project, tmp_path: Path
+) -> None:
+    far.latency_s = 0.0
+    remote.raw = raw_root(f"s3://{BUCKET}/logs")  # type: ignore[assignment]
+    outputs = [str(tmp_path / "out"), str(tmp_path / "err")]
+    process = start_forked_command(materialize_arguments(remote, HourRange.of(START)), {}, remote.folder, outputs)
+    deadline = time.monotonic() + 300
+    while not any(".jsonl" in request for request in far.requests):
+        assert process.is_alive() and time.monotonic() < deadline, Path(outputs[1]).read_text(encoding="utf-8")
+        time.sleep(0.005)
+    far.latency_s = 600.0
+    time.sleep(1)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGTERM)
+    process.join(30)
+    is_alive = process.is_alive()
+    process.kill()
+    said = Path(outputs[1]).read_text(encoding="utf-8")
+    assert not is_alive, said
+    assert "Traceback" not in said and "run it again for the rest" in " ".join(said.split())

@@ -9,8 +9,10 @@ import pytest
 from health_assets import file_looks
 from health_assets.judges import TRUSTED
 from health_assets.known_files import KnownFile, Recognized
-from health_assets.logs.files import Identities, RawFile, line_batches, list_files, plain_blocks
+from health_assets.logs.fetching import Ahead
+from health_assets.logs.files import Identities, RawFile, line_batches, list_files
 from health_assets.logs.formats.records import Damage
+from health_assets.logs.plain import plain_blocks
 from health_assets.recognition import recognize
 
 HEADER = b'{"resource": "' + b"x" * 5000 + b'"}\n'
@@ -127,8 +129,8 @@ def test_files_that_begin_alike_are_read_a_few_times_however_many_they_are(
         write(tmp_path, f"{number}.jsonl", HEADER + b"%d" % number * (number + 1) + b"\n")
     read: list[int] = []
 
-    def counted(file: RawFile, most_bytes: int) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most_bytes):
+    def counted(file: RawFile, most_bytes: int, ahead: Ahead) -> Iterator[bytes | Damage]:
+        for block in plain_blocks(file, most_bytes, ahead=ahead):
             read.append(len(block) if isinstance(block, bytes) else 0)
             yield block
 

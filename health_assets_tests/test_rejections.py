@@ -18,7 +18,8 @@ from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, asser
 
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.files import COMPRESSED_BLOCK_BYTES, list_files
+from health_assets.logs.files import list_files
+from health_assets.logs.plain import COMPRESSED_BLOCK_BYTES
 
 RAW_BYTES = 64 << 10
 AT = START + HOUR / 2

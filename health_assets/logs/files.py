@@ -1,8 +1,8 @@
 """The lines of raw logs as Arrow batches.
 
 What belongs here: reading bytes into numbered lines, whatever state the file is in. What does not: where files lie
-(`stores`), what files of other formats hold (`formats`), what a line means (`native`) and which files were read before
-(`warehouse.ledger`).
+(`stores`), unpacking them (`plain`), what files of other formats hold (`formats`), what a line means (`native`) and
+which files were read before (`warehouse.ledger`).
 
 A file that is damaged still gives every line up to the damage: the rest becomes one line with a `fault`, which is
 rejected with that reason. A file that cannot be opened, or read to its end, is told when all others have been read, so
@@ -11,18 +11,17 @@ that whoever reads can do it again without every such file.
 
 import codecs
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from health_assets.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.interruption import check
+from health_assets.logs.fetching import Ahead
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (
     MAX_LINE_BYTES,
@@ -34,7 +33,8 @@ from health_assets.logs.formats.records import (
     Source,
     not_utf_8,
 )
-from health_assets.logs.identity import HEAD_BYTES, Hasher, Identity
+from health_assets.logs.identity import Hasher, Identity
+from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.logs.progress import Meter
 from health_assets.logs.stores import RawFile, list_files
 
@@ -45,13 +45,8 @@ __all__ = [
     "RawFile",
     "line_batches",
     "list_files",
-    "plain_blocks",
-    "plain_head",
 ]
 
-BLOCK_BYTES = 8 << 20
-COMPRESSED_BLOCK_BYTES = 256 << 10
-COMPRESSED_HEAD_BYTES = 16 << 10
 BATCH_BYTES = 8 << 20
 LINES_PER_BATCH = 1000
 MOST_LINES_PER_BATCH = 250_000
@@ -92,28 +87,48 @@ def line_batches(
     faults: dict[str, str] = {}
     notes, meter = {} if notes is None else notes, meter or Meter()
     identities = {} if identities is None else identities
-    waiting: list[pa.RecordBatch] = []
-    waiting_bytes = 0
+    files = list(files)
+    with Ahead([file for _, file in files]) as ahead:
+        yield from _collected(_all_batches(files, ahead, notes, meter, identities, unpacked_bytes, faults))
+    if faults:
+        raise UnreadableFilesError(faults)
+
+
+def _all_batches(
+    files: Iterable[tuple[int, RawFile]],
+    ahead: Ahead,
+    notes: Notes,
+    meter: Meter,
+    identities: Identities,
+    unpacked_bytes: int,
+    faults: dict[str, str],
+) -> Iterator[pa.RecordBatch]:
     for file_id, file in files:
         hasher = Hasher(file)
-        batches = _file_batches(file_id, file, notes, meter, hasher, unpacked_bytes)
-        for batch in _told(batches, file, faults):
+        plain = plain_blocks(file, unpacked_bytes, meter, ahead)
+        for batch in _told(_file_batches(file_id, file, notes, hasher, plain), file, faults):
             check()
-            if batch.nbytes >= BATCH_BYTES // 2:
-                yield batch
-                continue
-            waiting.append(batch)
-            waiting_bytes += batch.nbytes
-            if waiting_bytes >= BATCH_BYTES:
-                yield pa.concat_batches(waiting)
-                waiting, waiting_bytes = [], 0
+            yield batch
         if file.source_file not in faults:
             identities[file_id] = hasher.identity
         meter.end_file(file)
+
+
+def _collected(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows; small batches become one."""
+    waiting: list[pa.RecordBatch] = []
+    waiting_bytes = 0
+    for batch in batches:
+        if batch.nbytes >= BATCH_BYTES // 2:
+            yield batch
+            continue
+        waiting.append(batch)
+        waiting_bytes += batch.nbytes
+        if waiting_bytes >= BATCH_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, waiting_bytes = [], 0
     if waiting:
         yield pa.concat_batches(waiting)
-    if faults:
-        raise UnreadableFilesError(faults)
 
 
 def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, str]) -> Iterator[pa.RecordBatch]:
@@ -125,9 +140,9 @@ def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, st
 
 
 def _file_batches(
-    file_id: int, file: RawFile, notes: Notes, meter: Meter, hasher: Hasher, unpacked_bytes: int
+    file_id: int, file: RawFile, notes: Notes, hasher: Hasher, blocks: Blocks
 ) -> Iterator[pa.RecordBatch]:
-    plain = map(hasher.passed, plain_blocks(file, unpacked_bytes, meter))  # no generator that is dropped early
+    plain = map(hasher.passed, blocks)  # no generator that is dropped early
     yield from _batches(file_id, file, notes, _as_utf_8(plain))
     for _ in plain:  # what no reader wanted belongs to the file all the same
         pass
@@ -220,54 +235,6 @@ def _in_pieces(lines: _Lines) -> Iterator[_Lines]:
         )
 
 
-def _up_to(most_bytes: int, blocks: Blocks) -> Blocks:
-    """The bytes of a file up to its most, with what is wrong with the rest."""
-    left = most_bytes
-    for block in blocks:
-        if isinstance(block, Damage):
-            yield block
-            return
-        if len(block) > left:
-            yield block[:left]
-            yield Damage(f"the file is longer than {most_bytes >> 30:,} GiB unpacked (HEALTH_MAX_UNPACKED_GIB)")
-            return
-        left -= len(block)
-        yield block
-
-
-def plain_blocks(file: RawFile, most_bytes: int, meter: Meter | None = None) -> Blocks:
-    """The bytes of a file, unpacked where its name says that it is packed, with what is wrong with the rest.
-
-    Args:
-        file: the file.
-        most_bytes: most that is read of it, once it is unpacked.
-        meter: counts what is read.
-
-    Raises:
-        HealthAssetsError: it cannot be opened, or read to its end.
-    """
-    is_gzip = _is_gzip(file)
-    with file.opened() as raw:
-        read = _read(raw, COMPRESSED_BLOCK_BYTES if is_gzip else BLOCK_BYTES, file.size_bytes, meter or Meter())
-        yield from _up_to(most_bytes, _gunzipped(read) if is_gzip else read)
-
-
-def plain_head(file: RawFile) -> bytes:
-    """The first bytes of a file, unpacked, as many as tell whether it is worth comparing with another.
-
-    Raises:
-        HealthAssetsError: it cannot be opened or read.
-    """
-    if not _is_gzip(file):
-        return file.beginning(HEAD_BYTES)
-    plain = _gunzipped(iter([file.beginning(COMPRESSED_HEAD_BYTES)]))
-    return b"".join(block for block in plain if isinstance(block, bytes))[:HEAD_BYTES]
-
-
-def _is_gzip(file: RawFile) -> bool:
-    return file.source_file.lower().endswith(".gz")
-
-
 def _as_utf_8(blocks: Blocks) -> Blocks:
     """The bytes of a file as UTF-8, where its first ones say that it is UTF-16; of any other file as they are.
 
@@ -290,58 +257,6 @@ def _as_utf_8(blocks: Blocks) -> Blocks:
         yield decode(b"", final=True).encode(errors="surrogatepass")
     except UnicodeDecodeError:
         yield Damage("the UTF-16 text ends within a character: the file is cut off")
-
-
-def _read(raw: BinaryIO, block_bytes: int, size_bytes: int, meter: Meter) -> Iterator[bytes]:
-    """Blocks up to the size that the file had when it was listed; what grew since then is for the next run."""
-    left = size_bytes
-    while left and (block := raw.read(min(block_bytes, left))):
-        left -= len(block)
-        meter.add_bytes(len(block))
-        yield block
-
-
-def _gunzipped(blocks: Iterator[bytes]) -> Blocks:
-    """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place.
-
-    A block may hold a thousand times its size, so no more is unpacked at a time than a plain block has.
-    """
-    member = _new_member()
-    is_empty = True
-    for compressed in blocks:
-        is_empty = False
-        while compressed:
-            if member.eof:
-                compressed = compressed.lstrip(b"\0")  # some writers pad the end with zeros
-                if not compressed:
-                    break
-                member = _new_member()
-            before = member.copy()
-            try:
-                plain = member.decompress(compressed, BLOCK_BYTES)
-            except zlib.error as error:
-                yield _plain_before_damage(before, compressed)
-                yield Damage(f"the gzip stream is damaged: {error}")
-                return
-            if plain:
-                yield plain
-            compressed = member.unconsumed_tail or member.unused_data
-    if not member.eof and not is_empty:
-        yield Damage("the gzip stream ends early: the file is cut off")
-
-
-def _new_member() -> "zlib._Decompress":
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-
-
-def _plain_before_damage(member: "zlib._Decompress", compressed: bytes) -> bytes:
-    plain = b""
-    for offset in range(len(compressed)):
-        try:
-            plain += member.decompress(compressed[offset : offset + 1])
-        except zlib.error:
-            break
-    return plain
 
 
 def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:

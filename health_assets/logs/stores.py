@@ -7,12 +7,14 @@ ones are extras. Retries, credentials and endpoints are the store library's busi
 variables or fsspec's configuration.
 """
 
+import asyncio
 import atexit
 import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -78,14 +80,30 @@ class RawFile:
             except OSError as error:
                 raise self._unreadable(error) from error
         else:
-            name = f"the raw log {self.store.unstrip_protocol(self.path)}"
             with (
-                _told("read", name),
+                self.told(),
                 self.store.open(
                     self.path, "rb", block_size=READ_AHEAD_BYTES, cache_type="readahead", size=self.size_bytes
                 ) as raw,
             ):
                 yield raw
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether ranges of it may be asked for side by side: the library of its store can do that."""
+        return bool(getattr(self.store, "async_impl", False))
+
+    def requested(self, start: int, end: int) -> Future[bytes]:
+        """A range of its bytes, half-open, which is on its way; only of one that takes requests."""
+        return asyncio.run_coroutine_threadsafe(self.store._cat_file(self.path, start=start, end=end), self.store.loop)
+
+    def told(self) -> AbstractContextManager[None]:
+        """Within the block, whatever a store's library raises becomes one sentence that names the file.
+
+        Raises:
+            HealthAssetsError: the block could not read the file.
+        """
+        return _told("read", f"the raw log {self.store.unstrip_protocol(self.path)}")
 
     def _unreadable(self, error: OSError) -> HealthAssetsError:
         return HealthAssetsError(f"cannot read the raw log {as_text(Path(self.path))}: {error.strerror or error}")
@@ -98,7 +116,7 @@ class RawFile:
         """
         count = min(count, self.size_bytes)
         if self.store is not None:
-            with _told("read", f"the raw log {self.store.unstrip_protocol(self.path)}"):
+            with self.told():
                 return cast(bytes, self.store.cat_file(self.path, start=0, end=count)) if count else b""
         try:
             with os.fdopen(open_file(self.path), "rb", buffering=0) as raw:
