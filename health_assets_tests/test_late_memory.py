@@ -14,6 +14,7 @@ from health_assets.defs import sensors
 from health_assets.defs.pipeline import Pipeline
 from health_assets.hours import HOUR, HourRange
 from health_assets.late_memory import LateMemory
+from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import RawFile, plain_blocks
 from health_assets.logs.formats.records import Damage
 from health_assets.logs.limits import Limits
@@ -121,10 +122,10 @@ def test_renamed_files_are_hashed_within_the_budget_and_while_the_warehouse_is_c
         (world.settings.raw / f"{name}.jsonl").rename(world.settings.raw / f"{name}.old.jsonl")
     hashed: list[str] = []
 
-    def noted(file: RawFile, most_bytes: int) -> Iterator[bytes | Damage]:
+    def noted(file: RawFile, most_bytes: int, *, ahead: Ahead) -> Iterator[bytes | Damage]:
         world.query("CREATE OR REPLACE TABLE nobody_holds_it (one INTEGER)")  # an error while anybody reads
         hashed.append(file.source_file)
-        yield from plain_blocks(file, most_bytes)
+        yield from plain_blocks(file, most_bytes, ahead=ahead)
 
     monkeypatch.setattr(file_looks, "plain_blocks", noted)
     said, messages = tick(world), []
