@@ -7,14 +7,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from alerts_made import look
-from dagster_world import World, batching_instance
+from dagster_world import QUIET, World, batching_instance
 from logs_made import START, execution, line
 from projects import Project, forked_command, hours_from
 from test_dagster_runs import sensor_tick
 
 from health_assets.alerts.rules import HourLate
-from health_assets.defs.checks import newest_hour_check
-from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.build import FRESHNESS_JOB
 from health_assets.defs.staleness import left_behind
 from health_assets.hours import HOUR, HourRange
 from health_assets.report import report_hours
@@ -90,11 +89,11 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def test_dagsters_check_and_sensor_know_no_hour_of_the_future(made: Project, instance: dg.DagsterInstance) -> None:
-    check = newest_hour_check(HOUR)
-    found = check(pipeline=Pipeline(made.settings))
-    assert isinstance(found, dg.AssetCheckResult)
-    assert found.metadata["newest_materialized_hour"].value == "2026-06-07-01:00"
     world = World(Settings(raw=made.raw, targets=made.targets_path, warehouse=made.warehouse_url))
+    job = world.definitions().resolve_job_def(FRESHNESS_JOB)
+    result = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
+    (found,) = result.get_asset_check_evaluations()
+    assert found.metadata["newest_materialized_hour"].value == "2026-06-07-01:00"
     assert all("2099" not in str(request.tags) for request in sensor_tick(world, instance).run_requests or [])
 
 

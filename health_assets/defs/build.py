@@ -74,7 +74,7 @@ def build_definitions(
         every_line_is_still_there_check(),
         every_hour_was_built_check(),
     ]
-    in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes))
+    in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), FRESHNESS_JOB)
     hours_job = dg.define_asset_job(
         JOB,
         dg.AssetSelection.assets(*assets) - _left_out(systems) - dg.AssetSelection.checks(in_time),
