@@ -152,7 +152,7 @@ def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_r
         assert_same_tables(after, before)
         assert_like_a_clean_rebuild(project)
     else:
-        assert doubled == {"rejected_records", "signals", "judgements", "agent_updates"}
+        assert doubled == {"spans", "rejected_records", "signals", "judgements", "agent_updates"}
 
 
 def test_a_log_that_is_merely_renamed_is_not_read_again(project: Project) -> None:
