@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from health_assets import BEGAN, __version__
+from health_assets import BEGAN, __version__, json_logs
 from health_assets.audit import audited, warehouse_name
 from health_assets.errors import HealthAssetsError, TurnTimeoutError, is_want_of_memory
 from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
@@ -46,6 +46,8 @@ tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoi
 app.add_typer(tokens_app, name="token")
 console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
+JSON_WIDTH = 200
+"""Characters of a line of a table that is the message of a JSON object."""
 MOST_TOLD = 4000
 """Most characters of one line on the terminal."""
 
@@ -61,6 +63,8 @@ WarehouseOption = Annotated[
 @app.callback(invoke_without_command=True)
 def _main(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     """Health Assets: the health of every AI agent, every hour, from its logs."""
+    if json_logs.are_wanted():
+        console.file, console.width = json_logs.write_json(), JSON_WIDTH
     if version:
         console.print(f"health-assets {__version__}")
         raise typer.Exit
@@ -373,7 +377,7 @@ def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups
 def _materialize(
     settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str] = ()
 ) -> None:
-    """Materialize, and show what came of it; `since` is when the user began to wait for that, by the monotonic clock."""
+    """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
         from health_assets.defs.staleness import left_behind

@@ -22,7 +22,7 @@ MOST_ANSWER_BYTES = 4 << 20
 
 
 class UnfitAnswerError(Exception):
-    """An answer that is not read, and in a few words why: too large, or packed, so that nobody knows how large it is."""
+    """An answer that is not read, and why: it is too large, or packed, so that nobody knows how large it is."""
 
 
 def client_of(url: str, settings: Settings) -> openai.OpenAI:
