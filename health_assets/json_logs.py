@@ -14,7 +14,7 @@ import sys
 import threading
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import IO, Any, cast
 
 from health_assets import json_lines
 
@@ -113,7 +113,7 @@ def log_json() -> None:
     sys.excepthook = _log_exception
 
 
-def write_json() -> JsonLines:
+def write_json() -> IO[str]:
     """Do as `log_json`, and make objects of what is written to standard error.
 
     Returns:
@@ -121,7 +121,7 @@ def write_json() -> JsonLines:
     """
     log_json()
     sys.stderr = JsonLines(sys.stderr.buffer, "WARNING")
-    return JsonLines(os.fdopen(os.dup(1), "wb"), "INFO")
+    return cast(IO[str], JsonLines(os.fdopen(os.dup(1), "wb"), "INFO"))
 
 
 def _log_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
