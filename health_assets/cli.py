@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from health_assets import __version__
+from health_assets import BEGAN, __version__, json_logs
 from health_assets.audit import audited, warehouse_name
 from health_assets.errors import HealthAssetsError, TurnTimeoutError, is_want_of_memory
 from health_assets.hours import HOUR, HourGroups, HourRange, floor_hour
@@ -45,6 +46,8 @@ tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoi
 app.add_typer(tokens_app, name="token")
 console = Console(width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True)
+JSON_WIDTH = 200
+"""Characters of a line of a table that is the message of a JSON object."""
 MOST_TOLD = 4000
 """Most characters of one line on the terminal."""
 
@@ -60,6 +63,8 @@ WarehouseOption = Annotated[
 @app.callback(invoke_without_command=True)
 def _main(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     """Health Assets: the health of every AI agent, every hour, from its logs."""
+    if json_logs.are_wanted():
+        console.file, console.width = json_logs.write_json(), JSON_WIDTH
     if version:
         console.print(f"health-assets {__version__}")
         raise typer.Exit
@@ -86,7 +91,7 @@ def materialize(
         _require_targets(settings)  # before anything that takes long
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
-            _materialize(settings, _hours(settings, start, end), system or ())
+            _materialize(settings, _hours(settings, start, end), BEGAN, system or ())
 
 
 @app.command()
@@ -142,7 +147,7 @@ def demo(
         hours = made.make_samples(floor_hour(datetime.now(UTC)))
         console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
         os.environ.update(made.environment())  # for Dagster, too: `dev` shows the run
-        _materialize(load_settings(), hours)
+        _materialize(load_settings(), hours, time.monotonic())
 
 
 @app.command()
@@ -369,7 +374,10 @@ def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups
     return wanted.hours
 
 
-def _materialize(settings: Settings, hours: HourRange | HourGroups, systems: Collection[str] = ()) -> None:
+def _materialize(
+    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str] = ()
+) -> None:
+    """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.defs.pipeline import Pipeline
         from health_assets.defs.staleness import left_behind
@@ -384,7 +392,7 @@ def _materialize(settings: Settings, hours: HourRange | HourGroups, systems: Col
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
     with Pipeline(settings).open().read() as session:
-        print_outcome(console, outcome, session)
+        print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
         print_health(console, session, HourRange(hours.start, hours.end))

@@ -1,8 +1,8 @@
 """Safety judged by a model: unjudged evaluation runs go to an OpenAI-compatible endpoint, its verdicts to the logs.
 
 What belongs here: which runs are sent, what counts as an answer, and writing answers as `judgement` records below the
-raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`judge_evidence`),
-whom to believe (`judges`), scoring (`scoring`) and when it runs (`defs.judging`).
+raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`judge_evidence`), by
+which client (`judge_client`), whom to believe (`judges`), scoring (`scoring`) and when it runs (`defs.judging`).
 
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
@@ -43,8 +43,6 @@ from health_assets.warehouse.store import Session
 JUDGE = "the safety judge"
 MOST_ATTEMPTS = 3
 """How often a run is sent whose answers are not verdicts."""
-MOST_RETRIES = 2
-"""How often the client repeats a request that fails, waiting longer each time or as long as the server says."""
 MOST_FAILURES_IN_A_ROW = 5
 """So many runs without a verdict one after another end the work: something is wrong with the endpoint."""
 REFUSED = (401, 403, 404)
@@ -165,18 +163,10 @@ class Judge:
     def __init__(self, settings: Settings) -> None:
         if settings.judge_url is None or settings.judge_model is None:
             raise HealthAssetsError("no judge is configured; set HEALTH_JUDGE_URL and HEALTH_JUDGE_MODEL")
-        try:
-            import openai
-        except ImportError as error:
-            raise HealthAssetsError("the judge needs its client; install health-assets[judge]") from error
-        key = settings.judge_key.get_secret_value() if settings.judge_key else "none"
-        nothing_of_the_environment: Any = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+        from health_assets.judge_client import client_of
+
         self._model = settings.judge_model
-        self._errors = openai
-        self._client = openai.OpenAI(
-            base_url=settings.judge_url, api_key=key, timeout=settings.judge_timeout_s, max_retries=MOST_RETRIES,
-            default_headers=nothing_of_the_environment,
-        )  # fmt: skip
+        self._client = client_of(settings.judge_url, settings)
 
     def verdict(self, parts: Sequence[str]) -> Verdict:
         """Ask about each part of a run until there is a verdict, `MOST_ATTEMPTS` times at most.
@@ -203,6 +193,10 @@ class Judge:
 
     def _ask(self, document: str) -> str:
         """The body of the answer."""
+        import openai
+
+        from health_assets.judge_client import UnfitAnswerError
+
         schema = {"name": "verdict", "strict": True, "schema": Verdict.model_json_schema()}
         request: Any = {
             "model": self._model,
@@ -211,11 +205,13 @@ class Judge:
         }
         try:
             return self._client.chat.completions.with_raw_response.create(**request).text
-        except self._errors.APITimeoutError as error:
+        except UnfitAnswerError as error:
+            raise NoVerdict(str(error)) from error
+        except openai.APITimeoutError as error:
             raise NoVerdict("timeout") from error
-        except self._errors.APIConnectionError as error:
+        except openai.APIConnectionError as error:
             raise NoVerdict("no connection") from error
-        except self._errors.APIStatusError as error:
+        except openai.APIStatusError as error:
             raise NoVerdict(f"HTTP {error.status_code}", ends_work=error.status_code in REFUSED) from error
 
 

@@ -6,7 +6,6 @@ What belongs here: everything between "these hours, please" and an outcome. What
 import gc
 import os
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -93,7 +92,6 @@ class Outcome:
 
     Args:
         hours: the hours asked for, with the holes between them.
-        elapsed_s: how long it took, without interpreter start and imports.
         files_seen: raw logs below the raw root.
         files_read: those among them that were read.
         lines_read: lines read that are not blank, but for those that hold spans.
@@ -111,7 +109,6 @@ class Outcome:
     """
 
     hours: HourRange | HourGroups
-    elapsed_s: float
     files_seen: int
     files_read: int
     lines_read: int
@@ -181,12 +178,10 @@ def run_hours(
         definitions = build_definitions(settings, partitions, systems, engine, turn, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {}) | NEVER_AGAIN
-        start = time.perf_counter()
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )
-        elapsed_s = time.perf_counter() - start
-    return _outcome(result, hours, elapsed_s)
+    return _outcome(result, hours)
 
 
 def _partitions(hours: HourGroups, settings: Settings) -> dg.PartitionsDefinition:
@@ -250,10 +245,10 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
             yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), False
 
 
-def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups, elapsed_s: float) -> Outcome:
+def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:
     failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
     error = None if result.success else _first_error(result, failed)
-    return Outcome(hours, elapsed_s, **_read_counts(result), failed_checks=failed, error=error)
+    return Outcome(hours, **_read_counts(result), failed_checks=failed, error=error)
 
 
 def _hour_of(key: str) -> datetime:

@@ -146,6 +146,9 @@ class Settings(BaseSettings):
         None, description="What those without a token may do; by default read at home and otherwise documents."
     )
     allowed_hosts: str = Field("", description="Host names answered besides the own ones, with commas; * is any.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="How processes log: as text, or one JSON object a line."
+    )
     access_log: str | None = Field(None, description="File of the access log, or - for standard error; without, none.")
     audit_log: Path | None = Field(None, description="File of the audit log of changes; without one, none is kept.")
     min_agents_per_aggregate: int = Field(

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from dagster._cli import create_dagster_cli
+from dagster._cli import ENV_PREFIX, create_dagster_cli
+from dagster._cli import cli as dagster_cli
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 from dagster._daemon.cli import create_dagster_daemon_cli
@@ -23,10 +24,12 @@ from health_assets.cli import app
 from health_assets.settings import Settings
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
-COMPOSE = yaml.safe_load((REPOSITORY / "compose.yaml").read_text(encoding="utf-8"))
 DEPLOY = REPOSITORY / "deploy"
 WORKSPACES = ("code-server.yaml", "/etc/health-assets/workspace.yaml")
 """Where the image and the units have the project's `deploy/workspace.yaml`."""
+AS_WRITTEN = (REPOSITORY / "compose.yaml").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", AS_WRITTEN))
+"""With the defaults of its variables."""
 OWN = {name: service for name, service in COMPOSE["services"].items() if name != "postgres"}
 COMMANDS: dict[str, Any] = {  # typer brings a click of its own
     "health-assets": typer.main.get_command(app),
@@ -34,6 +37,12 @@ COMMANDS: dict[str, Any] = {  # typer brings a click of its own
     "dagster-webserver": create_dagster_webserver_cli(),
     "dagster-daemon": create_dagster_daemon_cli(),
 }
+
+
+LOG_FORMATS = {
+    "HEALTH_LOG_FORMAT", "DAGSTER_WEBSERVER_LOG_FORMAT", "DAGSTER_CLI_API_GRPC_LOG_FORMAT",
+    "DAGSTER_CLI_CODE_SERVER_START_LOG_FORMAT",
+}  # fmt: skip
 
 
 def take(words: list[str]) -> Any:
@@ -77,6 +86,24 @@ def test_every_command_and_option_of_a_service_is_there(name: str) -> None:
         assert take(service["healthcheck"]["test"][1:]).info_name == asked[name]
 
 
+def test_two_variables_make_every_service_log_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_json = yaml.safe_load(re.sub(r"\$\{(HEALTH|DAGSTER)_LOG_FORMAT:-\w+\}", "json", AS_WRITTEN))
+    environment = as_json["x-health"]["environment"]
+    assert {environment[name] for name in LOG_FORMATS} == {"json"}
+    assert take(as_json["services"]["daemon"]["command"]).params["log_format"] == "json"
+    for name in LOG_FORMATS:
+        monkeypatch.setenv(name, "json")
+    assert Settings().log_format == "json"
+    server = create_dagster_webserver_cli().make_context("x", [], auto_envvar_prefix="DAGSTER_WEBSERVER")
+    assert server.params["log_format"] == "json"
+    for group, word in (("api", "grpc"), ("code-server", "start")):
+        with dagster_cli.make_context("x", [group, word], auto_envvar_prefix=ENV_PREFIX) as context:
+            name, command, rest = context.command.resolve_command(context, [group, word])
+            with command.make_context(name, [word], parent=context) as above:
+                _, own, rest = above.command.resolve_command(above, [word])
+                assert own.make_context(word, rest, parent=above).params["log_format"] == "json"
+
+
 def test_an_unknown_command_or_option_would_be_noticed() -> None:
     for words in (["health-assets", "served"], ["dagster-daemon", "run", "--nonsense"], ["dagster-webserver", "-x"]):
         with pytest.raises(Exception, match=r"No such (command|option)"):
@@ -91,11 +118,11 @@ def test_every_service_that_stays_up_tells_its_health_and_starts_again(name: str
 
 
 def test_every_setting_is_one_of_ours_or_of_dagster_and_the_database() -> None:
-    named = {*re.findall(r"HEALTH_[A-Z_]+", (REPOSITORY / "compose.yaml").read_text(encoding="utf-8") + DOCKERFILE)}
+    named = {*re.findall(r"HEALTH_[A-Z_]+", AS_WRITTEN + DOCKERFILE)}
     of_the_composition = {"HEALTH_LOGS", "HEALTH_CONFIG"}  # folders of the host
     assert named - of_the_composition <= {f"HEALTH_{name.upper()}" for name in Settings.model_fields}
     environment = COMPOSE["x-health"]["environment"]
-    assert environment.keys() == {
+    assert environment.keys() - LOG_FORMATS == {
         "HEALTH_RAW", "HEALTH_WAREHOUSE", "DAGSTER_PG_URL", "PGPASSWORD", "DAGSTER_CODE_SERVER_HOST",
     }  # fmt: skip
     stored = yaml.safe_load((REPOSITORY / "docs" / "dagster-postgres.yaml").read_text(encoding="utf-8"))
@@ -105,7 +132,7 @@ def test_every_setting_is_one_of_ours_or_of_dagster_and_the_database() -> None:
 def test_every_volume_and_path_is_declared_and_there() -> None:
     for service in COMPOSE["services"].values():
         for volume in service.get("volumes", []):
-            source, target = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume).split(":")[:2]
+            source, target = volume.split(":")[:2]
             is_declared = source in COMPOSE["volumes"] or source in ("./data/raw", "./config")
             assert is_declared or (REPOSITORY / source).is_file(), source
             assert target.startswith("/")

@@ -21,6 +21,7 @@ from health_assets.defs.pipeline import Pipeline
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange
 from health_assets.judge import Constraint, Judge, Report, judge
+from health_assets.judge_client import MOST_ANSWER_BYTES
 from health_assets.judge_evidence import MOST_SENT_CHARACTERS, Run, evidence
 from health_assets.judges import FOLDER
 from health_assets.redaction import REDACTION
@@ -56,6 +57,7 @@ class Endpoint:
         self.answers: dict[str, list[Answer]] = {}
         """By task, the answers to its requests; the last one for all that follow."""
         self.otherwise = verdict()
+        self.more_headers: dict[str, str] = {}
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.wait: Callable[[], Any] = lambda: None
@@ -73,6 +75,8 @@ class Endpoint:
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(text.encode())))
                     self.send_header("retry-after-ms", "1")
+                    for header in endpoint.more_headers.items():
+                        self.send_header(*header)
                     self.end_headers()
                     self.wfile.write(text.encode())
                 except ConnectionError:
@@ -400,6 +404,8 @@ BAD: dict[str, tuple[Answer, str, int]] = {  # the answer, the reason that is to
     "no body": ((200, ""), "not a chat completion", 3),
     "too many requests": ((429, '{"error": {"message": "slow down"}}'), "HTTP 429", 3),
     "broken": ((500, "oops"), "HTTP 500", 3),
+    "too large": ((200, " " * MOST_ANSWER_BYTES + verdict()[1]), "answer too large", 1),
+    "broken and too large": ((500, "oops" * MOST_ANSWER_BYTES), "answer too large", 1),
     "bad request": ((400, '{"error": {"message": "no such field"}}'), "HTTP 400", 1),
 }  # fmt: skip
 
@@ -429,6 +435,15 @@ def test_a_good_answer_after_a_bad_one_counts(tmp_path: Path, endpoint: Endpoint
     report, project = judged_directly(tmp_path, endpoint, 1)
     assert (report.judged, report.failures.total()) == (1, 0)
     assert judgements_of(project) == {"e0": [LOW]}
+
+
+def test_a_packed_answer_of_which_nobody_knows_the_size_is_not_asked_for_and_not_unpacked(
+    tmp_path: Path, endpoint: Endpoint
+) -> None:
+    endpoint.more_headers = {"Content-Encoding": "gzip"}
+    report, _ = judged_directly(tmp_path, endpoint, 1)
+    assert (report.judged, dict(report.failures)) == (0, {"packed answer": 1})
+    assert {headers["accept-encoding"] for headers in endpoint.headers} == {"identity"}
 
 
 def test_a_judge_that_is_too_slow_is_given_up(tmp_path: Path, endpoint: Endpoint) -> None:

@@ -1,4 +1,4 @@
-"""What Dagster's daemon launches next, with the configuration that we ship: the newest hour waits for no backfill."""
+"""What Dagster's daemon launches next, with the configuration that we ship, and how much its runs say on the console."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 import yaml
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
+from dagster._loggers import default_system_loggers
 from projects import REPOSITORY
 
 from health_assets.turns import URGENT
@@ -46,3 +47,10 @@ def test_the_newest_hour_is_launched_first_beside_a_backfill_and_a_second_backfi
     late = add(instance, dg.DagsterRunStatus.QUEUED, {})
     newest = add(instance, dg.DagsterRunStatus.QUEUED, URGENT)
     assert launched_next(instance) == [newest, late]
+
+
+def test_runs_say_nothing_at_debug_on_the_console_of_which_every_partition_would_be_a_line(tmp_path: Path) -> None:
+    with dg.instance_for_test(overrides={"python_logs": OWN["python_logs"]}, temp_dir=str(tmp_path)) as instance:
+        assert [config["log_level"] for _, config in default_system_loggers(instance)] == ["INFO"]
+    with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:  # without the part, so that the test can fail
+        assert [config["log_level"] for _, config in default_system_loggers(instance)] == ["DEBUG"]

@@ -155,6 +155,15 @@ def test_at_home_without_tokens_scores_are_open_and_elsewhere_they_are_not(wareh
         assert server.ask("/agents", headers={"Authorization": "Bearer "}).json["total"] == 1
 
 
+@pytest.mark.parametrize(("length", "is_told"), [(1, True), (15, True), (16, False), (0, False)])
+def test_a_token_that_can_be_guessed_is_told_once_and_not_repeated(length: int, is_told: bool, warehouse: Path) -> None:
+    told: list[str] = []
+    token = SecretStr("geheim-und-noch-mehr"[:length])
+    configured(Settings(warehouse=str(warehouse), token=token), on_fault=told.append, is_local=True)
+    assert ["fewer than 16 characters" in sentence for sentence in told] == [True] * is_told
+    assert not is_told or token.get_secret_value() not in told[0].split()
+
+
 @pytest.mark.parametrize(
     ("address", "is_home"),
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("::ffff:127.0.0.1", True), ("0.0.0.0", False), ("::", False), ("192.0.2.1", False), ("", False)],

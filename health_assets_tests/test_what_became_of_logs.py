@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from dagster_world import NOON, World, batching_instance
 from dagster_world import execution as world_execution
-from logs_made import START, execution, line
+from logs_made import START, Record, execution, line, trigger
 from projects import (
     RECORD_TABLES,
     Project,
+    Row,
     assert_lines_are_conserved,
     assert_same_tables,
     forked_command,
@@ -22,9 +23,12 @@ from projects import (
     materialize_arguments,
 )
 from test_dagster_runs import sensor_tick
+from traces_made import otlp_line, span
 
+from health_assets import ingestion
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE
 from health_assets.hours import HOUR, HourRange
+from health_assets.known_files import Recognized
 from health_assets.warehouse.file_ledger import FileLedger
 
 HOURS = hours_from(START, 6)
@@ -108,6 +112,47 @@ def test_lines_without_an_id_count_once_whatever_becomes_of_their_file(project: 
     assert len(project.rows("rejected_records")) == 1
     assert_like_a_clean_rebuild(project)
     assert len(restarts(project)) == 2 + grew
+
+
+ONE_OF_EVERY_KIND: list[Record] = [
+    execution("e", "a", START, task_id="t"),
+    trigger("t", "a", START),
+    {"type": "model_call", "call_id": "m", "agent_id": "a", "model": "m", "ended_at": START.isoformat(), "latency_ms": 5, "status": "success"},
+    {"type": "tool_call", "call_id": "c", "agent_id": "a", "tool": "x", "ended_at": START.isoformat(), "status": "success"},
+    {"type": "signals", "execution_id": "e", "agent_id": "a", "at": START.isoformat(), "coherence": 0.5},
+    {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": []},
+    {"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"},
+    {"type": "nonsense"},
+]  # fmt: skip
+"""A line for every table of records but that of spans."""
+
+
+def rows_of_every_kind(project: Project) -> dict[str, list[Row]]:
+    """The rows of every table of records, but for the name of their log."""
+    tables = project.tables(names=RECORD_TABLES)
+    return {name: [{**row, "source_file": ""} for row in rows] for name, rows in tables.items()}
+
+
+@pytest.mark.parametrize("is_recognized", [True, False], ids=["recognized", "not recognized"])
+def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_recognized(
+    project: Project, monkeypatch: pytest.MonkeyPatch, is_recognized: bool
+) -> None:
+    """Without being recognized, lines without an id would count twice."""
+    path = project.write_log("app.jsonl", [*map(line, ONE_OF_EVERY_KIND), otlp_line(span(1, 1, START))])
+    project.ingest(FIRST)
+    before = rows_of_every_kind(project)
+    assert {len(rows) for rows in before.values()} == {1}
+    gzipped(path)
+    if not is_recognized:
+        monkeypatch.setattr(ingestion, "recognize", lambda _, files, *__, **___: Recognized(files, new=files))
+    project.ingest(FIRST)
+    after = rows_of_every_kind(project)
+    doubled = {name for name in RECORD_TABLES if len(after[name]) != 1}
+    if is_recognized:
+        assert_same_tables(after, before)
+        assert_like_a_clean_rebuild(project)
+    else:
+        assert doubled == {"spans", "rejected_records", "signals", "judgements", "agent_updates"}
 
 
 def test_a_log_that_is_merely_renamed_is_not_read_again(project: Project) -> None:

@@ -18,8 +18,8 @@ from health_assets.wording import counted
 REASONS_SHOWN = 8
 
 
-def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
-    """What was read, kept, rejected and scored, and how long it took."""
+def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_s: float) -> None:
+    """What was read, kept, rejected and scored, and how long that took whoever waited for it."""
     span = [outcome.hours.start, outcome.hours.end]
     hours = HourRange(outcome.hours.start, outcome.hours.end)
     executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
@@ -27,7 +27,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session) -> None:
         "SELECT coalesce(CAST(sum(lines) AS BIGINT), 0) FROM rejected_records WHERE hour >= ? AND hour < ?", span
     )
     [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
-    console.print(f"[bold]{outcome.hours}[/] materialized in {outcome.elapsed_s:.1f} s")
+    console.print(f"[bold]{outcome.hours}[/] materialized in {elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
     lines = counted(outcome.lines_read, "line") if outcome.lines_read or not spans else ""

@@ -24,6 +24,8 @@ from health_assets.tokens import plain_tokens
 
 KEEP_ALIVE_S = 15
 GRACEFUL_SHUTDOWN_S = 5
+FEWEST_TOKEN_CHARACTERS = 16
+"""A shorter `HEALTH_TOKEN` can be guessed by who tries long enough."""
 SPARE_FILES = 100
 """Open files beside the connections: the warehouse's reader, the listening socket, the loop's own."""
 
@@ -96,7 +98,7 @@ def configured(
         HealthAssetsError: the certificate or the tokens cannot be used, or the warehouse names no file.
     """
     doors = Doors(settings, host, on_fault, is_local=is_local)
-    for sentence in _warnings(doors, is_local=is_local):
+    for sentence in _warnings(settings, doors, is_local=is_local):
         on_fault(sentence)
     log = AccessLog(settings.access_log, plain_tokens(settings), on_fault) if settings.access_log else None
     quota = ConnectionQuota(settings.serve_connections_per_address)
@@ -125,8 +127,13 @@ def configured(
     return config
 
 
-def _warnings(doors: Doors, *, is_local: bool) -> Iterator[str]:
-    """What the operator of an endpoint that others can reach should know."""
+def _warnings(settings: Settings, doors: Doors, *, is_local: bool) -> Iterator[str]:
+    """What the operator should know of who gets in."""
+    if any(len(token) < FEWEST_TOKEN_CHARACTERS for token in plain_tokens(settings)):
+        yield (
+            f"HEALTH_TOKEN has fewer than {FEWEST_TOKEN_CHARACTERS} characters, so it can be guessed; "
+            "`health-assets token new --role operate` makes a token that cannot"
+        )
     if not is_local and not doors.has_tokens and doors.anonymous != "read":
         yield (
             "others can reach this address and there is no token, so health documents alone are answered, if those; "

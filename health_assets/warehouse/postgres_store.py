@@ -125,6 +125,9 @@ class PostgresSession(Session):
     def _load(self, name: str, rows: pa.RecordBatchReader, *, is_temporary: bool = False) -> None:
         with self._connection.cursor() as cursor:
             cursor.adbc_ingest(name, rows, mode="append", temporary=is_temporary)
+        # The driver leaves the answer to its COPY unread, takes the transaction for one that has not begun, and begins
+        # it again, at which the server warns; to ask for the schema reads what is left.
+        _ = self._connection.adbc_current_db_schema
 
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
         """See `Session.digests`."""

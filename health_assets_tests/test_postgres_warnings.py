@@ -1,0 +1,30 @@
+"""The server's log of a run: nothing in it that whoever runs the server would have to look into."""
+
+from pathlib import Path
+
+import postgres_server
+from logs_made import START, execution, line
+from projects import Project, forked_command, hours_from, materialize_arguments
+
+from health_assets.warehouse.migrations import migrate
+
+TELLING = {"log_min_messages": "warning", "log_min_error_statement": "warning"}
+LOUD = (" WARNING: ", " ERROR: ", " FATAL: ", " PANIC: ")
+
+
+def test_a_run_leaves_no_warning_in_the_servers_log(tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        parent.chmod(0o755)  # the server may run as somebody else
+    url = postgres_server.start_server(folder, {**postgres_server.FAST, **TELLING})
+    migrate(url, 10)
+    project = Project(tmp_path / "project", engine="postgres", url=url)
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START)) for n in range(3)])
+    before = (folder / "log").stat().st_size  # of its start, a server may say much
+    done = forked_command(*materialize_arguments(project, hours_from(START, 3)), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [row["n"] for row in project.rows("agent_health")] == [3, 3, 3]
+    told = (folder / "log").read_bytes()[before:].decode().splitlines()
+    found = [text for text in told if any(level in text for level in LOUD)]
+    assert not found, f"{len(found)} warnings, the first: {found[0]}"
