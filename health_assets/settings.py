@@ -88,7 +88,7 @@ class Settings(BaseSettings):
     first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(
         None, description="First hour that Dagster offers and its sensor looks after; by default the logs' first."
     )
-    run_history_days: int = Field(90, ge=1, description="How long Dagster's runs and their events are kept.")
+    run_history_days: int = Field(30, ge=1, description="How long Dagster's runs and their events are kept.")
 
     keep_days: int | None = Field(
         None, ge=1, description="Days of record and component rows that are kept; without it, all."

@@ -116,6 +116,14 @@ def test_a_shared_file_is_made_smaller_where_much_of_it_is_free(
         assert file.execute("SELECT count(*) FROM t").fetchone() == (kept,)
 
 
+def test_a_shared_file_that_keeps_so_much_that_others_would_wait_is_left_alone_and_said(tmp_path: Path) -> None:
+    path = file_with_free_pages(tmp_path / "shared.db", 5, 20)
+    before = path.stat().st_size
+    shrunk = shrink(path, most_kept_bytes=500_000)
+    assert shrunk is not None and path.stat().st_size == before
+    assert (shrunk.freed_bytes, shrunk.problem) == (0, "it keeps more than 500.0 kB, and others would wait too long")
+
+
 def test_a_shared_file_that_somebody_writes_to_is_left_alone_and_said(tmp_path: Path) -> None:
     path = file_with_free_pages(tmp_path / "shared.db", 5, 20)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

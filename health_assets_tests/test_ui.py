@@ -206,7 +206,9 @@ def test_the_lineage_shows_every_asset_with_its_checks(
     expected = {name: f"{len(SUITES[name].checks)} / {len(SUITES[name].checks)} Passed" for name in ASSETS}
     count = len(SUITES["rejected_records"].checks)
     expected["rejected_records"] = f"{count - 1} / {count} Passed"  # one line of nine is bad, and a warning says so
-    count = len(SUITES["raw_logs"].checks) + 2  # whether every log could be read, and is still there
+    count = (
+        len(SUITES["raw_logs"].checks) + 3
+    )  # whether every log could be read and is still there, and every hour was built
     expected["raw_logs"] = f"{count} / {count} Passed"
     count = len(SUITES["system_health"].checks)
     expected["system_health"] = (

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from rich.filesize import decimal
 
 _RUN_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WORTH_BYTES = 1 << 20
 WORTH_SHARE = 0.25
 """What must be free in a shared file, in bytes and as a share, for writing it anew to pay."""
+MOST_KEPT_BYTES = 1 << 30
+"""Most that is written anew: whoever wants to write to the file waits that long, and Dagster gives up after 30 seconds."""
 PATIENCE_S = 10.0
 
 
@@ -75,15 +78,17 @@ def _files(storage: object) -> Iterator[Path]:
         yield Path(database)
 
 
-def shrink(path: Path, patience_s: float = PATIENCE_S) -> Shrunk | None:
+def shrink(path: Path, patience_s: float = PATIENCE_S, most_kept_bytes: int = MOST_KEPT_BYTES) -> Shrunk | None:
     """Write a SQLite file anew without its free pages, where that pays.
 
     Args:
         path: the file; others may have it open.
         patience_s: how long to wait for a moment in which nobody reads or writes it.
+        most_kept_bytes: a file that keeps more than that stays as it is.
 
     Returns:
-        None where too little is free; a problem where somebody goes on using it, or the disk has no room for the copy.
+        None where too little is free; a problem where it keeps too much, somebody goes on using it, or the disk has no
+        room for the copy.
     """
     before = _size_bytes(path)
     try:
@@ -93,6 +98,8 @@ def shrink(path: Path, patience_s: float = PATIENCE_S) -> Shrunk | None:
             )
             if free * page_bytes < WORTH_BYTES or free < WORTH_SHARE * pages:
                 return None
+            if (pages - free) * page_bytes > most_kept_bytes:
+                return Shrunk(path, 0, f"it keeps more than {decimal(most_kept_bytes)}, and others would wait too long")
             file.execute("VACUUM")
             file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.OperationalError as error:
