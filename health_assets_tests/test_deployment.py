@@ -228,6 +228,21 @@ def test_every_pod_runs_a_command_that_takes_its_options_and_is_asked_whether_it
     assert PODS[name]["securityContext"]["runAsUser"] == int(re.findall(r"--uid (\d+)", DOCKERFILE)[0])
 
 
+def test_no_pod_has_the_password_of_a_role_that_is_not_its_own() -> None:
+    text = (DEPLOY / "kubernetes" / "health-assets.yaml").read_text(encoding="utf-8")
+    made = dict(re.findall(r"^#   kubectl create secret generic (\S+) --from-literal=(\w+)=", text, re.M))
+    assert_settings(made.values())
+    has = {
+        name: {source["secretRef"]["name"] for source in pod["containers"][0]["envFrom"] if "secretRef" in source}
+        for name, pod in PODS.items()
+    }
+    assert has == {
+        "migrate": {"health-owner"}, "code-server": {"health-writer", "dagster"}, "daemon": {"dagster"},
+        "webserver": {"dagster"}, "endpoint": {"health-reader"},
+    }  # fmt: skip
+    assert set().union(*has.values()) == made.keys()
+
+
 def test_every_service_of_kubernetes_leads_to_a_port_of_its_pod() -> None:
     for service in (each for each in MANIFESTS if each["kind"] == "Service"):
         [container] = PODS[service["spec"]["selector"]["app"]]["containers"]

@@ -21,7 +21,7 @@ WORTH_BYTES = 1 << 20
 WORTH_SHARE = 0.25
 """What must be free in a shared file, in bytes and as a share, for writing it anew to pay."""
 MOST_KEPT_BYTES = 1 << 30
-"""Most that is written anew: whoever wants to write to the file waits that long, and Dagster gives up after 30 seconds."""
+"""Most that is written anew: who wants to write to the file waits that long, and Dagster gives up after 30 seconds."""
 PATIENCE_S = 10.0
 
 
