@@ -173,8 +173,6 @@ class Looks:
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)
             return {}
-        finally:
-            self._memory.charge(min(hasher.plain_bytes, file.size_bytes))
         past.beginnings |= found
         if is_whole:
             self._identities[name] = past.identity = hasher.identity

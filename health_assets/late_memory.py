@@ -5,7 +5,8 @@ are; the budget of bytes; and whose turn it is when the budget is spent. What do
 `late_logs`) and asking for runs (`defs.sensors`).
 
 A file that the budget does not allow is put off, and comes before all others in the next look. So every file has its
-turn, however many others grow meanwhile. A file that is larger than a whole budget is read when its turn comes, and
+turn, however many others grow meanwhile. Whoever has its turn is compared with others and parsed in the same look: a
+file that has grown by the next one would have to begin again. A file that is larger than a whole budget is read when its turn comes, and
 nothing besides.
 """
 
@@ -141,25 +142,25 @@ class LateMemory:
     def may_read(self, file: RawFile) -> bool:
         """Whether a file may be read now; one that may not is put off.
 
-        While files wait, the first of them is the only one, however much the others would fit.
+        That is decided once in a look, and the file counts once, however often and how much of it is read. While files
+        wait, the first of them is the only one, however much the others would fit.
         """
         name = file.source_file
-        is_its_turn = name in self._read or name in self._waiting[:1] or not self._waiting
+        if name in self._read:
+            return True
+        is_its_turn = name in self._waiting[:1] or not self._waiting
         if is_its_turn and name in self._waiting:
             self._waiting.remove(name)
         if is_its_turn and (file.size_bytes <= self._left or not self._read):
             self._put_off.pop(name, None)
             self._read.add(name)
+            self._left -= file.size_bytes
             return True
         self._put_off[name] = file.size_bytes
         return False
 
     def _place(self, name: str) -> int:
         return self._places.get(name, len(self._places))
-
-    def charge(self, size_bytes: int) -> None:
-        """Count bytes that were read."""
-        self._left -= size_bytes
 
     def is_put_off(self, file: RawFile) -> bool:
         """Whether a file has to wait for another look."""

@@ -100,6 +100,38 @@ def test_files_that_grow_with_every_tick_do_not_take_the_turn_of_one_that_waits(
     pytest.fail("the late file never had its turn")
 
 
+def test_a_file_that_grows_and_has_a_copy_is_hashed_and_parsed_in_one_turn_and_leaves_others_theirs(
+    world: World, parsed: list[str]
+) -> None:
+    live = large(NOON + HOUR, "live")
+    world.write("app.jsonl", live)
+    world.write("app.copy.jsonl", live)
+    world.write("late.jsonl", large(NOON, "late"))
+    cursor = None
+    for minute in range(7):
+        said = tick(world, cursor)
+        if said.run_requests:
+            assert "app.jsonl" in parsed, "as soon as it is hashed"
+            return
+        cursor = said.cursor
+        live.append(execution(NOON + HOUR, f"live{minute}"))
+        world.write("app.jsonl", live)
+    pytest.fail("the late file never had its turn")
+
+
+def test_files_of_which_a_beginning_is_hashed_are_not_all_parsed_within_one_budget(
+    world: World, parsed: list[str]
+) -> None:
+    begun = [execution(NOON, f"begun{number}") for number in range(20)]
+    world.write("known.jsonl", begun)
+    world.materialize(HourRange.of(NOON))
+    (world.settings.raw / "known.jsonl").unlink()
+    for name in "abc":
+        world.write(f"{name}.jsonl", [*begun, *large(NOON, name)])
+    tick(world)
+    assert len(parsed) == 1
+
+
 def test_a_file_that_is_larger_than_the_budget_is_read_alone_when_its_turn_comes(
     world: World, parsed: list[str]
 ) -> None:
