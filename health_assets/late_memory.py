@@ -5,9 +5,9 @@ are; the budget of bytes; and whose turn it is when the budget is spent. What do
 `late_logs`) and asking for runs (`defs.sensors`).
 
 A file that the budget does not allow is put off, and comes before all others in the next look. So every file has its
-turn, however many others grow meanwhile. Whoever has its turn is compared with others and parsed in the same look: a
-file that has grown by the next one would have to begin again. A file that is larger than a whole budget is read when its turn comes, and
-nothing besides.
+turn, however many others grow meanwhile. What has its turn is compared with others and parsed in the same look, since a
+file that has grown by the next one would have to begin again. A file that is larger than a whole budget is read when
+its turn comes, and nothing besides.
 """
 
 import json
@@ -17,7 +17,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from health_assets.logs.identity import Identity
 from health_assets.logs.limits import Limits
@@ -25,8 +25,9 @@ from health_assets.logs.stores import RawFile
 from health_assets.warehouse.tables import SCHEMA_VERSION
 from health_assets.wording import counted
 
-MOST_PARTS = 50_000
-"""Most counts of lines that are kept; what a file beyond them holds is counted again."""
+Value = TypeVar("Value")
+MOST_BYTES = 8 << 20
+"""Most of what is kept, before it is packed; files beyond are looked at again."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,10 @@ class LateMemory:
 
     def dump(self) -> str:
         """The memory as text, of the files that this look asked about."""
-        parts = 0
-        looked = {}
-        for name in sorted(self._seen):
-            own = self._looked[name]
-            parts += len(own.counts or ())
-            looked[name] = _values(own, with_counts=parts <= MOST_PARTS)
-        kept = {"version": _version(self._limits), "looked": looked, "waiting": sorted(self._put_off, key=self._place)}
+        waiting = _within(MOST_BYTES // 2, sorted(self._put_off, key=self._place))
+        left = MOST_BYTES - _size(waiting)
+        looked = dict(_within(left, ((name, _values(self._looked[name])) for name in sorted(self._seen))))
+        kept = {"version": _version(self._limits), "looked": looked, "waiting": waiting}
         return b64encode(zlib.compress(json.dumps(kept).encode())).decode()
 
     def of(self, file: RawFile) -> Looked:
@@ -186,9 +184,24 @@ def _version(limits: Limits | None) -> list[int]:
     return [SCHEMA_VERSION, limits.unpacked_bytes if limits else 0]
 
 
-def _values(looked: Looked, *, with_counts: bool) -> list[Any]:
-    own = looked.identity
-    counts = looked.counts if with_counts else None
+def _within(most_bytes: int, values: Iterable[Value]) -> list[Value]:
+    """Those of the values that fit into so many bytes, one after another."""
+    chosen = []
+    for value in values:
+        size_bytes = _size(value)
+        if size_bytes <= most_bytes:
+            most_bytes -= size_bytes
+            chosen.append(value)
+    return chosen
+
+
+def _size(value: Any) -> int:
+    """How many bytes a value takes among others."""
+    return len(json.dumps(value)) + len(", ")
+
+
+def _values(looked: Looked) -> list[Any]:
+    own, counts = looked.identity, looked.counts
     return [
         looked.stamp,
         looked.heads,
