@@ -1,5 +1,7 @@
 """What the late-log sensor reads in a tick, what it remembers of it, and whose turn it is next."""
 
+import subprocess
+import sys
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -214,7 +216,7 @@ def test_what_is_kept_is_bounded_in_bytes_and_no_turn_is_lost_for_it() -> None:
         memory.may_read(file)
     text = memory.dump()
     assert len(zlib.decompress(b64decode(text))) <= late_memory.MOST_BYTES + 1000
-    again = LateMemory.load(text, limits, 10)
+    again = LateMemory.load(text, limits, 10, 0)
     kept = [again.of(file).heads == heads for file in files]
     assert 10_000 < sum(kept) < len(files)
     assert kept == sorted(kept, reverse=True), "the first ones, so that the same stay"
@@ -229,8 +231,15 @@ def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path
     memory = LateMemory(limits)
     memory.of(file).counts = [late_logs.Count("rejected", None, 1, 7, NOON + HOUR)]
     text = memory.dump()
-    assert LateMemory.load(text, limits, BUDGET).counts_of(file) == memory.of(file).counts
-    assert LateMemory.load(text, Limits(NOON + HOUR, 10, 1 << 30), BUDGET).counts_of(file) is None
-    assert LateMemory.load(text, Limits(NOON, 10, 1 << 40), BUDGET).counts_of(file) is None, "other limits"
+    assert LateMemory.load(text, limits, BUDGET, 0).counts_of(file) == memory.of(file).counts
+    assert LateMemory.load(text, Limits(NOON + HOUR, 10, 1 << 30), BUDGET, 0).counts_of(file) is None
+    assert LateMemory.load(text, Limits(NOON, 10, 1 << 40), BUDGET, 0).counts_of(file) is None, "other limits"
+    assert LateMemory.load(text, limits, BUDGET, 1).counts_of(file) is None, "lines are read otherwise"
     changed = RawFile("a.jsonl", path, 4, file.modified_ns)
-    assert LateMemory.load(text, limits, BUDGET).counts_of(changed) is None
+    assert LateMemory.load(text, limits, BUDGET, 0).counts_of(changed) is None
+
+
+def test_whoever_compares_files_needs_neither_the_memory_of_the_sensor_nor_the_tables() -> None:
+    program = "import sys, health_assets.recognition; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"health_assets.late_memory", "health_assets.warehouse.tables"}.isdisjoint(done.stdout.split())

@@ -27,6 +27,7 @@ from health_assets.run_owners import end_runs_of_the_dead
 from health_assets.settings import Settings
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.tables import SCHEMA_VERSION
 from health_assets.wording import counted
 
 INTERVAL_S = 60
@@ -75,7 +76,8 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         # of later hours none is requested
         limits = replace(pipeline.limits, until=min(newest + HOUR, pipeline.limits.until))
         instance = context.instance if _has_instance(context) else None
-        memory = LateMemory.load(recalled(instance, pipeline.raw_root, context.cursor), limits, BYTES_PER_TICK)
+        kept = recalled(instance, pipeline.raw_root, context.cursor)
+        memory = LateMemory.load(kept, limits, BYTES_PER_TICK, SCHEMA_VERSION)
         unreadable: Faults = {}
         try:
             files = list_files(pipeline.raw_root, unreadable)
