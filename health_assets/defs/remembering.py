@@ -1,4 +1,4 @@
-"""Where the late-log sensor keeps its memory: in one row beside Dagster's runs.
+"""The place of the late-log sensor's memory: one row beside Dagster's runs.
 
 What belongs here: reading and writing that row. What does not: what it says (`late_memory`).
 
@@ -17,7 +17,7 @@ KEY = "health_assets/late_logs"
 
 
 def recalled(instance: dg.DagsterInstance | None, root: RawRoot, cursor: str | None) -> str | None:
-    """What was kept for a raw root; None where there is nothing, no instance, or no cursor."""
+    """The memory that was kept for a raw root; None where there is nothing, no instance, or no cursor."""
     if instance is None or not cursor:
         return None
     key = _key(root)

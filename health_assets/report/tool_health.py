@@ -45,7 +45,7 @@ def print_tools(console: Console, session: Session, hours: HourRange) -> None:
 
 
 def _whose(facts: dict[str, Any]) -> str:
-    """How many tools of how many agents there are; those that nobody is known to call apart from them."""
+    """The numbers of tools and of agents in words; tools that nobody is known to call stand apart."""
     ours = f"{counted(facts['tools'], 'tool')} of {counted(facts['agents'], 'agent')}" if facts["tools"] else ""
     others = f"{counted(facts['tools_of_nobody'], 'tool')} of no known agent" if facts["tools_of_nobody"] else ""
     return " and ".join(filter(None, [ours, others]))
