@@ -1,15 +1,15 @@
 """Looks into raw logs, each no further than is needed to tell which of them hold the same.
 
 What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from
-them for the logs (`recognition`), and unpacking bytes (`logs.plain`).
+them for the logs (`recognition`), keeping it for later looks (`late_memory`), and unpacking bytes (`logs.plain`).
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from health_assets.errors import HealthAssetsError
-from health_assets.late_memory import LateMemory
 from health_assets.logs.fetching import Ahead
 from health_assets.logs.formats.records import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
@@ -17,8 +17,50 @@ from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
 from health_assets.logs.stores import RawFile
 
 
+@dataclass
+class Looked:
+    """The findings about one file, to be added to.
+
+    Args:
+        stamp: its size and modification time then.
+        heads: `Identity.heads`; None where nobody has looked.
+        identity: what it holds; None where it was not read to its end.
+        is_damaged: whether it cannot be unpacked to its end.
+        beginnings: digests of its first bytes, by how many these are.
+    """
+
+    stamp: tuple[int, int]
+    heads: str | None = None
+    identity: Identity | None = None
+    is_damaged: bool = False
+    beginnings: dict[int, str] = field(default_factory=dict)
+
+
+class Memory(Protocol):
+    """Holds what is found out about files, perhaps by earlier looks, too, and says which may be read."""
+
+    def of(self, file: RawFile) -> Looked:
+        """The findings about a file as it is now."""
+
+    def may_read(self, file: RawFile) -> bool:
+        """Whether a file may be read now, however much of it."""
+
+
+class _OneLook:
+    """A memory for one look, in which everything may be read."""
+
+    def __init__(self) -> None:
+        self._looked: dict[str, Looked] = {}
+
+    def of(self, file: RawFile) -> Looked:
+        return self._looked.setdefault(file.source_file, Looked(file.stamp))
+
+    def may_read(self, _: RawFile) -> bool:
+        return True
+
+
 class Looks:
-    """What is known of files, and what is found out by looking into them, each no further than is needed.
+    """The findings about files, those that are known and those of looks into them, each no further than is needed.
 
     Args:
         known: identities of files that are as they were.
@@ -32,10 +74,10 @@ class Looks:
         known: Mapping[str, Identity | None],
         others: Sequence[RawFile],
         unpacked_bytes: int,
-        memory: LateMemory | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._unpacked_bytes = unpacked_bytes
-        self._memory = memory or LateMemory.boundless()
+        self._memory: Memory = memory or _OneLook()
         self._identities = dict(known)
         self._damaged: set[str] = set()
         for file in others:
@@ -119,7 +161,7 @@ class Looks:
         return lengths if own is None else [length for length in lengths if length < own.plain_bytes]
 
     def identities(self, files: Iterable[RawFile]) -> Mapping[str, Identity | None]:
-        """What these files hold, and others perhaps; None where one cannot be read."""
+        """The identities of these files, and of others perhaps; None where one cannot be read."""
         unknown = [file for file in files if file.source_file not in self._identities]
         with Ahead(unknown) as ahead:
             for file in unknown:
@@ -127,7 +169,7 @@ class Looks:
         return self._identities
 
     def identity(self, file: RawFile) -> Identity | None:
-        """What a file holds; None where it cannot be read."""
+        """The identity of all that a file holds; None where it cannot be read."""
         return self.identities([file])[file.source_file]
 
     def contains(self, file: RawFile, log: Identity | None) -> bool:
@@ -173,8 +215,6 @@ class Looks:
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)
             return {}
-        finally:
-            self._memory.charge(min(hasher.plain_bytes, file.size_bytes))
         past.beginnings |= found
         if is_whole:
             self._identities[name] = past.identity = hasher.identity

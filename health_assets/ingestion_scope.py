@@ -22,7 +22,7 @@ from health_assets.warehouse.tables import FROM_SPANS, TABLE_OF_RECORD
 
 
 class Asked:
-    """What a run brings up to date: the hours asked for, those that they look back on, and what comes back with them.
+    """The scope of a run: the hours asked for, those that they look back on, and what comes back with them.
 
     Args:
         session: a session, before anything is changed.
@@ -81,7 +81,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Due:
-    """What the tables lack, as the ledger knows it before any file is read.
+    """The parts that the tables lack, as the ledger knows them before any file is read.
 
     Args:
         new: files that were never read.
@@ -112,7 +112,7 @@ class Due:
         return {part: lines for part, lines in found.items() if part.source_file in names}
 
     def lines_less(self, found: Mapping[Part, Lines]) -> dict[Part, int]:
-        """How many lines fewer than before a part of a changed file has, where that is so.
+        """Count by how many lines a part of a changed file has become shorter, where it has.
 
         A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
         one a rejected one.

@@ -123,12 +123,7 @@ def late_parts(
 
 def _to_be_read(files: Sequence[RawFile], memory: LateMemory) -> list[RawFile]:
     """Those of the files of which the memory does not know what they hold, as far as it allows."""
-    chosen = []
-    for file in memory.in_turn(files):
-        if memory.counts_of(file) is None and memory.may_read(file):
-            memory.charge(file.size_bytes)
-            chosen.append(file)
-    return chosen
+    return [file for file in memory.in_turn(files) if memory.counts_of(file) is None and memory.may_read(file)]
 
 
 def _remember(files: Sequence[RawFile], memory: LateMemory, unreadable: Faults | None, limits: Limits | None) -> None:

@@ -15,10 +15,9 @@ files that were not read before, a few kilobytes are looked at; whole files are 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from health_assets.file_looks import Looks
+from health_assets.file_looks import Looks, Memory
 from health_assets.judges import TRUSTED, is_trusted
 from health_assets.known_files import KnownFile, Recognized
-from health_assets.late_memory import LateMemory
 from health_assets.logs.identity import Identity, shorter_heads
 from health_assets.logs.stores import RawFile, is_among
 
@@ -30,7 +29,7 @@ def recognize(
     *,
     unpacked_bytes: int,
     trusted: Collection[str] = TRUSTED,
-    memory: LateMemory | None = None,
+    memory: Memory | None = None,
 ) -> Recognized:
     """Find out what became of known files, and which of those there are now count.
 
@@ -54,7 +53,7 @@ class _Comparison:
         unreadable: Collection[str],
         unpacked_bytes: int,
         trusted: Collection[str],
-        memory: LateMemory | None,
+        memory: Memory | None,
     ) -> None:
         self._known = known
         self._files = {file.source_file: file for file in files}

@@ -1,4 +1,4 @@
-"""What Dagster makes of held hours: steps leave them alone, and a check and the run's failure name every cause.
+"""Held hours in Dagster: steps leave them alone, and a check and the run's failure name every cause.
 
 What belongs here: which hours of a run are left, and how held ones are told. What does not: why an hour is held
 (`ingestion`) and where that is kept (`warehouse.holds`).
@@ -81,7 +81,7 @@ def every_hour_was_built_check() -> dg.AssetChecksDefinition:
 
 
 def held_sentence(held: int, hours: int, told: list[str]) -> str:
-    """What is held, with every cause."""
+    """The sentence that says how many hours are held, with every cause."""
     others = ", and all others were built" if held < hours else ""
     more = f"; and {len(told) - CAUSES_SHOWN:,} more" if len(told) > CAUSES_SHOWN else ""
     return f"{held:,} of {hours:,} h are held{others}: {'; '.join(told[:CAUSES_SHOWN])}{more}"

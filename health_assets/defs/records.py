@@ -20,7 +20,7 @@ from health_assets.hours import HOUR, HourGroups
 from health_assets.ingestion import IngestReport, ingest
 from health_assets.interruption import noticed
 from health_assets.logs.files import list_files
-from health_assets.logs.stores import Faults, is_among
+from health_assets.logs.stores import Faults, RawFile, is_among, require_root
 from health_assets.temporary import remove_what_the_dead_left
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
@@ -28,6 +28,8 @@ from health_assets.warehouse.store import Session
 from health_assets.warehouse.tables import FROM_SPANS
 
 SYSTEM = "raw_records"
+MOST_TRIES = 3
+"""How often a run tries to read a log that changes meanwhile."""
 RECORD_SPECS = [
     asset_spec("raw_logs", kind="json", system=SYSTEM),
     *(
@@ -40,28 +42,62 @@ RECORD_SPECS = [
 def _up_to_date(
     pipeline: Pipeline, asked: HourGroups, names: Sequence[str], *, only_stale: bool
 ) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]]]:
-    """Bring the record tables up to date with every raw log that can be read; with a summary of each asset."""
-    unreadable: Faults = {}
-    oddities: dict[str, str] = {}
-    files, targets = list_files(pipeline.raw_root, unreadable, oddities), pipeline.load_targets()
-    settings = pipeline.settings
-    limits = pipeline.limits
+    """Bring the record tables up to date with every raw log that can be read; with a summary of each asset.
+
+    What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
+    more than there was before, which an old listing would take away again.
+    """
+    settings, failures = pipeline.settings, _Failures()
+    require_root(pipeline.raw_root)  # whoever mistypes this or the targets need not wait to be told
+    pipeline.load_targets()
     remove_what_the_dead_left()
     while True:
-        files = [file for file in files if not is_among(unreadable, file.source_file)]
+        files: list[RawFile] = []
         try:
             with pipeline.open().write() as session:
+                unreadable: Faults = {}
+                oddities: dict[str, str] = {}
+                files = list_files(pipeline.raw_root, unreadable, oddities)
+                unreadable |= failures.still_of(files)
+                files = [file for file in files if not is_among(unreadable, file.source_file)]
                 Ledger(session).require_root(pipeline.raw_root, files)
                 odd = FileLedger(session).write_oddities(oddities)
                 report = ingest(
-                    session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
+                    session, files, asked, [name for name in RECORD_TABLES if name in names], pipeline.load_targets(),
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
-                    unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=limits,
+                    unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=pipeline.limits,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
                 return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
-            unreadable |= error.faults
+            failures.add(files, error.faults)
+
+
+class _Failures:
+    """Logs that were listed and could not be read in this run.
+
+    A name that has another file by now, as after a rotation, is tried again, for the log may be there twice otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, set[tuple[int, int]]] = {}
+        self._reasons: Faults = {}
+
+    def add(self, files: Sequence[RawFile], faults: Faults) -> None:
+        """Note which of the files, as they were listed, cannot be read, and why."""
+        for file in files:
+            if file.source_file in faults:
+                self._stamps.setdefault(file.source_file, set()).add(file.stamp)
+        self._reasons |= faults
+
+    def still_of(self, files: Sequence[RawFile]) -> Faults:
+        """Those of these files that are as they were when they could not be read, or that failed too often."""
+        failed = [(file, self._stamps[file.source_file]) for file in files if file.source_file in self._stamps]
+        return {
+            file.source_file: self._reasons[file.source_file]
+            for file, stamps in failed
+            if file.stamp in stamps or len(stamps) >= MOST_TRIES
+        }
 
 
 def _summaries(

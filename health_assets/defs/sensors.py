@@ -9,6 +9,7 @@ import dagster as dg
 
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.remembering import keep, recalled
 from health_assets.defs.schedules import NOTHING_YET
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.staleness import stale_hours
@@ -26,6 +27,7 @@ from health_assets.run_owners import end_runs_of_the_dead
 from health_assets.settings import Settings
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.tables import SCHEMA_VERSION
 from health_assets.wording import counted
 
 INTERVAL_S = 60
@@ -46,8 +48,8 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
     tables that they are made from, so nothing is lost when a run fails. What is under way is not requested again, and
-    the same disagreement once an hour at most. What a tick found in files is in the cursor, since a tick reads no more
-    than so many bytes; without it, the next one looks again.
+    the same disagreement once an hour at most. What a tick found in files is remembered (`remembering`), since a tick
+    reads no more than so many bytes; without that, the next one looks again.
 
     Args:
         job_name: the job that materializes hours.
@@ -73,7 +75,9 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
         # of later hours none is requested
         limits = replace(pipeline.limits, until=min(newest + HOUR, pipeline.limits.until))
-        memory = LateMemory.load(context.cursor, limits, BYTES_PER_TICK)
+        instance = context.instance if _has_instance(context) else None
+        kept = recalled(instance, pipeline.raw_root, context.cursor)
+        memory = LateMemory.load(kept, limits, BYTES_PER_TICK, SCHEMA_VERSION)
         unreadable: Faults = {}
         try:
             files = list_files(pipeline.raw_root, unreadable)
@@ -107,11 +111,11 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
         if not is_as_it_was:
-            context.update_cursor(memory.dump())
+            context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
             return dg.SkipReason("logs were loaded while this tick looked at them; the next tick looks again")
         span = HourRange(min(start, newest + HOUR), newest + HOUR)
         touched, only_rejected, state = _touched(found, span, unreadable, limits, memory)
-        context.update_cursor(memory.dump())
+        context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
         touched |= stale_components - found.held
         stale_scores -= found.held
         if not touched | only_rejected | stale_scores:

@@ -177,7 +177,7 @@ def _ranges(file: RawFile) -> Iterator[_Range]:
 
 
 def _arrived(file: RawFile, future: Future[bytes]) -> bytes:
-    """What was asked for, as soon as it is there."""
+    """The bytes that were asked for, as soon as they are there."""
     while not future.done():
         check()
         wait([future], CHECK_S)

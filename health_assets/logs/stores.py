@@ -1,4 +1,4 @@
-"""Where raw logs lie: listing and opening them, in a folder of this machine or in an object store.
+"""Places of raw logs: listing and opening them, in a folder of this machine or in an object store.
 
 What belongs here: names, sizes, times and bytes of files. What does not: what is in them (`files`, `formats`).
 
@@ -63,7 +63,7 @@ class RawFile:
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """What tells that a file has changed."""
+        """Size and modification time in nanoseconds, by which a changed file is known."""
         return self.size_bytes, self.modified_ns
 
     @contextmanager
@@ -161,7 +161,7 @@ def local_root(root: RawRoot, what: str) -> Path:
 
 
 def root_name(root: RawRoot) -> str:
-    """How the root is remembered."""
+    """The name by which the root is remembered."""
     return as_text(root.resolve()) if isinstance(root, Path) else shown(root)
 
 
@@ -203,7 +203,7 @@ def is_among(unreadable: Collection[str], source_file: str) -> bool:
 
 
 def reason_of(unreadable: Mapping[str, str], source_file: str) -> str:
-    """Why a file cannot be read that is among what cannot; the reason of a folder above it where it has none."""
+    """The reason for which a file cannot be read; that of a folder above it where it has none of its own."""
     if source_file in unreadable:
         return unreadable[source_file]
     return next(why for name, why in unreadable.items() if is_among([name], source_file))

@@ -49,7 +49,7 @@ _RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
 
 @dataclass(frozen=True)
 class LostLines:
-    """What is lost of a log that is gone, or was cut or replaced.
+    """The lines that are lost of a log which is gone, or was cut or replaced.
 
     Args:
         source_file: the log; of one that was cut, with that mark.
@@ -324,7 +324,7 @@ class FileLedger:
             self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [chosen])
 
     def lost(self, since: datetime | None = None) -> list[LostLines]:
-        """What is lost of logs that are gone or were cut, in hours from `since` on."""
+        """The losses of logs that are gone or were cut, in hours from `since` on."""
         rows = self._session.query(
             """
             SELECT source_file, CAST(sum(lost) AS BIGINT), min(gone_at), min(hour), max(hour)
