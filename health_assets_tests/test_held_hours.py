@@ -15,7 +15,9 @@ from test_dagster_runs import schedule_tick, sensor_tick
 from test_unreadable_logs import back, executions, hidden
 
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
+from health_assets.defs.pruning import COMPONENTS
 from health_assets.hours import HOUR, HourRange
+from health_assets.retention import prune
 
 HOURS = hours_from(START, 4)
 HELD = START + 2 * HOUR
@@ -108,6 +110,38 @@ def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project
     late, first, second, *_ = told.stdout.splitlines()
     assert late.endswith("UTC was not materialized in time; the newest is 2026-06-07 01:00")
     assert [first, second] == [f"held: {cause}" for cause in sentence.partition("built: ")[2].split("; ")]
+
+
+# -- with retention --
+
+PRUNED_STEPS = ["ingest", "health_components", "agent_health"]
+
+
+def pruned_logs(folder: Path) -> Project:
+    """Two logs of ten hours, of which all but the last two were dropped."""
+    project = Project(folder / "project", None, window_hours=2, lookback_hours=3)
+    for agent in ("a", "b"):
+        made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(10)]
+        project.write_log(f"{agent}.jsonl", map(line, made))
+    project.materialize(hours_from(START, 10), only=PRUNED_STEPS)
+    prune(project.warehouse, COMPONENTS, START + 8 * HOUR, project.lookback_hours)
+    return project
+
+
+def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(tmp_path: Path) -> None:
+    project = pruned_logs(tmp_path)
+    before = project.tables()
+    built = {name: project.built_hours(name) for name in ("executions", "health_components", "agent_health")}
+    away = hidden(project, "b.jsonl")
+    why = r"^cannot read the raw log .*b\.jsonl: .*, and the hour 2026-06-07T0\d cannot be built without the 1 line of b"
+    with pytest.raises(dg.Failure, match=why):
+        project.materialize(hours_from(START + 6 * HOUR, 2), only=PRUNED_STEPS)
+    assert_same_tables(project.tables(), before)
+    assert {name: project.built_hours(name) for name in built} == built
+    back(project, "b.jsonl", away)
+    hours = hours_from(START + 6 * HOUR, 2)
+    project.materialize(hours, only=PRUNED_STEPS)
+    assert_same_tables(project.tables(hours), project.clean_rebuild(hours_from(START, 10), only=PRUNED_STEPS).tables(hours))
 
 
 # -- in Dagster --
