@@ -144,6 +144,20 @@ def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(
     assert_same_tables(project.tables(hours), project.clean_rebuild(hours_from(START, 10), only=PRUNED_STEPS).tables(hours))
 
 
+def test_retention_forgets_holds_before_its_cutoff_and_tells_the_lines_that_waited(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", None, window_hours=2, lookback_hours=3)
+    for agent in ("a", "b"):
+        made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(10)]
+        project.write_log(f"{agent}.jsonl", map(line, made))
+    project.materialize(hours_from(START, 2), only=PRUNED_STEPS)
+    hidden(project, "b.jsonl")
+    project.materialize(hours_from(START, 10), only=PRUNED_STEPS)
+    assert [hour for hour, *_ in held(project)] == [*hours_from(HELD, 8)]
+    pruned = prune(project.warehouse, COMPONENTS, START + 6 * HOUR, project.lookback_hours)
+    assert [hour for hour, *_ in held(project)] == [*hours_from(START + 6 * HOUR, 4)]
+    assert pruned.late == [(hour, 2) for hour in hours_from(HELD, 4)]
+
+
 # -- in Dagster --
 
 
