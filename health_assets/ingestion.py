@@ -36,7 +36,7 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among, reason_of
-from health_assets.recognition import recognize
+from health_assets.recognition import cut_or_replaced, recognize
 from health_assets.resolving import resolve_judges, resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.temporary import temporary_folder
@@ -160,7 +160,7 @@ def ingest(
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
-    cut = FileLedger(session).note_cut(due.lines_less(found), recognized.before)
+    cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), recognized.before)
     less = {name: CUT.format(counted(lines, "line")) for name, lines in cut.items()}
     report.told = {**less, **report.told}
     report.main_rejection = loading.main_rejection
@@ -295,6 +295,14 @@ class _Loading:
         entries = _entries(due.before, due.fresh_parts(found), self._asked)
         self._ledger.write(due.fresh, entries, self._identities, self._future)
         return found
+
+    def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
+        """Of parts with fewer lines than before, those of files that were cut or replaced, not only read otherwise."""
+        names = {part.source_file for part in less}
+        files = [file for file in self._recognized.changed if file.source_file in names]
+        before = {name: self._recognized.before[name].identity for name in names}
+        gone = cut_or_replaced(files, before, self._identities, self._limits.unpacked_bytes)
+        return {part: lines for part, lines in less.items() if part.source_file in gone}
 
     def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
         """Bring what follows from spans up to date; gives the parts whose lines or rows are others than before.
