@@ -133,7 +133,9 @@ def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(
     before = project.tables()
     built = {name: project.built_hours(name) for name in ("executions", "health_components", "agent_health")}
     away = hidden(project, "b.jsonl")
-    why = r"^cannot read the raw log .*b\.jsonl: .*, and the hour 2026-06-07T0\d cannot be built without the 1 line of b"
+    why = (
+        r"^cannot read the raw log .*b\.jsonl: .*, and the hour 2026-06-07T0\d cannot be built without the 1 line of b"
+    )
     with pytest.raises(dg.Failure, match=why):
         project.materialize(hours_from(START + 6 * HOUR, 2), only=PRUNED_STEPS)
     assert_same_tables(project.tables(), before)
@@ -141,7 +143,9 @@ def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(
     back(project, "b.jsonl", away)
     hours = hours_from(START + 6 * HOUR, 2)
     project.materialize(hours, only=PRUNED_STEPS)
-    assert_same_tables(project.tables(hours), project.clean_rebuild(hours_from(START, 10), only=PRUNED_STEPS).tables(hours))
+    assert_same_tables(
+        project.tables(hours), project.clean_rebuild(hours_from(START, 10), only=PRUNED_STEPS).tables(hours)
+    )
 
 
 def test_retention_forgets_holds_before_its_cutoff_and_tells_the_lines_that_waited(tmp_path: Path) -> None:
@@ -191,6 +195,11 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
     for asset in ("executions", "agent_health"):
         status = get_and_update_asset_status_cache_value(instance, dg.AssetKey(asset), partitions)
         assert set(status.deserialize_failed_partition_subsets(partitions).get_partition_keys()) == {"2026-06-07-13:00"}
+
+    for assets in (["health_components", "agent_health"], ["executions"]):
+        [failed] = world.run(instance, hours, assets=assets).get_step_failure_events()
+        assert failed.node_name == ("agent_health" if "agent_health" in assets else "ingest"), "the last step"
+        assert failed.step_failure_data.user_failure_data.description.startswith("1 of 2 h are held, and all others")
 
     tick = sensor_tick(world, instance)
     assert not tick.run_requests
