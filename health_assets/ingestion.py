@@ -36,7 +36,7 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import is_among, reason_of
-from health_assets.recognition import recognize
+from health_assets.recognition import cut_or_replaced, recognize
 from health_assets.resolving import resolve_judges, resolve_names, resolve_slas, resolve_usage
 from health_assets.targets import Targets
 from health_assets.temporary import temporary_folder
@@ -143,7 +143,8 @@ def ingest(
         limits: what is taken of logs; by default that of now.
 
     Raises:
-        HealthAssetsError: a file is gone although an hour that retention dropped needs it to come back.
+        HealthAssetsError: a file is gone or cannot be read although an hour that retention dropped needs it to come
+            back.
         UnreadableFilesError: more files cannot be read; nothing was changed that the transaction does not undo.
     """
     reach_hours = lookback_hours if trace_hours is None else trace_hours
@@ -159,7 +160,7 @@ def ingest(
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
     report.add_read(files, found)
-    cut = FileLedger(session).note_cut(due.lines_less(found), recognized.before)
+    cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), recognized.before)
     less = {name: CUT.format(counted(lines, "line")) for name, lines in cut.items()}
     report.told = {**less, **report.told}
     report.main_rejection = loading.main_rejection
@@ -171,7 +172,7 @@ def ingest(
     touched = _touched_hours(asked, changed)
     built = touched["raw_logs"] | _never_built(session, asked, groups.extended_back(lookback_hours - 1))
     built -= asked.held
-    report.add_built(built | asked.restored_hours)
+    report.add_built(built | (asked.restored_hours - asked.held))
     loading.keep_winners(report.hours)
     if "executions" in asked.tables:
         touched["executions"] |= resolve_usage(session, report.hours, lookback_hours)
@@ -243,7 +244,7 @@ class _Loading:
         """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
 
         Raises:
-            HealthAssetsError: a file is gone that a dropped part has to come back from.
+            HealthAssetsError: a file is gone, or cannot be read, that a dropped part has to come back from.
         """
         asked, ledger = self._asked, self._ledger
         new, changed = self._recognized.new, self._recognized.changed
@@ -256,7 +257,8 @@ class _Loading:
         ledger.unload(part for part in before if asked.includes(part))
         known = self._waiting()
         waiting = {part: lines for part, lines in known.items() if asked.includes(part)}
-        _require({part: lines for part, lines in known.items() if asked.restores(part)}, asked.present)
+        restored = {part: lines for part, lines in (known | self._kept_back).items() if asked.restores(part)}
+        _require(restored, asked.present, self._unreadable)
         waiting = {part: lines for part, lines in waiting.items() if part.source_file in asked.present}
         return Due(new, changed, before, waiting, not_loaded, lost, traces_of(self._session, _spans(waiting)))
 
@@ -293,6 +295,14 @@ class _Loading:
         entries = _entries(due.before, due.fresh_parts(found), self._asked)
         self._ledger.write(due.fresh, entries, self._identities, self._future)
         return found
+
+    def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
+        """Of parts with fewer lines than before, those of files that were cut or replaced, not only read otherwise."""
+        names = {part.source_file for part in less}
+        files = [file for file in self._recognized.changed if file.source_file in names]
+        before = {name: self._recognized.before[name].identity for name in names}
+        gone = cut_or_replaced(files, before, self._identities, self._limits.unpacked_bytes)
+        return {part: lines for part, lines in less.items() if part.source_file in gone}
 
     def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
         """Bring what follows from spans up to date; gives the parts whose lines or rows are others than before.
@@ -358,7 +368,7 @@ class _Loading:
         An hour whose tables lack nothing is not, although a log with lines of it cannot be read.
         """
         asked, now = self._asked, self._session.now()
-        asked.held &= {part.hour for part in self._ledger.not_loaded()}
+        asked.held &= {part.hour for part in self._ledger.not_loaded()} | asked.restored_hours
         found: Counter[tuple[datetime, str]] = Counter()
         for part, lines in self._kept_back.items():
             if part.hour in asked.held:
@@ -410,14 +420,22 @@ def _names_with_lines(parts: Mapping[Part, int]) -> set[str]:
     return {part.source_file for part, lines in parts.items() if lines}
 
 
-def _require(restored: Mapping[Part, int], present: AbstractSet[str]) -> None:
-    """Refuse to make hours that retention dropped from fewer lines than their scores were made from."""
+def _require(restored: Mapping[Part, int], present: AbstractSet[str], unreadable: Mapping[str, str]) -> None:
+    """Refuse to make hours that retention dropped from fewer lines than their scores were made from.
+
+    They cannot be held: later hours, which would be built from them, would be built from nothing.
+    """
     for part, lines in restored.items():
-        if lines and part.source_file not in present:
-            raise HealthAssetsError(
-                f"the raw log {part.source_file} is gone, and the hour {part.hour:%Y-%m-%dT%H} cannot be built "
-                f"without its {lines} lines, that retention dropped; put it back, or leave the hour as it is"
-            )
+        name = part.source_file
+        if not lines or name in present:
+            continue
+        is_there = is_among(unreadable, name)
+        why = reason_of(unreadable, name) if is_there else f"the raw log {name} is gone"
+        mend = "let it be read" if is_there else "put it back"
+        raise HealthAssetsError(
+            f"{why}, and the hour {part.hour:%Y-%m-%dT%H} cannot be built without the {counted(lines, 'line')} of "
+            f"{name} that retention dropped; {mend}, or leave the hour as it is"
+        )
 
 
 def _entries(before: Mapping[Part, Entry], after: Mapping[Part, Lines], asked: Asked) -> list[Entry]:
@@ -458,7 +476,8 @@ def _note_materialized(
 ) -> None:
     """Write down of each table which hours it has now, and which of them have other rows than before."""
     for table, own_hours in touched.items():
-        noted = built | asked.restored.get(table, set())
+        restored = asked.restored.get(table, set())
+        noted = built | (restored if table == "spans" else restored - asked.held)
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in asked.away}
         for hours in contiguous(noted):

@@ -115,7 +115,7 @@ class Due:
         """Count by how many lines a part of a changed file has become shorter, where it has.
 
         A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
-        one a rejected one.
+        one a rejected one. The file may hold what it held all the same (`recognition.cut_or_replaced`).
         """
         more: Counter[tuple[str, bool]] = Counter()
         fewer: list[tuple[Part, int]] = []

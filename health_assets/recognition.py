@@ -45,6 +45,27 @@ def recognize(
     return _Comparison(known, files, unreadable, unpacked_bytes, trusted, memory).result()
 
 
+def cut_or_replaced(
+    files: Iterable[RawFile],
+    before: Mapping[str, Identity | None],
+    now: Mapping[str, Identity],
+    unpacked_bytes: int,
+) -> set[str]:
+    """Names of files that no longer begin with what was read of them before, as far as that is known.
+
+    The others may still have fewer lines, where this program makes other lines of the same bytes than an older one.
+
+    Args:
+        files: the files.
+        before: by name, what was read of it; None where an older version read it, and nobody knows.
+        now: by name, what was read of it just now.
+        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+    """
+    chosen = [file for file in files if before[file.source_file] is not None]
+    looks = Looks({file.source_file: now.get(file.source_file) for file in chosen}, [], unpacked_bytes)
+    return {file.source_file for file in chosen if not looks.contains(file, before[file.source_file])}
+
+
 class _Comparison:
     def __init__(
         self,

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from health_assets.errors import HealthAssetsError
 from health_assets.hours import HOUR, HourRange, floor_hour
 from health_assets.settings import Settings
+from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session, Warehouse
 from health_assets.warehouse.tables import RECORD_OF_TABLE
@@ -31,7 +32,8 @@ class Pruned:
         before: hours before it are dropped.
         hours: how many hours lost rows, or were found to have none.
         rows: rows dropped, by table.
-        late: dropped hours whose logs hold other lines than their rows were made from, with how many lines.
+        late: dropped hours, and those no longer held, whose logs hold other lines than their rows were made from, with
+            how many lines.
     """
 
     before: datetime
@@ -65,7 +67,8 @@ def cutoff(settings: Settings, days: int | None, now: datetime) -> datetime:
 def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, trace_hours: int) -> Pruned:
     """Drop the rows of the record tables and of these components for every hour before `before`.
 
-    Spans stay for as many hours more as the traces of hours that are kept may reach back, and go last.
+    Spans stay for as many hours more as the traces of hours that are kept may reach back, and go last. An hour that is
+    held is not held any longer: what waits for it is late.
 
     Args:
         warehouse: the warehouse; it is opened anew for some hours at a time.
@@ -77,8 +80,9 @@ def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, tra
     records = [table for table in RECORD_OF_TABLE if table != "spans"]
     pruned.hours = _drop(warehouse, records, components, before, pruned.rows)
     _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned.rows)
-    with warehouse.read() as session:
-        pruned.late = Ledger(session).late_before(session.dropped_until() or before)
+    with warehouse.write() as session:
+        held = Holds(session).drop(before)
+        pruned.late = Ledger(session).late_before(session.dropped_until() or before, held)
     return pruned
 
 

@@ -235,6 +235,7 @@ def run_bodies(
                 op_handle="",
                 run_id="",
                 instance=SimpleNamespace(report_dagster_event=lambda *_: None),
+                job_def=SimpleNamespace(has_node_named=lambda _: True),
             ),
         )
         made = asset.op.compute_fn.decorated_fn(context=context, pipeline=pipeline)

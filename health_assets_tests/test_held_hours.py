@@ -15,7 +15,9 @@ from test_dagster_runs import schedule_tick, sensor_tick
 from test_unreadable_logs import back, executions, hidden
 
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
+from health_assets.defs.pruning import COMPONENTS
 from health_assets.hours import HOUR, HourRange
+from health_assets.retention import prune
 
 HOURS = hours_from(START, 4)
 HELD = START + 2 * HOUR
@@ -110,6 +112,56 @@ def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project
     assert [first, second] == [f"held: {cause}" for cause in sentence.partition("built: ")[2].split("; ")]
 
 
+# -- with retention --
+
+PRUNED_STEPS = ["ingest", "health_components", "agent_health"]
+
+
+def pruned_logs(folder: Path) -> Project:
+    """Two logs of ten hours, of which all but the last two were dropped."""
+    project = Project(folder / "project", None, window_hours=2, lookback_hours=3)
+    for agent in ("a", "b"):
+        made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(10)]
+        project.write_log(f"{agent}.jsonl", map(line, made))
+    project.materialize(hours_from(START, 10), only=PRUNED_STEPS)
+    prune(project.warehouse, COMPONENTS, START + 8 * HOUR, project.lookback_hours)
+    return project
+
+
+def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(tmp_path: Path) -> None:
+    project = pruned_logs(tmp_path)
+    before = project.tables()
+    built = {name: project.built_hours(name) for name in ("executions", "health_components", "agent_health")}
+    away = hidden(project, "b.jsonl")
+    why = (
+        r"^cannot read the raw log .*b\.jsonl: .*, and the hour 2026-06-07T0\d cannot be built without the 1 line of b"
+    )
+    with pytest.raises(dg.Failure, match=why):
+        project.materialize(hours_from(START + 6 * HOUR, 2), only=PRUNED_STEPS)
+    assert_same_tables(project.tables(), before)
+    assert {name: project.built_hours(name) for name in built} == built
+    back(project, "b.jsonl", away)
+    hours = hours_from(START + 6 * HOUR, 2)
+    project.materialize(hours, only=PRUNED_STEPS)
+    assert_same_tables(
+        project.tables(hours), project.clean_rebuild(hours_from(START, 10), only=PRUNED_STEPS).tables(hours)
+    )
+
+
+def test_retention_forgets_holds_before_its_cutoff_and_tells_the_lines_that_waited(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", None, window_hours=2, lookback_hours=3)
+    for agent in ("a", "b"):
+        made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(10)]
+        project.write_log(f"{agent}.jsonl", map(line, made))
+    project.materialize(hours_from(START, 2), only=PRUNED_STEPS)
+    hidden(project, "b.jsonl")
+    project.materialize(hours_from(START, 10), only=PRUNED_STEPS)
+    assert [hour for hour, *_ in held(project)] == [*hours_from(HELD, 8)]
+    pruned = prune(project.warehouse, COMPONENTS, START + 6 * HOUR, project.lookback_hours)
+    assert [hour for hour, *_ in held(project)] == [*hours_from(START + 6 * HOUR, 4)]
+    assert pruned.late == [(hour, 2) for hour in hours_from(HELD, 4)]
+
+
 # -- in Dagster --
 
 
@@ -143,6 +195,11 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
     for asset in ("executions", "agent_health"):
         status = get_and_update_asset_status_cache_value(instance, dg.AssetKey(asset), partitions)
         assert set(status.deserialize_failed_partition_subsets(partitions).get_partition_keys()) == {"2026-06-07-13:00"}
+
+    for assets in (["health_components", "agent_health"], ["executions"]):
+        [failed] = world.run(instance, hours, assets=assets).get_step_failure_events()
+        assert failed.node_name == ("agent_health" if "agent_health" in assets else "ingest"), "the last step"
+        assert failed.step_failure_data.user_failure_data.description.startswith("1 of 2 h are held, and all others")
 
     tick = sensor_tick(world, instance)
     assert not tick.run_requests

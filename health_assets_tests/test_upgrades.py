@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import duckdb
@@ -141,6 +142,18 @@ def test_a_warehouse_of_any_earlier_state_is_brought_up_to_date_keeps_its_rows_a
     assert_same_tables(project.tables(HOURS), todays[one.engine].tables(HOURS))
     said = CliRunner().invoke(app, ["report", "--warehouse", project.warehouse_url])
     assert (said.exit_code, "Fleet at 2026-06-07 13:00 UTC" in said.output) == (0, True), said.output
+
+
+def test_what_an_earlier_version_made_of_a_log_is_made_anew_although_the_log_is_as_it_was(tmp_path: Path) -> None:
+    """A line with other meaning stands for one that this program reads otherwise: neither size nor time has changed."""
+    [*_, project] = [one.project(tmp_path / one.name) for one in FILES if one.version < SCHEMA_VERSION]
+    path = project.raw / "native.jsonl"
+    before, line = path.stat(), b'"2026-06-07T12:10:42Z", "status": "success"'
+    assert line in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(line, line.replace(b"success", b"failure")))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    project.materialize(HOURS, only=["ingest"])
+    assert project.query("SELECT status FROM executions WHERE execution_id = 'e-1'") == [("failure",)]
 
 
 @pytest.mark.parametrize("one", FILES, ids=lambda one: one.name)

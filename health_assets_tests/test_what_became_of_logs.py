@@ -320,6 +320,22 @@ def test_a_line_that_was_half_written_and_one_of_the_future_are_not_lost_when_th
     assert lost(project) == []
 
 
+@pytest.mark.parametrize("way", ["as it was", "grown", "read before logs had identities"])
+def test_lines_that_this_program_makes_less_of_than_an_older_one_are_not_lost(project: Project, way: str) -> None:
+    path = project.write_log("app.jsonl", ['{"resourceSpans": []', restart("a", 0)])
+    project.ingest(HOURS)
+    project.change("UPDATE raw_logs SET lines = 50, digest = 'other' WHERE record_type = 'rejected'")
+    project.change("UPDATE raw_logs SET record_type = 'span' WHERE record_type = 'rejected'")
+    project.change("UPDATE raw_files SET modified_ns = -1")
+    if way == "grown":
+        path.write_bytes(path.read_bytes() + bytes_of(restart("b", 1)))
+    elif way != "as it was":
+        project.change("UPDATE raw_files SET plain_bytes = NULL, content_digest = NULL, head_digests = NULL")
+    assert project.ingest(HOURS).told == {}
+    assert lost(project) == []
+    assert_like_a_clean_rebuild(project)
+
+
 def test_a_log_that_rotation_names_by_its_date_counts_on(project: Project) -> None:
     path = project.write_log("app.jsonl", [restart("a", 0), restart("a", 1)])
     project.ingest(HOURS)

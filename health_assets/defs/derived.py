@@ -121,8 +121,8 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags
                 build, restored = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
-            held = Holds(session).hours(asked.span.extended_back(pipeline.settings.reach_hours))
-            build -= held
+            holds = Holds(session).within(asked.span.extended_back(pipeline.settings.reach_hours))
+            build -= {hold.hour for hold in holds}
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
@@ -131,7 +131,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
         log_earlier_hours(context, derived.name, build, asked)
         yield dg.MaterializeResult(derived.name, metadata=metadata)
-        show_held(context, [derived.name], held)
+        show_held(context, [derived.name], holds)
 
     return _derived
 

@@ -4,7 +4,7 @@ What belongs here: which hours of a run are left, and how held ones are told. Wh
 (`ingestion`) and where that is kept (`warehouse.holds`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
@@ -14,12 +14,13 @@ from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.pipeline import PipelineResource
 from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
-from health_assets.warehouse.holds import Holds, causes
+from health_assets.warehouse.holds import Hold, Holds, causes
 
 EVERY_HOUR_WAS_BUILT = "every_hour_was_built"
 HELD = "held hours"
 """Under this key stands why hours are held."""
 CAUSES_SHOWN = 20
+_CHECK_STEP = f"check_{EVERY_HOUR_WAS_BUILT}"
 
 
 def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups | None:
@@ -28,16 +29,43 @@ def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups |
     return HourGroups.of(left) if left else None
 
 
-def show_held(context: dg.AssetExecutionContext, assets: Iterable[str], held: AbstractSet[datetime]) -> None:
+def show_held(context: dg.AssetExecutionContext, assets: Iterable[str], holds: Sequence[Hold]) -> None:
     """Plan held hours of assets once more, after Dagster has noted all hours of the run as materialized.
 
     The run fails, so their partitions show as failed, and those of all other hours as materialized.
+
+    Raises:
+        dagster.Failure: hours of the run are held, which no check nor a later step of this run would tell.
     """
-    if not held or not is_told_of_partitions(context):
+    hours = run_groups(context)
+    own = [hold for hold in holds if hold.hour in hours]
+    if not own:
+        return
+    held = {hold.hour for hold in own}
+    _plan_once_more(context, assets, held)
+    if _has_no_check(context) and not _others_follow(context):
+        raise dg.Failure(held_sentence(len(held), len(hours), causes(own)), allow_retries=False)
+
+
+def _has_no_check(context: dg.AssetExecutionContext) -> bool:
+    """Whether the run lacks the check that tells held hours, as where `raw_logs` is not among its assets."""
+    return not context.op_execution_context.job_def.has_node_named(_CHECK_STEP)
+
+
+def _others_follow(context: dg.AssetExecutionContext) -> bool:
+    """Whether assets of the run are made from those of this step, which a failure would keep from their other hours."""
+    graph = context.op_execution_context.job_def.asset_layer
+    own = context.selected_asset_keys
+    later = {child for key in own for child in graph.asset_graph.get(key).child_keys} - own
+    return bool(later & graph.selected_asset_keys)
+
+
+def _plan_once_more(context: dg.AssetExecutionContext, assets: Iterable[str], held: AbstractSet[datetime]) -> None:
+    if not is_told_of_partitions(context):
         return
     step = context.op_execution_context
     for asset in assets:
-        for hour in sorted(held & set(run_groups(context))):
+        for hour in sorted(held):
             planned = AssetMaterializationPlannedData(dg.AssetKey(asset), partition=f"{hour:{KEY_FORMAT}}")
             event = DagsterEvent.build_asset_materialization_planned_event(step.job_name, str(step.op_handle), planned)
             step.instance.report_dagster_event(event, step.run_id)
@@ -47,7 +75,7 @@ def every_hour_was_built_check() -> dg.AssetChecksDefinition:
     """A check that no hour of a run is held, nor any that these look back on; it fails the run for its own hours."""
 
     @dg.multi_asset_check(
-        name=f"check_{EVERY_HOUR_WAS_BUILT}",
+        name=_CHECK_STEP,
         specs=[
             dg.AssetCheckSpec(
                 EVERY_HOUR_WAS_BUILT,

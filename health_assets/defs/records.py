@@ -148,6 +148,6 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
         for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
             log_earlier_hours(context, name, report.changed_hours, asked)
             yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
-        show_held(context, summaries, {hold.hour for hold in report.holds})
+        show_held(context, summaries, report.holds)
 
     return _ingest

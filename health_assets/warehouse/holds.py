@@ -55,6 +55,12 @@ class Holds:
         """Those of these hours that are held."""
         return {hold.hour for hold in self.within(hours)}
 
+    def drop(self, before: datetime) -> set[datetime]:
+        """Forget what holds hours before one, which nobody asks for any more; gives these hours."""
+        dropped = self.hours(HourRange(EVER.start, before))
+        self._session.query("DELETE FROM held_hours WHERE hour < ?", [before])
+        return dropped
+
     def replace(self, hours: HourRange, holds: Sequence[Hold]) -> None:
         """Note that of these hours exactly those are held; a cause that was known keeps its time."""
         since = {(hold.hour, hold.source_file): hold.held_at for hold in self.within(hours)}

@@ -141,21 +141,22 @@ class Ledger:
             [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
         )
 
-    def late_before(self, end: datetime) -> list[tuple[datetime, int]]:
-        """Hours from the first dropped one to `end` with lines that no table ever had, and how many these are.
+    def late_before(self, end: datetime, others: Collection[datetime] = ()) -> list[tuple[datetime, int]]:
+        """Hours from the first dropped one to `end`, and others, with lines that no table ever had; and how many.
 
         Lines that are no longer there count as none; their hour is told all the same.
         """
         return self._session.query(
             """
             SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
-            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND hour < ?
-                AND hour >= (
+            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND (
+                hour IN (SELECT unnest(CAST($others AS TIMESTAMPTZ[]))) OR hour < $end AND hour >= (
                     SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL AND asset <> 'spans'
                 )
+            )
             GROUP BY hour ORDER BY hour
             """,
-            [end],
+            {"end": end, "others": sorted(others)},
         )
 
     def known_hours(self) -> list[tuple[str, str, datetime, bool]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 _READ_AGAIN = "UPDATE raw_files SET modified_ns = -1"
 """Lets every file count as changed: version 3 makes more of traces, foreign files and lines that were rejected, and
 version 4 knows files by what they hold, and rejects events of the future, names that are too long and keys that stand
-twice."""
+twice, and version 5 rejects lists above 1 MiB and attributes that stand twice with different values."""
 
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0 WHERE untimed IS NULL",
@@ -34,10 +34,10 @@ _ONE_LINE_EACH = "UPDATE rejected_records SET lines = 1 WHERE lines IS NULL"
 STATEMENTS = {
     3: (_READ_AGAIN, *_PROVISIONAL),
     4: (_READ_AGAIN, _ONE_LINE_EACH, _WHO_JUDGED),
-    5: (*_PROVISIONAL, _ONE_LINE_EACH, _WHO_JUDGED),
+    5: (_READ_AGAIN, *_PROVISIONAL, _ONE_LINE_EACH, _WHO_JUDGED),
 }
-"""Version 5 has no table that 4 has not. Its statements are those of before, each for rows that lack a value alone:
-until then tables changed without the version, so a warehouse that calls itself 3 or 4 may not have seen them."""
+"""Version 5 repeats the statements of before, each for rows that lack a value alone: until then tables changed without
+the version, so a warehouse that calls itself 3 or 4 may not have seen them."""
 
 
 def statements_since(version: int) -> Iterator[str]:
