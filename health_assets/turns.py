@@ -2,7 +2,8 @@
 
 What belongs here: what the process of a run does with the lease. What does not: the lease itself (`leases`).
 
-A run takes its turn when it first opens the warehouse for writing and keeps it to its end, so that no other run reads
+A run is announced when it begins, so that it is noticed when its process dies, whatever it does. It takes its turn when
+it first opens the warehouse for writing and keeps it to its end, so that no other run reads
 between two of its steps. Only a more urgent run, such as the newest hour's during a long backfill, goes first between
 two steps, and then as a whole. That is exact: every step is one transaction, and the urgent run builds whatever it
 looks back on that is not up to date itself.
@@ -95,6 +96,10 @@ class Turn:
         self._heart.join()
         self._store.change(lambda lease, _: lease.withdrawn(self._id))
 
+    def announce(self) -> None:
+        """Make known that this run is alive, and go on doing so to its end; it contends with nobody yet."""
+        self._claim(contends=False)
+
     def take(self) -> None:
         """Wait until it is this run's turn; where it is already, let a more urgent run go first.
 
@@ -103,8 +108,8 @@ class Turn:
             HealthAssetsError: the turn was lost, since this process was silent for too long.
         """
         if self._heart is None:
-            self._claim()
-        lease = self._own(self._store.read())
+            self._claim(contends=True)
+        lease = self._own(self._store.change(lambda lease, now: lease.contended(self._id, now)))
         if lease.holder == self._id and not lease.is_wanted_sooner(self._id):
             return
         self._store.change(lambda lease, _: lease.let_go(self._id))
@@ -119,9 +124,9 @@ class Turn:
         if self._store.read().holder != self._id:
             raise self._lost()
 
-    def _claim(self) -> None:
+    def _claim(self, *, contends: bool) -> None:
         own = {"id": self._id, "command": self._command, "run_id": self._run_id, "process": Process.current()}
-        own |= {"priority": self._priority, "lease_s": self._lease_s}
+        own |= {"priority": self._priority, "lease_s": self._lease_s, "contends": contends}
         self._store.change(lambda lease, now: lease.claimed(Claim(**own, since=now, beat_at=now)))
         self._heart = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._heart.start()
