@@ -4,9 +4,9 @@ What belongs here: the state that all hosts share, and how it changes, as pure f
 kept (`lease_store`), and what a process does to take its turn (`turns`).
 
 Every run of Dagster has a claim from its beginning, so that it is noticed when its process dies. One that writes
-contends for the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent claim go
-first. Whoever has a claim sends heartbeats, while it waits, too. A claim whose heartbeat is too old is dead, and anybody
-may say so. A dead claim is noted until its Dagster run has been ended, so that who notes it may die, too.
+contends for the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent claim
+go first. Whoever has a claim sends heartbeats, while it waits, too. A claim whose heartbeat is too old is dead, and
+anybody may say so. A dead claim is noted until its Dagster run has been ended, so that who notes it may die, too.
 """
 
 from collections.abc import Iterable
@@ -90,7 +90,9 @@ class Lease(BaseModel):
         return own is not None and any(claim.contends and claim.priority > own.priority for claim in self.claims)
 
     def claimed(self, claim: Claim) -> Self:
-        """With one more claim."""
+        """With one more claim; one that is there already stays as it is."""
+        if self.claim(claim.id) is not None:
+            return self
         return self.model_copy(update={"claims": (*self.claims, claim)})
 
     def contended(self, claim_id: str, now: datetime) -> Self:
