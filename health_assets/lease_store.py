@@ -1,6 +1,7 @@
 """The place of the lease: a value in the run storage of the Dagster instance, which all hosts of an instance see.
 
-What belongs here: reading and changing that value, also where its database is away for a while. What does not: what it says (`leases`).
+What belongs here: reading and changing that value, also where its database is away for a while. What does not: what it
+says (`leases`).
 
 It is there rather than in the warehouse, since a DuckDB file cannot be written, or even read, by others while somebody
 holds it, and since a dead claim ends a run that Dagster keeps in the same place. It is changed by compare-and-set, so
