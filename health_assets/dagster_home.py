@@ -42,7 +42,12 @@ def configuration(home: Path) -> dict[str, Any]:
     return {
         "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": str(home.resolve() / "history" / "runs")}},
         "concurrency": {
-            "runs": {"max_concurrent_runs": 4, "tag_concurrency_limits": [{"key": "dagster/backfill", "limit": 1}]}
+            "runs": {
+                "max_concurrent_runs": 4,
+                "tag_concurrency_limits": [
+                    {"key": key, "limit": 1} for key in ("dagster/backfill", "health-assets/only-stale")
+                ],
+            }
         },
         "run_retries": {"enabled": True, "max_retries": 2, "retry_on_asset_or_op_failure": False},
         "run_monitoring": {
