@@ -54,7 +54,7 @@ class Claim(BaseModel):
 
 
 class Lease(BaseModel):
-    """Who holds the lease and who claims it; every change makes a new one.
+    """The state of the lease, its holder and all claims; every change makes a new one.
 
     Args:
         holder: id of the claim that holds it.

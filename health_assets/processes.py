@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 _PROC = Path("/proc")
 _FIELDS_BEFORE_THE_START = 19
-"""How many fields of `/proc/<pid>/stat` stand between the program's name and the start of the process."""
+"""Fields of `/proc/<pid>/stat` between the program's name and the start of the process."""
 
 
 class Process(BaseModel):

@@ -42,7 +42,7 @@ BEATS_PER_LEASE = 4
 FIRST_LOOK_S, LAST_LOOK_S = 0.1, 1.0
 """Rest between two looks at the lease: short at first, for most turns are short."""
 LAST_PATIENCE_S = 10.0
-"""How long the end of a run waits for Dagster's database; a claim that stays there ends by itself."""
+"""Most that the end of a run waits for Dagster's database; a claim that stays there ends by itself."""
 URGENT = {PRIORITY_TAG: "10"}
 """Tags of runs that go ahead of others: in Dagster's queue, and between two steps of a run that has none."""
 
