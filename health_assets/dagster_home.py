@@ -1,16 +1,40 @@
-"""How Dagster keeps its records: the configuration of an instance, for a folder that it is told by DAGSTER_HOME.
+"""Dagster's home: which folder keeps its records for whoever works in this one, and the configuration in it.
 
-What belongs here: the same configuration as in `dagster.yaml`, which is for the project's own folder, with paths in
-another one. What does not: which folder a run uses (`running`).
+What belongs here: the one decision for the page and the commands, who else would not see each other's runs and turns;
+the same configuration as in `dagster.yaml`, which is for the project's own folder, with paths in another one. What does
+not: making a home where `dev` needs one (`dev`), and opening it (`running`).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from dotenv import dotenv_values
 
 EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
+CONFIGURATION = "dagster.yaml"
+HOME = Path("data/dagster")
+"""The home that `dev` makes where nothing says another; the configuration keeps Dagster's records there."""
 HEADER = "# Dagster's instance of the demo; `health-assets demo` writes this file anew whenever it runs.\n"
+
+
+def home_here(environment: Mapping[str, str]) -> str | None:
+    """The folder that is Dagster's home for a program that is started in this folder.
+
+    DAGSTER_HOME says it, in the environment or in the file `.env` (which Dagster reads, too); else it is `data/dagster`
+    where `dev` has made one, unless this folder has a `dagster.yaml` of its own.
+
+    Args:
+        environment: the environment's variables; what is empty is not set.
+
+    Returns:
+        The home as it is named; None where there is none, or this folder's `dagster.yaml` says where records are.
+    """
+    if named := environment.get("DAGSTER_HOME") or dotenv_values(".env").get("DAGSTER_HOME"):
+        return named
+    is_made = (HOME / CONFIGURATION).exists() and not Path(CONFIGURATION).exists()
+    return str(HOME.resolve()) if is_made else None
 
 
 def configuration(home: Path) -> dict[str, Any]:
@@ -18,7 +42,12 @@ def configuration(home: Path) -> dict[str, Any]:
     return {
         "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": str(home.resolve() / "history" / "runs")}},
         "concurrency": {
-            "runs": {"max_concurrent_runs": 4, "tag_concurrency_limits": [{"key": "dagster/backfill", "limit": 1}]}
+            "runs": {
+                "max_concurrent_runs": 4,
+                "tag_concurrency_limits": [
+                    {"key": key, "limit": 1} for key in ("dagster/backfill", "health-assets/only-stale")
+                ],
+            }
         },
         "run_retries": {"enabled": True, "max_retries": 2, "retry_on_asset_or_op_failure": False},
         "run_monitoring": {
@@ -43,4 +72,4 @@ def write_home(home: Path) -> None:
     """
     home.mkdir(parents=True, exist_ok=True)
     text = HEADER + yaml.safe_dump(configuration(home), sort_keys=False)
-    (home / "dagster.yaml").write_text(text, encoding="utf-8")
+    (home / CONFIGURATION).write_text(text, encoding="utf-8")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
+from health_assets.dagster_home import CONFIGURATION, HOME, home_here
 from health_assets.demo import Demo
 from health_assets.errors import HealthAssetsError
 from health_assets.logs.stores import shown
@@ -21,10 +22,7 @@ from health_assets.settings import Settings
 PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
 """Settings that say where logs and scores are; whoever sets one means logs of their own."""
 WORKSPACE = "workspace.yaml"
-CONFIGURATION = "dagster.yaml"
 INSTANCE = Path(__file__).with_name("instance")
-HOME = Path("data/dagster")
-"""Dagster's home where nothing else is said: the configuration keeps its records there."""
 QUIET = "ignore:Function `dev_command` is superseded"
 """Dagster recommends another program for its own scaffolds; nothing that whoever starts us could act on."""
 
@@ -86,12 +84,16 @@ def command(host: str, port: int) -> list[str]:
 
 
 def with_home(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with a home for Dagster, where neither it nor a `dagster.yaml` in this folder says one.
+    """The environment with a home for Dagster, which is made where nothing says one.
+
+    The commands that are run in this folder use it, too, from then on (`home_here`).
 
     Raises:
         HealthAssetsError: the home cannot be written.
     """
-    if "DAGSTER_HOME" in environment.keys() | dotenv_values(".env").keys() or Path(CONFIGURATION).exists():
+    if home := home_here(environment):
+        return {**environment, "DAGSTER_HOME": home}
+    if Path(CONFIGURATION).exists():
         return dict(environment)
     try:
         HOME.mkdir(parents=True, exist_ok=True)

@@ -3,9 +3,10 @@
 What belongs here: the state that all hosts share, and how it changes, as pure functions. What does not: where it is
 kept (`lease_store`), and what a process does to take its turn (`turns`).
 
-A run claims the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent claim
-go first. Whoever claims sends heartbeats, while it waits, too. A claim whose heartbeat is too old is dead, and anybody
-may say so. A dead claim is noted until its Dagster run has been ended, so that who notes it may die, too.
+Every run of Dagster has a claim from its beginning, so that it is noticed when its process dies. One that writes
+contends for the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent claim
+go first. Whoever has a claim sends heartbeats, while it waits, too. A claim whose heartbeat is too old is dead, and
+anybody may say so. A dead claim is noted until its Dagster run has been ended, so that who notes it may die, too.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from health_assets.processes import Process
 
 
 class Claim(BaseModel):
-    """A run that wants to write, or does.
+    """A run that is alive, as far as its heartbeats tell, and may want to write.
 
     Args:
         id: names it, of all claims ever.
@@ -27,8 +28,9 @@ class Claim(BaseModel):
         run_id: its run in Dagster, which may not exist yet.
         priority: the higher, the sooner.
         lease_s: seconds without a heartbeat after which it is dead.
-        since: when it was made, by the store's clock, UTC.
+        since: when it was made, or began to contend, by the store's clock, UTC.
         beat_at: its last heartbeat, by the store's clock, UTC.
+        contends: whether it wants to write, or does; one that does not is never waited for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,6 +43,7 @@ class Claim(BaseModel):
     lease_s: float
     since: datetime
     beat_at: datetime
+    contends: bool = True
 
     def is_dead(self, now: datetime) -> bool:
         """Whether it was silent for too long, or its process is known to have ended."""
@@ -51,11 +54,11 @@ class Claim(BaseModel):
 
 
 class Lease(BaseModel):
-    """Who holds the lease and who claims it; every change makes a new one.
+    """The state of the lease, its holder and all claims; every change makes a new one.
 
     Args:
         holder: id of the claim that holds it.
-        claims: who wants it or has it, in the order in which they came.
+        claims: who is alive; those that want it or have it are in the order in which they came to want it.
         dead: claims that were taken away, whose runs nobody has ended yet.
     """
 
@@ -78,16 +81,27 @@ class Lease(BaseModel):
     def first(self) -> Claim | None:
         """The claim that holds it, or takes it next: the most urgent, and of these the oldest."""
         # claims stand in the order in which they came, and of equal ones `max` takes the first; times may be equal
-        return self.held_by or max(self.claims, key=lambda claim: claim.priority, default=None)
+        contending = (claim for claim in self.claims if claim.contends)
+        return self.held_by or max(contending, key=lambda claim: claim.priority, default=None)
 
     def is_wanted_sooner(self, claim_id: str) -> bool:
         """Whether a claim that is more urgent than this one waits."""
         own = self.claim(claim_id)
-        return own is not None and any(claim.priority > own.priority for claim in self.claims)
+        return own is not None and any(claim.contends and claim.priority > own.priority for claim in self.claims)
 
     def claimed(self, claim: Claim) -> Self:
-        """With one more claim."""
+        """With one more claim; one that is there already stays as it is."""
+        if self.claim(claim.id) is not None:
+            return self
         return self.model_copy(update={"claims": (*self.claims, claim)})
+
+    def contended(self, claim_id: str, now: datetime) -> Self:
+        """With this claim contending from now on, behind those that did before."""
+        own = self.claim(claim_id)
+        if own is None or own.contends:
+            return self
+        others = tuple(claim for claim in self.claims if claim.id != claim_id)
+        return self.model_copy(update={"claims": (*others, own.model_copy(update={"contends": True, "since": now}))})
 
     def taken(self, claim_id: str) -> Self:
         """Held by this claim, if it is its turn."""

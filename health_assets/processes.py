@@ -1,22 +1,24 @@
-"""Which process of which host something belongs to, and whether that process is known to have ended.
+"""Processes as hosts tell them apart, and whether one is known to have ended.
 
 What belongs here: telling processes apart, also where their numbers were used again. What does not: what a dead process
 leaves behind (`run_owners`).
 
 A number names a process only where it was given: containers of one host may share a host's name and have a first
 process each. So a process is known by the host's name, its boot, the space of its numbers, its number and its start. Of
-a process elsewhere, or on a system that has no `/proc`, nothing is known.
+a process elsewhere, or on a system that has no `/proc`, nothing is known. Where `/proc` hides the processes of other
+users (`hidepid`), one whose number is in use counts as alive.
 """
 
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 _PROC = Path("/proc")
 _FIELDS_BEFORE_THE_START = 19
-"""How many fields of `/proc/<pid>/stat` stand between the program's name and the start of the process."""
+"""Fields of `/proc/<pid>/stat` between the program's name and the start of the process."""
 
 
 class Process(BaseModel):
@@ -44,13 +46,15 @@ class Process(BaseModel):
     @classmethod
     def here(cls, pid: int) -> "Process":
         """The process that has this number where the one that asks runs."""
-        return cls(host=socket.gethostname(), space=_space(), pid=pid, started=_start_of(pid))
+        return cls(host=socket.gethostname(), space=_space(), pid=pid, started=_stat_of(pid).started)
 
     @property
     def is_known_to_be_gone(self) -> bool:
         """Whether it ran where this process runs, and does no more."""
         is_here = (self.host, self.space) == (socket.gethostname(), _space())
-        return is_here and bool(self.space) and _start_of(self.pid) != self.started
+        if not is_here or not self.space:
+            return False
+        return not _is_number_in_use(self.pid) or _is_another(_stat_of(self.pid), self.started)
 
     def __str__(self) -> str:
         return f"host {self.host}, process {self.pid}"
@@ -64,11 +68,38 @@ def _space() -> str:
         return ""
 
 
-def _start_of(pid: int) -> str:
-    """When a process started; empty where there is none, or none but what its parent has still to collect."""
+@dataclass(frozen=True)
+class _Stat:
+    """The part of `/proc/<pid>/stat` that is needed; both are empty where it cannot be read.
+
+    Args:
+        state: a letter; Z and X say that the process has ended, and its parent has still to collect it.
+        started: when it started, in ticks since the boot.
+    """
+
+    state: str = ""
+    started: str = ""
+
+
+def _stat_of(pid: int) -> _Stat:
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
+        return _Stat()
     state, *fields = text.rpartition(")")[2].split()
-    return "" if state in "ZX" else fields[_FIELDS_BEFORE_THE_START - 1]
+    return _Stat(state, fields[_FIELDS_BEFORE_THE_START - 1])
+
+
+def _is_another(stat: _Stat, started: str) -> bool:
+    """Whether what has the number now is not the process that started then; unknown times say nothing."""
+    return stat.state in ("Z", "X") or bool(stat.started and started and stat.started != started)
+
+
+def _is_number_in_use(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # a process of another user
+        return True
+    return True

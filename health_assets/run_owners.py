@@ -1,8 +1,8 @@
-"""What is left of a run whose process was killed, on whichever host: a claim on the lease, and a run without an end.
+"""Runs whose process was killed, on whichever host, leave a claim on the lease and a run without an end.
 
 What belongs here: taking the claim away and ending the run. What does not: who counts as dead (`leases`).
 
-A command's run that was killed would be under way for ever in Dagster, and what waits in Dagster's queue behind it
+A run that was killed would be under way for ever in Dagster, and what waits in Dagster's queue behind it
 would wait for ever. Whoever waits for the lease looks after the dead, and so does the late-log sensor, every minute.
 """
 

@@ -17,10 +17,11 @@ import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.tags import MAX_RETRIES_TAG
 from dagster._core.utils import make_new_run_id
+from dagster._utils.env import environ
 from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.exc import OperationalError
 
-from health_assets.dagster_home import EVENT_STORAGE
+from health_assets.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
@@ -220,7 +221,7 @@ def _instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, bool]]:
         with _opened_instance(settings) as opened:
             yield opened
     except (OSError, OperationalError) as error:
-        folder = os.getenv("DAGSTER_HOME") or tempfile.gettempdir()
+        folder = home_here(os.environ) or tempfile.gettempdir()
         raise HealthAssetsError(
             f"cannot keep Dagster's records of the run in {folder}, is the disk full? {str(error).splitlines()[0]}"
         ) from error
@@ -231,9 +232,10 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
     is_own_warehouse = settings.warehouse == load_settings().warehouse
     with ExitStack() as stack:
         folder = str(stack.enter_context(temporary_folder("dagster-")))
-        if is_own_warehouse and os.getenv("DAGSTER_HOME"):
+        if is_own_warehouse and (home := home_here(os.environ)):
+            stack.enter_context(environ({"DAGSTER_HOME": home}))
             yield stack.enter_context(dg.DagsterInstance.get()), True
-        elif is_own_warehouse and Path("dagster.yaml").exists():
+        elif is_own_warehouse and Path(CONFIGURATION).exists():
             ref = InstanceRef.from_dir(folder, config_dir=str(Path.cwd()))
             yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), True
         else:

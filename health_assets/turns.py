@@ -2,10 +2,14 @@
 
 What belongs here: what the process of a run does with the lease. What does not: the lease itself (`leases`).
 
-A run takes its turn when it first opens the warehouse for writing and keeps it to its end, so that no other run reads
+A run is announced when it begins, so that it is noticed when its process dies, whatever it does. It takes its turn when
+it first opens the warehouse for writing and keeps it to its end, so that no other run reads
 between two of its steps. Only a more urgent run, such as the newest hour's during a long backfill, goes first between
 two steps, and then as a whole. That is exact: every step is one transaction, and the urgent run builds whatever it
 looks back on that is not up to date itself.
+
+Dagster's database, where the lease is, may be away for as long as the lease lasts without a heartbeat: every look and
+change is tried again until then.
 
 A process that was stopped for longer than its lease comes back to find it gone. It looks before every commit, while
 it holds the warehouse's own lock, so that nothing of what it did since then is kept.
@@ -24,10 +28,11 @@ from typing import Self
 from uuid import uuid4
 
 import dagster as dg
+import sqlalchemy as sa
 from dagster._core.storage.tags import PRIORITY_TAG
 
 from health_assets.errors import HealthAssetsError, TurnTimeoutError
-from health_assets.lease_store import LeaseStore
+from health_assets.lease_store import Change, LeaseStore, patiently
 from health_assets.leases import Claim, Lease
 from health_assets.processes import Process
 from health_assets.run_owners import end_runs_of_the_dead
@@ -36,6 +41,8 @@ from health_assets.settings import Settings
 BEATS_PER_LEASE = 4
 FIRST_LOOK_S, LAST_LOOK_S = 0.1, 1.0
 """Rest between two looks at the lease: short at first, for most turns are short."""
+LAST_PATIENCE_S = 10.0
+"""Most that the end of a run waits for Dagster's database; a claim that stays there ends by itself."""
 URGENT = {PRIORITY_TAG: "10"}
 """Tags of runs that go ahead of others: in Dagster's queue, and between two steps of a run that has none."""
 
@@ -92,37 +99,45 @@ class Turn:
         if self._heart is None:
             return
         self._is_over.set()
-        self._heart.join()
-        self._store.change(lambda lease, _: lease.withdrawn(self._id))
+        patience_s = min(self._lease_s, LAST_PATIENCE_S)
+        self._heart.join(patience_s)
+        try:
+            patiently(lambda: self._store.change(lambda lease, _: lease.withdrawn(self._id)), patience_s)
+        except (HealthAssetsError, sa.exc.SQLAlchemyError) as error:  # what the run did is done
+            _log.warning("the claim of this run was not taken back, and ends in %g s: %s", self._lease_s, error)
+
+    def announce(self) -> None:
+        """Make known that this run is alive, and go on doing so to its end; it contends with nobody yet."""
+        self._claim(contends=False)
 
     def take(self) -> None:
         """Wait until it is this run's turn; where it is already, let a more urgent run go first.
 
         Raises:
             TurnTimeoutError: it took too long.
-            HealthAssetsError: the turn was lost, since this process was silent for too long.
+            HealthAssetsError: the turn was lost, since this process was silent or Dagster's database away for too long.
         """
         if self._heart is None:
-            self._claim()
-        lease = self._own(self._store.read())
+            self._claim(contends=True)
+        lease = self._own(self._change(lambda lease, now: lease.contended(self._id, now)))
         if lease.holder == self._id and not lease.is_wanted_sooner(self._id):
             return
-        self._store.change(lambda lease, _: lease.let_go(self._id))
+        self._change(lambda lease, _: lease.let_go(self._id))
         self._wait()
 
     def check(self) -> None:
         """Make sure that it is still this run's turn; to be called before a commit.
 
         Raises:
-            HealthAssetsError: it is not.
+            HealthAssetsError: it is not, or Dagster's database was away for too long.
         """
-        if self._store.read().holder != self._id:
+        if patiently(self._store.read, self._lease_s).holder != self._id:
             raise self._lost()
 
-    def _claim(self) -> None:
+    def _claim(self, *, contends: bool) -> None:
         own = {"id": self._id, "command": self._command, "run_id": self._run_id, "process": Process.current()}
-        own |= {"priority": self._priority, "lease_s": self._lease_s}
-        self._store.change(lambda lease, now: lease.claimed(Claim(**own, since=now, beat_at=now)))
+        own |= {"priority": self._priority, "lease_s": self._lease_s, "contends": contends}
+        self._change(lambda lease, now: lease.claimed(Claim(**own, since=now, beat_at=now)))
         self._heart = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._heart.start()
 
@@ -137,10 +152,10 @@ class Turn:
     def _wait(self) -> None:
         until, rest_s, is_told = time.monotonic() + self._timeout_s, FIRST_LOOK_S, False
         while True:
-            lease = self._own(self._store.change(lambda lease, _: lease.taken(self._id)))
+            lease = self._own(self._change(lambda lease, _: lease.taken(self._id)))
             if lease.holder == self._id:
                 return
-            end_runs_of_the_dead(self._instance)
+            patiently(lambda: end_runs_of_the_dead(self._instance), self._lease_s)
             ahead = lease.first
             if time.monotonic() >= until:
                 raise TurnTimeoutError(
@@ -152,6 +167,9 @@ class Turn:
                 is_told = True
             time.sleep(max(0.0, min(rest_s, until - time.monotonic())))
             rest_s = min(2 * rest_s, LAST_LOOK_S)
+
+    def _change(self, change: Change) -> Lease:
+        return patiently(lambda: self._store.change(change), self._lease_s)
 
     def _own(self, lease: Lease) -> Lease:
         if lease.claim(self._id) is None:

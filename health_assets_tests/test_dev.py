@@ -1,5 +1,6 @@
 """`health-assets dev` shows the user's own logs, or else the demo, whose run is in the Dagster that it opens."""
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster_world import ASSETS
+from logs_made import START, execution, line
 from projects import REPOSITORY, command_environment, forked_command
+from test_turns import holding_here
 
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.demo import Demo
-from health_assets.dev import command, what_to_show
+from health_assets.dev import command, what_to_show, with_home
 from health_assets.errors import HealthAssetsError
 from health_assets.first_hour import first_hour
 from health_assets.hours import HOUR, KEY_FORMAT, floor_hour
@@ -82,6 +85,41 @@ def test_dagster_is_started_for_the_workspace_of_the_folder_or_else_for_the_pack
     assert Path(path).read_bytes() == (REPOSITORY / "workspace.yaml").read_bytes()
     (folder / "workspace.yaml").touch()
     assert command("127.0.0.1", 3001)[-2:] == ["--workspace", "workspace.yaml"]
+
+
+def test_a_home_of_dagster_that_is_there_or_named_stays_as_it_is(folder: Path) -> None:
+    configuration = folder / "data" / "dagster" / "dagster.yaml"
+    made = str(configuration.parent)
+    for environment in ({}, {"DAGSTER_HOME": ""}):  # what is empty is not set
+        assert with_home(environment)["DAGSTER_HOME"] == made
+    configuration.write_text("telemetry: {enabled: false}  # mine\n")
+    assert with_home({})["DAGSTER_HOME"] == made
+    assert configuration.read_text() == "telemetry: {enabled: false}  # mine\n"
+    (folder / ".env").write_text("DAGSTER_HOME=/of/the/file\n")
+    assert with_home({})["DAGSTER_HOME"] == "/of/the/file"
+    assert with_home({"DAGSTER_HOME": "/mine"})["DAGSTER_HOME"] == "/mine"
+    (folder / ".env").write_text("DAGSTER_HOME=\n")
+    (folder / "dagster.yaml").touch()
+    assert with_home({}) == {}, "the folder's own configuration says where records are"
+
+
+def test_a_command_beside_the_page_waits_for_its_turn_and_is_a_run_on_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", with_home({})["DAGSTER_HOME"])
+    log = folder / "data" / "raw" / "a.jsonl"
+    log.parent.mkdir()
+    log.write_text(line(execution("e", "a", START)) + "\n")
+    arguments = ["materialize", "--from", f"{START:%Y-%m-%dT%H}", "--to", f"{START + HOUR:%Y-%m-%dT%H}"]
+    with dg.DagsterInstance.get() as instance:
+        with holding_here(instance):
+            waited = forked_command(*arguments, environment={"HEALTH_LEASE_TIMEOUT_S": "1"}, folder=folder)
+        assert waited.returncode == os.EX_TEMPFAIL, waited.stderr
+        assert "held by another run" in waited.stderr
+        done = forked_command(*arguments, folder=folder)
+        assert done.returncode == 0, done.stderr
+        [run] = instance.get_runs()
+        assert run.status == dg.DagsterRunStatus.SUCCESS
 
 
 def test_the_demo_ends_with_the_newest_finished_hour_and_is_whole_in_the_dagster_that_dev_opens(

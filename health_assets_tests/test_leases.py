@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -92,11 +93,56 @@ def test_a_process_that_has_ended_is_gone_also_while_its_parent_has_not_heard_of
     assert process.is_known_to_be_gone
 
 
+@pytest.fixture
+def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `/proc` tell what it does with `hidepid=2`: all of the system, and nothing of processes of others."""
+    for name in ("sys", "self"):
+        (tmp_path / name).symlink_to(Path("/proc") / name)
+    monkeypatch.setattr("health_assets.processes._PROC", tmp_path)
+
+
+@pytest.mark.usefixtures("hidden")
+def test_a_process_that_proc_hides_is_alive_for_as_long_as_its_number_is_in_use() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        for started in ("12345", ""):  # as it said of itself, or as somebody who does not see it
+            process = Process.here(child.pid).model_copy(update={"started": started})
+            assert not process.is_known_to_be_gone
+        child.kill()
+        child.wait()
+        assert process.is_known_to_be_gone
+    first = process.model_copy(update={"pid": 1})
+    assert not first.is_known_to_be_gone, "also where it may get no signal"
+
+
+def test_a_process_whose_start_nobody_could_see_is_not_gone() -> None:
+    assert not Process.current().model_copy(update={"started": ""}).is_known_to_be_gone
+
+
+def test_a_claim_that_does_not_contend_lets_everybody_go_first_and_later_stands_behind_those_that_did_before() -> None:
+    reads = claim("reads", priority=10).model_copy(update={"contends": False})
+    lease = claimed(reads, claim("writes"))
+    assert lease.first == lease.claim("writes")
+    assert lease.taken("reads").holder is None
+    lease = lease.taken("writes")
+    assert not lease.is_wanted_sooner("writes")
+    assert lease.contended("reads", after(5)).is_wanted_sooner("writes")
+    equal = claimed(reads.model_copy(update={"priority": 0}), claim("writes")).contended("reads", after(5))
+    assert [own.id for own in equal.claims] == ["writes", "reads"]
+    assert equal.claims[1].since == after(5)
+    assert equal.contended("writes", after(6)) == equal
+    dead = claimed(reads).without_the_dead(after(LEASE_S + 1)).dead
+    assert [own.id for own in dead] == ["reads"]
+
+
 NAMES = ["a", "b", "c"]
 CHANGES: dict[str, Callable[[Lease, str, float], Lease]] = {
     "claimed": lambda lease, name, at: (
         lease if lease.claim(name) else lease.claimed(claim(name, priority=ord(name) % 2 * 10, since_s=at))
     ),
+    "announced": lambda lease, name, at: (
+        lease if lease.claim(name) else lease.claimed(claim(name, since_s=at).model_copy(update={"contends": False}))
+    ),
+    "contended": lambda lease, name, at: lease.contended(name, after(at)),
     "taken": lambda lease, name, _: lease.taken(name),
     "let go": lambda lease, name, _: lease.let_go(name),
     "withdrawn": lambda lease, name, _: lease.withdrawn(name),

@@ -10,10 +10,12 @@ import dagster as dg
 import pytest
 from dagster_world import batching_instance
 
+from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.retention import prune_runs_job
 from health_assets.defs.run_files import shrink
 from health_assets.settings import Settings
 
+RESOURCES = {"pipeline": pipeline_resource(Pipeline(Settings()))}
 KIB = 1 << 10
 RUNS = 3
 TEXT_KIB = 1000
@@ -54,7 +56,7 @@ def make_old(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
 
 
 def prune(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    return prune_runs_job(Settings()).execute_in_process(instance=instance)
+    return prune_runs_job(Settings()).execute_in_process(instance=instance, resources=RESOURCES)
 
 
 def test_the_job_gives_back_the_disk_that_old_runs_took_and_keeps_those_of_young_ones(

@@ -11,11 +11,15 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import Queued
 from dagster._loggers import default_system_loggers
 from projects import REPOSITORY
 
+from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.turns import URGENT
 
 OWN = yaml.safe_load((REPOSITORY / "dagster.yaml").read_text(encoding="utf-8"))
 ORIGIN = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "here").get_job_origin("work")
 BACKFILL = {"dagster/backfill": "first"}
+LATE = {ONLY_STALE_TAG: "true"}
+BY_HAND: dict[str, str] = {}
+MOST_RUNS = 4
 
 
 @dg.job
@@ -44,7 +48,7 @@ def test_the_newest_hour_is_launched_first_beside_a_backfill_and_a_second_backfi
 ) -> None:
     add(instance, dg.DagsterRunStatus.STARTED, BACKFILL)
     add(instance, dg.DagsterRunStatus.QUEUED, {"dagster/backfill": "second"})
-    late = add(instance, dg.DagsterRunStatus.QUEUED, {})
+    late = add(instance, dg.DagsterRunStatus.QUEUED, LATE)
     newest = add(instance, dg.DagsterRunStatus.QUEUED, URGENT)
     assert launched_next(instance) == [newest, late]
 
@@ -54,3 +58,25 @@ def test_runs_say_nothing_at_debug_on_the_console_of_which_every_partition_would
         assert [config["log_level"] for _, config in default_system_loggers(instance)] == ["INFO"]
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:  # without the part, so that the test can fail
         assert [config["log_level"] for _, config in default_system_loggers(instance)] == ["DEBUG"]
+
+
+def test_backfills_and_late_logs_however_many_leave_places_for_the_newest_hour(instance: dg.DagsterInstance) -> None:
+    waiting = [add(instance, dg.DagsterRunStatus.QUEUED, tags) for tags in 4 * [LATE, BACKFILL]]
+    assert launched_next(instance) == waiting[:2], "one of each"
+    for tags in (LATE, BACKFILL):
+        add(instance, dg.DagsterRunStatus.STARTED, tags)
+    newest = add(instance, dg.DagsterRunStatus.QUEUED, URGENT)
+    assert launched_next(instance) == [newest]
+
+
+def test_in_a_queue_that_runs_launched_by_hand_have_filled_the_newest_hour_is_first_once_one_ends(
+    instance: dg.DagsterInstance,
+) -> None:
+    first, *_ = (add(instance, dg.DagsterRunStatus.STARTED, BY_HAND) for _ in range(MOST_RUNS))
+    add(instance, dg.DagsterRunStatus.QUEUED, BY_HAND)
+    newest = add(instance, dg.DagsterRunStatus.QUEUED, URGENT)
+    assert launched_next(instance) == []
+    run = instance.get_run_by_id(first)
+    assert run is not None
+    instance.report_run_canceled(run)
+    assert launched_next(instance) == [newest]

@@ -16,7 +16,7 @@ from ibis import ir
 
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
-from health_assets.defs.pipeline import PipelineResource, readable_failures
+from health_assets.defs.pipeline import PipelineResource
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.errors import HealthAssetsError
@@ -114,9 +114,8 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
     )
     def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
         asked = run_groups(context)
-        with readable_failures():
-            targets = pipeline.load_targets()
         with pipeline.write() as session:
+            targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
             build, restored = set(asked), set[datetime]()
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags

@@ -78,7 +78,11 @@ def readable_failures() -> Iterator[None]:
 
 
 def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
-    """The resource; a run that Dagster has started gets a turn of its own with it, for as long as the run lasts."""
+    """The resource; a run that Dagster has started gets a turn of its own with it, for as long as the run lasts.
+
+    Every job needs it, also one that writes nothing: Dagster itself does not notice that the process of a run that it
+    started has died, and such a run would keep a place of the queue for ever.
+    """
 
     @dg.resource(description="Where logs, targets and warehouse are, and the run's turn to write.")
     def _pipeline(context: dg.InitResourceContext) -> Iterator[Pipeline]:
@@ -86,6 +90,8 @@ def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
             yield pipeline
             return
         with Turn.of_run(context.instance, pipeline.settings, context.run, context.log.info) as turn:
+            with readable_failures():
+                turn.announce()
             yield replace(pipeline, turn=turn)
 
     return _pipeline

@@ -22,7 +22,7 @@ ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRun
 def prune_runs_job(settings: Settings) -> dg.JobDefinition:
     """A job that deletes ended runs older than the setting says."""
 
-    @dg.op(name="delete_old_runs")
+    @dg.op(name="delete_old_runs", required_resource_keys={"pipeline"})  # with which it is noticed if its process dies
     def delete_old_runs(context: dg.OpExecutionContext) -> None:
         before = datetime.now(UTC) - timedelta(days=settings.run_history_days)
         filters = dg.RunsFilter(statuses=ENDED, created_before=before)

@@ -1,4 +1,4 @@
-"""What the answers look like, for the OpenAPI document and its tests; the answers are not built from these."""
+"""The shapes of the answers, for the OpenAPI document and its tests; the answers are not built from these."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -132,7 +132,7 @@ class Dimension(TypedDict):
 
 @exactly
 class PointsLost(TypedDict):
-    """What one component cost, why, and the events that weigh most in it."""
+    """The points that one component cost, the reason, and the events that weigh most in it."""
 
     component: Literal["success", "failures", "performance", "stability", "sla", "triggers"]
     dimension: Literal["reliability", "performance", "stability", "operation"]
@@ -214,7 +214,7 @@ class BestModel(TypedDict):
 
 @exactly
 class Listed(TypedDict):
-    """What every page of a list says of the whole."""
+    """The members by which every page of a list tells of the whole."""
 
     hour: Annotated[AwareDatetime | None, Field(description="Null where the warehouse has no hour of it.")]
     window_start: Annotated[AwareDatetime | None, Field(description="Null where the hour has no item.")]
@@ -249,7 +249,7 @@ class ToolPage(Listed):
 
 @exactly
 class UsageItem(TypedDict):
-    """What an agent took in the window; an amount is null where no execution tells it."""
+    """An agent's usage in the window; an amount is null where no execution tells it."""
 
     agent_id: str
     executions: Annotated[int, Field(ge=1)]
@@ -270,7 +270,7 @@ class UsagePage(Listed):
 
 
 class MetricMetadata(TypedDict):
-    """What source 5 calls the metric's metadata."""
+    """The metric's metadata, as source 5 calls it."""
 
     total_traces_in_session: int
     traces_evaluated: int
@@ -308,7 +308,7 @@ class SessionScores(TypedDict):
 
 @exactly
 class ServerStatus(TypedDict):
-    """How old the data is."""
+    """The age of the data."""
 
     is_ready: Annotated[bool, Field(description="Whether there is any data to answer from.")]
     is_current: Annotated[bool, Field(description="Whether the last look at the warehouse went well.")]
@@ -323,7 +323,7 @@ class ServerStatus(TypedDict):
 
 
 class Probe(TypedDict):
-    """What a supervisor is told."""
+    """The answer to a supervisor's probe."""
 
     status: Literal["alive", "ready"]
 

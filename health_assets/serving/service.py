@@ -1,4 +1,4 @@
-"""What is asked, answered from memory: health documents, lists, scores, models. No HTTP framework, no warehouse."""
+"""Answers from memory: health documents, lists, scores, models. No HTTP framework, no warehouse."""
 
 import math
 import time
@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which agents of a list are asked for."""
+    """A request for agents of a list."""
 
     state: str | None
     offset: int
@@ -56,7 +56,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """Which items of which list are asked for.
+    """A request for items of a list.
 
     Args:
         name: the list, `tools` or `usage`.
@@ -195,7 +195,7 @@ class Service:
         return self._varied(answer(asked.headers, found.body, last_modified=found.read_at, cache=self._private_cache))
 
     def status(self, asked: Asked) -> dict[str, Any]:
-        """How old the data is, for everybody; how much there is, for those who may read it."""
+        """The age of the data, for everybody; its amount, for those who may read it."""
         snapshot, caller = self._refresher.snapshot, asked.caller
         may_count = caller.refusal("read") is None
         return {
@@ -209,11 +209,11 @@ class Service:
         }
 
     def liveness(self) -> Answer:
-        """That requests are answered at all."""
+        """Say that requests are answered at all."""
         return short({"status": "alive"})
 
     def readiness(self) -> Answer:
-        """That there is data to answer from, and that it is not too old where a setting says when it is."""
+        """Say whether there is data to answer from, and not too old where a setting says when it is."""
         told = self._refresher.describe()
         if not told["is_ready"]:
             return self._not_ready()
