@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 
@@ -237,6 +237,8 @@ class _Loading:
         """Secrets that were replaced, and lines and spans that had any."""
         self._kept_back: dict[Part, int] = {}
         """Parts that should be loaded and cannot be read, with their records."""
+        self._overdue: set[Part] = set()
+        """Those of them for which their hours have waited for long enough."""
         self._filled_hours: set[datetime] = set()
         """Hours whose tables got rows from files, whether or not these are others than before."""
 
@@ -274,9 +276,12 @@ class _Loading:
         self._kept_back = {
             part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
         }
-        # spans beside them are loaded all the same, so that these win or lose anew as soon as they can be read
-        ledger.unload(_spans(self._kept_back))
-        asked.held = {part.hour for part in self._kept_back if part.hour in asked.span}
+        overdue = {(hold.hour, hold.source_file) for hold in Holds(self._session).overdue(asked.span)}
+        may_hold = self._limits.hold > timedelta(0)
+        self._overdue = {part for part in self._kept_back if not may_hold or (part.hour, part.source_file) in overdue}
+        # what is loaded beside them wins or loses anew as soon as they can be read
+        ledger.unload({*_spans(self._kept_back), *self._overdue})
+        asked.held = {part.hour for part in self._kept_back.keys() - self._overdue if part.hour in asked.span}
         return {
             part: lines for part, lines in waiting.items() if part.source_file != TRACES and part not in self._kept_back
         }
@@ -363,26 +368,29 @@ class _Loading:
         return found
 
     def hold(self) -> list[Hold]:
-        """Settle, now that all others are loaded, which hours are held, and note why.
+        """Settle, now that all others are loaded, which hours are held, and note why; gives the causes.
 
-        An hour whose tables lack nothing is not, although a log with lines of it cannot be read.
+        An hour whose tables lack nothing is not, although a log with lines of it cannot be read. What is overdue holds
+        nothing, and stays noted.
         """
         asked, now = self._asked, self._session.now()
         asked.held &= {part.hour for part in self._ledger.not_loaded()} | asked.restored_hours
         found: Counter[tuple[datetime, str]] = Counter()
         for part, lines in self._kept_back.items():
-            if part.hour in asked.held:
+            if part.hour in asked.held or part in self._overdue:
                 found[part.hour, part.source_file] += lines
         holds = [
-            Hold(hour, name, reason_of(self._unreadable, name), lines, now)
+            Hold(hour, name, reason_of(self._unreadable, name), lines, now, now + self._limits.hold)
             for (hour, name), lines in sorted(found.items())
         ]
         known = Holds(self._session)
         is_all = set(asked.tables) >= set(RECORD_OF_TABLE)
-        others = [] if is_all else known.within(asked.span)  # lines for tables that nobody asked for may hold an hour
+        # lines for tables that nobody asked for may hold an hour
+        others = [] if is_all else [*known.within(asked.span), *known.overdue(asked.span)]
         new = {(hold.hour, hold.source_file) for hold in holds}
         known.replace(asked.span, [*holds, *(hold for hold in others if (hold.hour, hold.source_file) not in new)])
-        return holds
+        overdue = {(part.hour, part.source_file) for part in self._overdue}
+        return [hold for hold in holds if (hold.hour, hold.source_file) not in overdue]
 
     def keep_winners(self, hours: HourRange) -> None:
         """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others.

@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     max_unpacked_gib: int = Field(
         64, ge=1, le=1 << 20, description="Most that is read of one file, once it is unpacked; the rest is rejected."
     )
+    hold_hours: float = Field(
+        2.0, ge=0, le=24 * 366, description="How long an hour waits for known lines that cannot be read just now."
+    )
     schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialized.")
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
     schedules: bool = Field(True, description="Whether Dagster's schedules start by themselves.")

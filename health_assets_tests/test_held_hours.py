@@ -18,6 +18,7 @@ from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.pruning import COMPONENTS
 from health_assets.hours import HOUR, HourRange
 from health_assets.retention import prune
+from health_assets.warehouse.holds import Holds
 
 HOURS = hours_from(START, 4)
 HELD = START + 2 * HOUR
@@ -54,6 +55,36 @@ def test_an_hour_whose_known_lines_cannot_be_read_is_held_and_the_others_are_bui
     project.materialize(HOURS)
     assert held(project) == []
     assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+
+
+def test_an_hour_waits_for_a_log_for_a_while_and_is_built_without_it_then(project: Project) -> None:
+    two_logs(project)
+    away = hidden(project, "b.jsonl")
+    project.materialize(HOURS)
+    assert project.query("SELECT DISTINCT held_until - held_at FROM held_hours") == [(timedelta(hours=2),)]
+    project.change("UPDATE held_hours SET held_until = held_at")
+    for _ in range(2):  # what has held an hour for long enough holds it no second time
+        project.materialize(HOURS)
+        assert project.built_hours("agent_health") == project.built_hours("executions") == set(HOURS)
+        assert executions(project) == ["a0", "a1", "a2", "a3", "b0", "b1"]
+    with project.warehouse.read() as session:
+        assert Holds(session).within() == []
+        assert [hold.source_file for hold in Holds(session).overdue()] == ["b.jsonl", "b.jsonl"]
+    back(project, "b.jsonl", away)
+    project.materialize(HOURS)
+    assert held(project) == []
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+
+
+def test_where_no_hour_may_wait_each_is_built_without_what_cannot_be_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEALTH_HOLD_HOURS", "0")
+    two_logs(project)
+    hidden(project, "b.jsonl")
+    project.materialize(HOURS)
+    assert project.built_hours("agent_health") == set(HOURS)
+    assert executions(project) == ["a0", "a1", "a2", "a3", "b0", "b1"]
 
 
 def test_a_held_hour_keeps_what_it_had_and_windows_that_look_back_on_it_see_that(project: Project) -> None:

@@ -6,7 +6,8 @@ What belongs here: the limits and the sentences that name them. What does not: a
 Ids and names are short, texts may be long. An event is not later than now: a later one is rejected until its time has
 come, and its file is read again then. Of a file with very many bad lines the first are kept with their text, and the
 others are one rejected record with their number; good lines are loaded wherever they stand. Of a file that unpacks to
-more than anybody writes, the beginning is read, and the rest is one rejected record.
+more than anybody writes, the beginning is read, and the rest is one rejected record. A log that cannot be read holds up
+its hours for a while, and no longer.
 """
 
 from dataclasses import dataclass
@@ -36,11 +37,13 @@ class Limits:
         until: the latest time of an event: that of the run, with as much as clocks may differ.
         rejected_lines: rejected lines of one file that are kept with their text; at least 1.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+        hold: how long an hour waits for known lines that cannot be read.
     """
 
     until: datetime
     rejected_lines: int
     unpacked_bytes: int
+    hold: timedelta = timedelta(hours=2)
 
     @classmethod
     def of(cls, settings: Settings, now: datetime) -> "Limits":
@@ -54,6 +57,7 @@ class Limits:
             now.astimezone(UTC) + timedelta(seconds=settings.clock_skew_s),
             settings.max_rejected_lines,
             settings.max_unpacked_gib << 30,
+            timedelta(hours=settings.hold_hours),
         )
 
     @property

@@ -1,4 +1,7 @@
-"""Held hours: hours that cannot be built now, with every cause, and since when.
+"""Held hours: hours that cannot be built now, with every cause, since when and until when.
+
+A cause holds an hour for a while only, so that nobody who may write a log can keep hours from being built. What is
+overdue stays noted for as long as it lasts, so that it holds the hour no second time.
 
 What belongs here: reading and writing `held_hours`. What does not: finding out which hours cannot be built
 (`ingestion`) and telling people of them (`defs.holding`).
@@ -27,6 +30,7 @@ class Hold:
         reason: why not, as a sentence.
         lines: how many of its lines the hour needs.
         held_at: when a run first found it so.
+        held_until: when the hour stops waiting for it, and is built without these lines.
     """
 
     hour: datetime
@@ -34,6 +38,7 @@ class Hold:
     reason: str
     lines: int
     held_at: datetime
+    held_until: datetime
 
 
 class Holds:
@@ -44,8 +49,17 @@ class Holds:
 
     def within(self, hours: HourRange = EVER) -> list[Hold]:
         """Every cause that holds one of these hours, in order."""
+        now = self._session.now()
+        return [hold for hold in self._noted(hours) if hold.held_until > now]
+
+    def overdue(self, hours: HourRange = EVER) -> list[Hold]:
+        """Every cause that held one of these hours for so long that it does no more, in order."""
+        now = self._session.now()
+        return [hold for hold in self._noted(hours) if hold.held_until <= now]
+
+    def _noted(self, hours: HourRange) -> list[Hold]:
         rows = self._session.query(
-            "SELECT hour, source_file, reason, lines, held_at FROM held_hours "
+            "SELECT hour, source_file, reason, lines, held_at, held_until FROM held_hours "
             "WHERE hour >= ? AND hour < ? ORDER BY hour, source_file",
             [hours.start, hours.end],
         )
@@ -62,8 +76,9 @@ class Holds:
         return dropped
 
     def replace(self, hours: HourRange, holds: Sequence[Hold]) -> None:
-        """Note that of these hours exactly those are held; a cause that was known keeps its time."""
-        since = {(hold.hour, hold.source_file): hold.held_at for hold in self.within(hours)}
+        """Note exactly these causes for these hours; one that was known keeps its times."""
+        known = {(hold.hour, hold.source_file): hold for hold in self._noted(hours)}
+        times = [known.get((hold.hour, hold.source_file), hold) for hold in holds]
         self._session.query("DELETE FROM held_hours WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
         if not holds:
             return
@@ -72,7 +87,8 @@ class Holds:
             "source_file": [hold.source_file for hold in holds],
             "reason": [hold.reason for hold in holds],
             "lines": [hold.lines for hold in holds],
-            "held_at": pa.array([since.get((hold.hour, hold.source_file), hold.held_at) for hold in holds], HOUR_TYPE),
+            "held_at": pa.array([hold.held_at for hold in times], HOUR_TYPE),
+            "held_until": pa.array([hold.held_until for hold in times], HOUR_TYPE),
         }
         self._session.insert_arrow("held_hours", pa.table(columns))
 

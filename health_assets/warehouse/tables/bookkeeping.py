@@ -63,7 +63,7 @@ class MaterializedHour(Hourly, table=True):
 
 
 class HeldHour(Hourly, table=True):
-    """Hours that cannot be built now; their rows are those that they had, and they are built once the cause is gone."""
+    """Hours that cannot be built now. They keep their rows, and are built once the cause is gone or has held for long."""
 
     __tablename__ = "held_hours"
 
@@ -71,6 +71,7 @@ class HeldHour(Hourly, table=True):
     reason: str = text("Why it cannot.")
     lines: int = count("Lines of it that the hour needs.")
     held_at: datetime = at("When a run first found it so.")
+    held_until: datetime = at("When the hour stops waiting for the log, and is built without these lines.")
 
 
 class WarehouseVersion(SQLModel, table=True):

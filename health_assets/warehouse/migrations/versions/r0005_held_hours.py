@@ -18,5 +18,6 @@ def upgrade() -> None:
         sa.Column("reason", sa.String(collation="C"), nullable=True),
         sa.Column("lines", sa.BigInteger(), nullable=True),
         sa.Column("held_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("held_until", sa.DateTime(timezone=True), nullable=True),
     )
     op.create_index("held_hours_by_hour", "held_hours", ["hour"], unique=False)
