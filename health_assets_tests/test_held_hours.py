@@ -155,3 +155,24 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
         world.materialize(tags=wanted.tags)
     assert world.tables() == world.rebuilt(tmp_path / "clean", HourRange(NOON, NOON + 3 * HOUR)).tables()
     assert not sensor_tick(world, instance).run_requests
+
+
+def test_a_run_whose_hours_are_all_held_fails_no_check_but_the_one_that_names_them(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    world = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
+    world.write("a.jsonl", [world_execution(NOON, "a0")])
+    world.write("b.jsonl", [world_execution(NOON + number * HOUR, f"b{number}") for number in range(2)])
+    world.materialize(HourRange.of(NOON))
+    path = Path(world.settings.raw, "b.jsonl")
+    path.rename(tmp_path / "away")
+    path.symlink_to("nowhere")
+    result = world.run(instance, HourRange.of(NOON + HOUR), assets=["raw_logs", "executions", "health_components"])
+    failed = [one for one in result.get_asset_check_evaluations() if not one.passed]
+    errors = {one.check_name for one in failed if one.severity == dg.AssetCheckSeverity.ERROR}
+    assert errors == {EVERY_HOUR_WAS_BUILT}
+    (failure,) = result.get_step_failure_events()
+    assert failure.step_key == "check_every_hour_was_built"
+    assert world.query(
+        f"SELECT count(*) FROM expectation_results WHERE hour = '{NOON + HOUR}' AND severity = 'error'"
+    ) == [(0,)]
