@@ -129,11 +129,13 @@ def _of_logs(
         raise HealthAssetsError(
             f"--to ({stop or of_logs.end:%Y-%m-%dT%H}) must be after --from ({first:%Y-%m-%dT%H}); {told[0]}"
         )
-    hours = worth_materializing(held, scored, HourRange(first, end), settings.reach_hours)
-    if hours.has_holes:
+    asked = HourRange(first, end)
+    hours = worth_materializing(held, scored, asked, settings.reach_hours)
+    if left_out := len(asked) - len(hours):
+        those = f"these {len(asked):,} hours" if asked == of_logs else f"the hours of {asked}"
         told.append(
-            f"{len(hours.span) - len(hours):,} of these {len(hours.span):,} hours are left out: no event lies in them "
-            f"nor in the {settings.reach_hours:,} h before, so nothing is known of any agent there"
+            f"{left_out:,} of {those} are left out: no event lies in them nor in the {settings.reach_hours:,} h before, "
+            "so nothing is known of any agent there"
         )
     return WantedHours(hours, tuple(told))
 

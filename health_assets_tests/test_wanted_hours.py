@@ -120,6 +120,17 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
     }
 
 
+def test_hours_before_the_first_event_after_a_hole_are_said_to_be_left_out(project: Project) -> None:
+    sparse_project(project)
+    found = wanted(project, f"{hour(1390):%Y-%m-%dT%H}", now=FAR)
+    assert list(found.hours.ranges) == [HourRange(hour(1400), hour(1411))]
+    assert found.told[-1] == (
+        f"10 of the hours of {HourRange(hour(1390), hour(1411))} are left out: no event lies in them nor in the 168 h "
+        "before, so nothing is known of any agent there"
+    )
+    assert len(wanted(project, f"{hour(1400):%Y-%m-%dT%H}", now=FAR).told) == 1, "nothing is left out"
+
+
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:
     sparse_project(project)
     hours = wanted(project, now=FAR).hours
