@@ -59,7 +59,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
         assert done.returncode == 1
         assert done.stderr == (
             "health-assets: 1 raw log could not be read; all others were loaded: "
-            f"cannot read the raw log {path}: No such file or directory\n"
+            f"cannot read the raw log {path}: it is a link that leads nowhere, to nowhere\n"
         )
         assert "these hours hold 2 executions" in done.stdout
         assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
