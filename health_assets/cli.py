@@ -387,8 +387,13 @@ def _materialize(
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings, systems)
-    with progress_bar(console, hours, steps) as on_event:
-        outcome = run_hours(settings, hours, on_event, systems, say=_say)
+    with progress_bar(console, hours, steps) as shown:
+
+        def say_that_it_waits(sentence: str) -> None:
+            shown.on_wait()
+            _say(sentence)
+
+        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
     with Pipeline(settings).open().read() as session:
