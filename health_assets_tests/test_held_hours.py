@@ -107,6 +107,9 @@ def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project
     told = forked_command("alerts", "--warehouse", project.warehouse_url, folder=project.folder)
     late, first, second, *_ = told.stdout.splitlines()
     assert late.endswith("UTC was not materialized in time; the newest is 2026-06-07 01:00")
+    assert told.returncode == 3, "for whoever watches nothing but exit codes"
+    assert "no rules are configured, so no hour is judged; name a file of rules" in told.stdout
+    assert f"not read: {why.format('b', project.raw).partition(': ')[2]}\n" in told.stdout
     assert [first, second] == [f"held: {cause}" for cause in sentence.partition("built: ")[2].split("; ")]
 
 
