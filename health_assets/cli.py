@@ -248,6 +248,10 @@ def survey(
             _survey(settings, agents)
 
 
+TROUBLE = 3
+"""Exit code of `alerts` where the pipeline itself is in trouble, whatever the health of the agents is."""
+
+
 @app.command()
 def alerts(
     rules: Annotated[Path | None, typer.Option("--alerts", help="Rules and channels (HEALTH_ALERTS).")] = None,
@@ -259,9 +263,10 @@ def alerts(
     ] = False,
     days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
 ) -> None:
-    """Show whether the newest hour is late, which hours are held, incidents, and what waits to be delivered.
+    """Show whether the newest hour is late, which hours are held, logs not read, incidents, and what is undelivered.
 
-    With --test, exit code 1 where a channel did not take its message.
+    Exit code: 3 where an hour is late or held, or a log cannot be read. With --test, 1 where a channel did not take its
+    message.
     """
     from health_assets.alerts.config import load_alerts
 
@@ -278,7 +283,9 @@ def alerts(
         if now:
             with audited(settings, "alerts --now", rules=str(path), warehouse=warehouse_name(settings)):
                 _tell_now(settings, path)
-        _show_alerts(settings, days)
+        is_trouble = _show_alerts(settings, days, is_configured=path is not None)
+    if is_trouble:
+        raise typer.Exit(TROUBLE)
 
 
 @app.command()
@@ -387,8 +394,13 @@ def _materialize(
         from health_assets.running import run_hours, step_count
 
         steps = step_count(settings, systems)
-    with progress_bar(console, hours, steps) as on_event:
-        outcome = run_hours(settings, hours, on_event, systems, say=_say)
+    with progress_bar(console, hours, steps) as shown:
+
+        def say_that_it_waits(sentence: str) -> None:
+            shown.on_wait()
+            _say(sentence)
+
+        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
     with Pipeline(settings).open().read() as session:
@@ -440,16 +452,19 @@ def _tell_now(settings: Settings, path: Path | None) -> None:
     console.print(f"{done}.", markup=False)
 
 
-def _show_alerts(settings: Settings, days: int) -> None:
+def _show_alerts(settings: Settings, days: int, *, is_configured: bool) -> bool:
+    """Show all that is wrong; gives whether an hour is late or held, or a log cannot be read."""
     with console.status("loading"):
-        from health_assets.report.alerts import print_alerts, print_late_and_held
+        from health_assets.report.alerts import print_alerts, print_troubles
         from health_assets.targets import load_targets
         from health_assets.warehouse.store import Warehouse
 
         targets = load_targets(settings.targets)
     with Warehouse.of(settings).read() as session:
-        print_late_and_held(console, session, settings, datetime.now(UTC))
-        print_alerts(console, session, datetime.now(UTC) - timedelta(days=days), targets)
+        is_trouble = print_troubles(console, session, settings, datetime.now(UTC))
+        since = datetime.now(UTC) - timedelta(days=days)
+        print_alerts(console, session, since, targets, is_configured=is_configured)
+    return is_trouble
 
 
 @contextmanager

@@ -203,7 +203,7 @@ def held_hours(
     events = {part.hour for part in late if part.record_type != "rejected"}
     if session is None:
         return HeldHours(events, rejected, set())
-    there = names_of(found.found.files) - names_of(found.files)
+    there = names_of(found.found.files)  # also of changed ones: what is in them as before is not late
     known = [
         (found.found.name_now(name), kind, hour, is_loaded)
         for name, kind, hour, is_loaded in Ledger(session).known_hours()

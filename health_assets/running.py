@@ -100,7 +100,8 @@ class Outcome:
         lines_rejected: lines and spans that were rejected.
         failed_checks: every failed check.
         error: one sentence when the run failed, else None.
-        files_unreadable: raw logs that could not be read, while all others were.
+        files_unreadable: raw logs, and folders of them, that could not be read, while all others were.
+        folders_unreadable: those among them that are folders, which could not be listed.
         unreadable: why, in a sentence for each of the first.
         all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
         lost: of which logs lines are lost because they were gone before, in a sentence for each of the first.
@@ -118,6 +119,7 @@ class Outcome:
     failed_checks: list[FailedCheck]
     error: str | None
     files_unreadable: int = 0
+    folders_unreadable: int = 0
     unreadable: Sequence[str] = ()
     all_rejected: str = ""
     lost: Sequence[str] = ()
@@ -132,8 +134,11 @@ class Outcome:
         if self.files_unreadable:
             more = self.files_unreadable - len(self.unreadable[:REASONS_SHOWN])
             reasons = [*self.unreadable[:REASONS_SHOWN], *([f"and {more:,} more"] if more else [])]
-            logs = counted(self.files_unreadable, "raw log")
-            found.append(f"{logs} could not be read; all others were loaded: {'; '.join(reasons)}")
+            files = self.files_unreadable - self.folders_unreadable
+            told = [f"{counted(files, 'raw log')} could not be read"] if files else []
+            if self.folders_unreadable:
+                told.insert(0, f"{counted(self.folders_unreadable, 'folder')} could not be listed")
+            found.append(f"{' and '.join(told)}; all others were loaded: {'; '.join(reasons)}")
         if self.all_rejected:
             found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
         return found
@@ -274,8 +279,8 @@ def _failed_check(evaluation: dg.AssetCheckEvaluation) -> FailedCheck:
 
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     names = (
-        "files_seen", "files_read", "files_unreadable", "lines_read", "spans_read", "lines_rejected",
-        "secrets_redacted", "lines_redacted",
+        "files_seen", "files_read", "files_unreadable", "folders_unreadable", "lines_read", "spans_read",
+        "lines_rejected", "secrets_redacted", "lines_redacted",
     )  # fmt: skip
     texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected", "lost": LOST, "odd": ODD}
     for event in result.get_asset_materialization_events():

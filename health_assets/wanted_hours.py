@@ -18,6 +18,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files, shown
 from health_assets.planning import late_ranges, newest_finished_hour
 from health_assets.settings import Settings
+from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session, Warehouse
 from health_assets.wording import counted
 
@@ -45,15 +46,17 @@ def wanted_hours(settings: Settings, first: str | None, end: str | None, now: da
         now: the time.
 
     Raises:
-        HealthAssetsError: a name is no hour, or one that has not begun; the range is empty; the logs hold no event of
-            an hour that is over.
+        HealthAssetsError: a name is no hour, or one that has not begun; the range is empty; the warehouse was filled
+            from another raw root; the logs hold no event of an hour that is over.
     """
     start, stop = first and parse_hour(first), end and parse_hour(end)
     _refuse_future(start or None, stop or None, now)
     if start and stop:
         if stop <= start:
             raise HealthAssetsError(f"--to ({end}) must be after --from ({first})")
+        _refuse_another_root(settings)
         return WantedHours(HourGroups((HourRange(start, stop),)))
+    _refuse_another_root(settings)
     held, scored = _look(settings, now)
     return _of_logs(settings, held, scored, start or None, stop or None, now)
 
@@ -70,6 +73,24 @@ def _refuse_future(start: datetime | None, stop: datetime | None, now: datetime)
             f"--to {stop:%Y-%m-%dT%H} asks for hours that have not begun yet; --to {running:%Y-%m-%dT%H} ends with the "
             f"newest hour that is over, --to {running + HOUR:%Y-%m-%dT%H} with the one that runs"
         )
+
+
+def _refuse_another_root(settings: Settings) -> None:
+    """Refuse the logs of another raw root before anything is made of them; the run itself would, too, but as a failure.
+
+    Raises:
+        HealthAssetsError: the warehouse was filled from another.
+    """
+    warehouse = Warehouse.of(settings)
+    try:
+        with warehouse.read() as session:
+            is_known = Ledger(session).knows_root(settings.raw)
+        if not is_known:
+            files = list_files(settings.raw, {})  # with the warehouse closed, since stores take their time
+            with warehouse.read() as session:
+                Ledger(session).refuse_another_root(settings.raw, files)
+    except NoWarehouseError:
+        return
 
 
 def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
@@ -129,11 +150,13 @@ def _of_logs(
         raise HealthAssetsError(
             f"--to ({stop or of_logs.end:%Y-%m-%dT%H}) must be after --from ({first:%Y-%m-%dT%H}); {told[0]}"
         )
-    hours = worth_materializing(held, scored, HourRange(first, end), settings.reach_hours)
-    if hours.has_holes:
+    asked = HourRange(first, end)
+    hours = worth_materializing(held, scored, asked, settings.reach_hours)
+    if left_out := len(asked) - len(hours):
+        those = f"these {len(asked):,} hours" if asked == of_logs else f"the hours of {asked}"
         told.append(
-            f"{len(hours.span) - len(hours):,} of these {len(hours.span):,} hours are left out: no event lies in them "
-            f"nor in the {settings.reach_hours:,} h before, so nothing is known of any agent there"
+            f"{left_out:,} of {those} are left out: no event lies in them nor in the {settings.reach_hours:,} h "
+            "before, so nothing is known of any agent there"
         )
     return WantedHours(hours, tuple(told))
 

@@ -9,7 +9,7 @@ import duckdb
 import ibis
 import pytest
 
-from health_assets.errors import WarehouseBusyError
+from health_assets.errors import HealthAssetsError, WarehouseBusyError
 from health_assets.logs.reader import in_process
 from health_assets.warehouse.engine import Engine
 from health_assets.warehouse.store import Warehouse
@@ -38,6 +38,27 @@ def test_another_process_may_write_between_two_sessions(warehouse: Warehouse) ->
     assert seen.stdout.strip() == "[('one',)]"
     assert [path.name for path in warehouse.path.parent.iterdir()] == ["w.duckdb"], "no log is left to be replayed"
     assert roots(warehouse) == [("one",)]
+
+
+@pytest.mark.parametrize("has_engine", [True, False])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet", "a.db"])
+def test_a_file_of_another_kind_is_no_warehouse_and_stays_as_it_is(tmp_path: Path, name: str, has_engine: bool) -> None:
+    """DuckDB would look into some of them as data, and keep what is written in memory."""
+    path = tmp_path / name
+    for content in ('{"type": "execution"}\n', ""):
+        path.write_text(content)
+        path.chmod(0o644)
+        with Engine() as engine:
+            warehouse = Warehouse(str(path), engine=engine if has_engine else None)
+            for session in (warehouse.read, warehouse.write):
+                with (
+                    pytest.raises(
+                        HealthAssetsError, match=f"cannot open the warehouse .*{name}: it is not a DuckDB file"
+                    ),
+                    session(),
+                ):
+                    pass
+        assert (path.read_text(), path.stat().st_mode & 0o777) == (content, 0o644)
 
 
 def test_a_session_that_fails_leaves_nothing_and_the_next_one_works(warehouse: Warehouse) -> None:

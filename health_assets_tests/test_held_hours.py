@@ -127,7 +127,7 @@ def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project
     project.write_log("d.jsonl", [line(execution("d", "d", START))])
     done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
     assert done.returncode == 1
-    why = "{0}.jsonl: cannot read the raw log {1}/{0}.jsonl: No such file or directory"
+    why = "{0}.jsonl: cannot read the raw log {1}/{0}.jsonl: it is a link that leads nowhere, to nowhere"
     sentence = (
         "2 of 4 h are held, and all others were built: "
         f"2026-06-07T02 to 2026-06-07T04 (2 h) needs 2 lines of {why.format('b', project.raw)}; "
@@ -140,6 +140,9 @@ def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project
     told = forked_command("alerts", "--warehouse", project.warehouse_url, folder=project.folder)
     late, first, second, *_ = told.stdout.splitlines()
     assert late.endswith("UTC was not materialized in time; the newest is 2026-06-07 01:00")
+    assert told.returncode == 3, "for whoever watches nothing but exit codes"
+    assert "no rules are configured, so no hour is judged; name a file of rules" in told.stdout
+    assert f"not read: {why.format('b', project.raw).partition(': ')[2]}\n" in told.stdout
     assert [first, second] == [f"held: {cause}" for cause in sentence.partition("built: ")[2].split("; ")]
 
 
@@ -234,7 +237,7 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
 
     tick = sensor_tick(world, instance)
     assert not tick.run_requests
-    assert tick.skip_message.endswith("b.jsonl: No such file or directory; 1 hour held for it")
+    assert tick.skip_message.endswith("b.jsonl: it is a link that leads nowhere, to nowhere; 1 hour held for it")
     request = schedule_tick(world, instance, NOON + 4 * HOUR + timedelta(minutes=5))
     assert requested_hours(request.tags) == HourRange.of(NOON + 3 * HOUR), "what is held is not caught up with"
     path.unlink()
@@ -243,3 +246,24 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
         world.materialize(tags=wanted.tags)
     assert world.tables() == world.rebuilt(tmp_path / "clean", HourRange(NOON, NOON + 3 * HOUR)).tables()
     assert not sensor_tick(world, instance).run_requests
+
+
+def test_a_run_whose_hours_are_all_held_fails_no_check_but_the_one_that_names_them(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    world = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
+    world.write("a.jsonl", [world_execution(NOON, "a0")])
+    world.write("b.jsonl", [world_execution(NOON + number * HOUR, f"b{number}") for number in range(2)])
+    world.materialize(HourRange.of(NOON))
+    path = Path(world.settings.raw, "b.jsonl")
+    path.rename(tmp_path / "away")
+    path.symlink_to("nowhere")
+    result = world.run(instance, HourRange.of(NOON + HOUR), assets=["raw_logs", "executions", "health_components"])
+    failed = [one for one in result.get_asset_check_evaluations() if not one.passed]
+    errors = {one.check_name for one in failed if one.severity == dg.AssetCheckSeverity.ERROR}
+    assert errors == {EVERY_HOUR_WAS_BUILT}
+    (failure,) = result.get_step_failure_events()
+    assert failure.step_key == "check_every_hour_was_built"
+    assert world.query(
+        f"SELECT count(*) FROM expectation_results WHERE hour = '{NOON + HOUR}' AND severity = 'error'"
+    ) == [(0,)]

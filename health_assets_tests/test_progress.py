@@ -56,6 +56,9 @@ def test_a_compressed_log_counts_as_it_lies_there(project: Project) -> None:
 
 def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
     progress = RunProgress(HOURS, steps=38)
+    progress.on_wait()
+    assert str(progress) == "3 h · 0 of 38 steps · waiting for its turn"
+    progress.on_event(event(dg.DagsterEventType.PIPELINE_START, None))
     shown = [(progress.completed, str(progress))]
 
     def look() -> None:
@@ -86,8 +89,8 @@ def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
 
 def test_output_that_is_no_terminal_gets_a_line_now_and_then() -> None:
     output = StringIO()
-    with progress_bar(Console(file=output, width=40), HOURS, 38, seconds_between_lines=0.05) as on_event:
-        on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
+    with progress_bar(Console(file=output, width=40), HOURS, 38, seconds_between_lines=0.05) as progress:
+        progress.on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
         deadline = time.monotonic() + 20
         while output.getvalue().count("\n") < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -96,18 +99,28 @@ def test_output_that_is_no_terminal_gets_a_line_now_and_then() -> None:
     assert all(re.fullmatch(r"  0:00:\d\d · 3 h · 0 of 38 steps · agent_health", text) for text in lines), lines
 
 
+def test_output_that_is_no_terminal_says_that_the_run_waits() -> None:
+    output = StringIO()
+    with progress_bar(Console(file=output, width=40), HOURS, 38, seconds_between_lines=0.05) as progress:
+        progress.on_wait()
+        deadline = time.monotonic() + 20
+        while "waiting" not in output.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "3 h · 0 of 38 steps · waiting for its turn" in output.getvalue()
+
+
 def test_a_short_run_prints_no_progress_where_there_is_no_terminal() -> None:
     output = StringIO()
-    with progress_bar(Console(file=output), HOURS, 38) as on_event:
-        on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
+    with progress_bar(Console(file=output), HOURS, 38) as progress:
+        progress.on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
     assert output.getvalue() == ""
 
 
 def test_a_terminal_gets_a_bar_that_is_gone_afterwards() -> None:
     output = StringIO()
     console = Console(file=output, width=80, force_terminal=True, color_system=None)
-    with progress_bar(console, HOURS, 38) as on_event:
-        on_event(event(dg.DagsterEventType.STEP_START, READING_STEP))
+    with progress_bar(console, HOURS, 38) as progress:
+        progress.on_event(event(dg.DagsterEventType.STEP_START, READING_STEP))
         for listener in reading._listeners:
             listener(reading.Progress(40, 17, 4_200_000_000, 1_700_000_000))
         time.sleep(0.3)
@@ -120,10 +133,10 @@ def test_the_bar_moves_while_the_process_prints_into_a_file(tmp_path: Path) -> N
     with (
         os.fdopen(slave, "w", encoding="utf-8") as terminal,
         (tmp_path / "kept").open("w", encoding="utf-8") as kept,
-        progress_bar(Console(file=terminal, width=80, color_system=None), HOURS, 38) as on_event,
+        progress_bar(Console(file=terminal, width=80, color_system=None), HOURS, 38) as progress,
     ):
         os.dup2(kept.fileno(), terminal.fileno())
-        on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
+        progress.on_event(event(dg.DagsterEventType.STEP_START, "agent_health"))
         time.sleep(0.5)
         shown = os.read(master, 1 << 16).decode()
     os.close(master)

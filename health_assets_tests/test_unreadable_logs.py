@@ -31,8 +31,9 @@ from test_dagster_runs import sensor_tick
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
 from health_assets.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.hours import HOUR, HourRange
-from health_assets.logs.files import line_batches, list_files
+from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
+from health_assets.running import Outcome
 
 HOURS = hours_from(START, 3)
 LATE = timedelta(minutes=30)
@@ -59,7 +60,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
         assert done.returncode == 1
         assert done.stderr == (
             "health-assets: 1 raw log could not be read; all others were loaded: "
-            f"cannot read the raw log {path}: No such file or directory\n"
+            f"cannot read the raw log {path}: it is a link that leads nowhere, to nowhere\n"
         )
         assert "these hours hold 2 executions" in done.stdout
         assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
@@ -326,3 +327,29 @@ def test_in_dagster_a_check_says_which_log_could_not_be_read_and_the_sensor_does
     world.materialize(tags=request.tags)
     assert world.query("SELECT count(*) FROM executions") == [(2,)]
     assert not sensor_tick(world, instance).run_requests
+
+
+# -- how it is told --
+
+
+def test_folders_that_cannot_be_listed_are_counted_apart_from_logs() -> None:
+    def faults(files: int, folders: int) -> list[str]:
+        counts = {"files_unreadable": files, "folders_unreadable": folders, "unreadable": ["cannot list it: why"]}
+        return Outcome(HOURS, 9, 9, 9, 0, 0, [], None, **counts).faults
+
+    assert faults(1, 1) == ["1 folder could not be listed; all others were loaded: cannot list it: why"]
+    (told,) = faults(5, 2)
+    assert told.startswith("2 folders could not be listed and 3 raw logs could not be read; all others were loaded: ")
+
+
+def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An administrator, as whom tests may run, can list every folder, so the fault is put in."""
+    project.write_log("a.jsonl", [line(execution("a", "planner", START))])
+
+    def listed(root: Path, unreadable: dict[str, str], oddities: dict[str, str]) -> list[RawFile]:
+        unreadable["shut/"] = "cannot list the raw logs in shut: Permission denied"
+        return list_files(root, None, oddities)
+
+    monkeypatch.setattr("health_assets.defs.records.list_files", listed)
+    read = project.materialize(hours_from(START, 1), only=["ingest"])["raw_logs"]
+    assert (read["files_unreadable"], read["folders_unreadable"]) == (1, 1)

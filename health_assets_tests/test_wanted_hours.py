@@ -1,5 +1,6 @@
 """Which hours a command is about: named ones, those of the logs, never the future, and no long holes."""
 
+import os
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from health_assets.hours import HOUR, HourGroups, HourRange
 from health_assets.late_logs import HeldHours, late_parts, unread
 from health_assets.logs.files import list_files
 from health_assets.wanted_hours import WantedHours, wanted_hours, worth_materializing
+from health_assets.warehouse.ledger import Ledger
 
 NOW = START + timedelta(days=3, minutes=20)
 RUNNING = START + timedelta(days=3)
@@ -53,6 +55,13 @@ def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> 
     assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
 
 
+def test_a_log_that_was_merely_touched_holds_what_it_held(project: Project) -> None:
+    path = project.write_log("a.jsonl", [line(execution("e", "planner", START))], modified=START)
+    project.ingest(hours_from(START, 1))
+    os.utime(path)
+    assert list(wanted(project).hours) == [START]
+
+
 def test_later_events_are_left_for_later_and_said(project: Project) -> None:
     at = [START, START + HOUR, RUNNING, RUNNING + 5000 * HOUR]  # the last one is rejected
     project.write_log("a.jsonl", [line(execution(f"e{n}", "planner", moment)) for n, moment in enumerate(at)])
@@ -71,6 +80,26 @@ def test_logs_of_the_future_alone_say_where_to_see_why(project: Project) -> None
     project.write_log("a.jsonl", [line(execution("e", "planner", NOW + 50 * HOUR))], modified=START)
     with pytest.raises(HealthAssetsError, match="see why lines are rejected by --from 2026-06-07T00"):
         wanted(project)
+
+
+@pytest.mark.parametrize("named", [(None, None), ("2026-06-07T00", "2026-06-07T01")])
+def test_the_logs_of_another_raw_root_are_refused_before_they_are_looked_at(
+    project: Project, named: tuple[str | None, str | None]
+) -> None:
+    project.write_log("a.jsonl", [line(execution("a", "planner", START))])
+    project.write_log("b.jsonl", [line(execution("b", "planner", START + HOUR))])
+    project.ingest(hours_from(START, 2))
+    with project.warehouse.write() as session:
+        Ledger(session).require_root(project.raw, list_files(project.raw))
+    first, project.raw = project.raw, project.folder / "another"
+    project.raw.mkdir()
+    (project.raw / "a.jsonl").write_bytes((first / "a.jsonl").read_bytes())
+    with pytest.raises(
+        HealthAssetsError, match=r"^the warehouse was filled from the raw logs in .*raw, and .*another "
+    ):
+        wanted(project, *named)
+    (project.raw / "b.jsonl").write_bytes((first / "b.jsonl").read_bytes())
+    assert list(wanted(project, *named).hours), "one that has merely moved is taken"
 
 
 # -- holes -------------------------------------------------------------------------------------------------------------
@@ -118,6 +147,17 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
     assert {(row["agent_id"], row["state"]) for row in in_holes} == {
         (name, "inactive") for name in ("listed", "planner")
     }
+
+
+def test_hours_before_the_first_event_after_a_hole_are_said_to_be_left_out(project: Project) -> None:
+    sparse_project(project)
+    found = wanted(project, f"{hour(1390):%Y-%m-%dT%H}", now=FAR)
+    assert list(found.hours.ranges) == [HourRange(hour(1400), hour(1411))]
+    assert found.told[-1] == (
+        f"10 of the hours of {HourRange(hour(1390), hour(1411))} are left out: no event lies in them nor in the 168 h "
+        "before, so nothing is known of any agent there"
+    )
+    assert len(wanted(project, f"{hour(1400):%Y-%m-%dT%H}", now=FAR).told) == 1, "nothing is left out"
 
 
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:

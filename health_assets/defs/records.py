@@ -135,6 +135,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
             "files_unreadable": len(report.unreadable),
+            "folders_unreadable": sum(name.endswith("/") for name in report.unreadable),
             "bytes_read": report.bytes_read,
             "lines_read": report.lines_read,
             "spans_read": report.spans_read,

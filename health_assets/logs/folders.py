@@ -137,7 +137,8 @@ class Walk:
         self.faults[f"{self._name(folder)}/"] = sentence
 
     def _cannot_read(self, path: Path, error: OSError) -> None:
-        self.faults[self._name(path)] = f"cannot read the raw log {as_text(path)}: {error.strerror}"
+        why = _leads_nowhere(path) if error.errno == errno.ENOENT else None
+        self.faults[self._name(path)] = f"cannot read the raw log {as_text(path)}: {why or error.strerror}"
 
     def _is_inside(self, path: Path, mark: str = "") -> bool:
         """Whether a path is no link that leads out of the root."""
@@ -179,6 +180,14 @@ def _is_link(path: Path) -> bool:
         return path.is_symlink()
     except OSError:
         return False
+
+
+def _leads_nowhere(path: Path) -> str | None:
+    """What to say of a link that leads nowhere; None of anything else, as of a file that is gone by now."""
+    try:
+        return f"it is a link that leads nowhere, to {as_text(path.readlink())}"
+    except OSError:
+        return None
 
 
 def _is_file(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """The block of incidents: what is open, what was lately, and what waits to be delivered."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from rich.console import Console
@@ -17,7 +17,9 @@ from health_assets.report.layout import plain_table
 from health_assets.settings import Settings
 from health_assets.targets import Targets
 from health_assets.terminal import printable
+from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
+from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.store import Session
 from health_assets.wording import counted
 
@@ -28,12 +30,25 @@ IDS_SHOWN = 3
 MOST_TOLD = 400
 
 
-def print_alerts(console: Console, session: Session, since: datetime, targets: Targets) -> None:
-    """Open incidents, those closed since a time, and what waits for each channel."""
-    if not is_there(session):
-        console.print("no hour has been judged yet; name rules and channels in HEALTH_ALERTS")
+def print_alerts(
+    console: Console, session: Session, since: datetime, targets: Targets, *, is_configured: bool = True
+) -> None:
+    """Open incidents, those closed since a time, and what waits for each channel.
+
+    Args:
+        console: where to.
+        session: a session on the warehouse.
+        since: from when on closed incidents are shown.
+        targets: whose agents are personal.
+        is_configured: whether rules are named, by which somebody judges hours.
+    """
+    judged = last_judged(session) if is_there(session) else None
+    if not is_configured:
+        console.print(
+            "no rules are configured, so no hour is judged; name a file of rules and channels in HEALTH_ALERTS"
+        )
+    if judged is None and not (is_configured and is_there(session)):
         return
-    judged = last_judged(session)
     found = [personal_by_now(incident, targets) for incident in recent_incidents(session, since)]
     still_open = [incident for incident in found if incident.closed_at is None]
     over = [incident for incident in found if incident.closed_at is not None]
@@ -53,14 +68,30 @@ def print_alerts(console: Console, session: Session, since: datetime, targets: T
         console.print(Text(f"{waiting} for the channel {printable(channel)}{why}", style="yellow"))
 
 
-def print_late_and_held(console: Console, session: Session, settings: Settings, now: datetime) -> None:
-    """Say that the newest hour is late, and which hours are held, also where no rule is configured."""
+def print_troubles(console: Console, session: Session, settings: Settings, now: datetime) -> bool:
+    """Say that the newest hour is late, what is held, cannot be read or is lost, also where no rule is configured.
+
+    Returns:
+        Whether somebody has to do something: lost lines alone come back by nothing that anybody could do.
+    """
     seen = newest_due(session, settings, now)
     late = HourLate().opening(seen) if seen else None
     if late is not None:
         console.print(Text(printable(late.reason, MOST_TOLD), style="bold red"), soft_wrap=True)
-    for cause in causes(Holds(session).within())[:INCIDENTS_SHOWN]:
-        console.print(Text(printable(f"held: {cause}", MOST_TOLD), style="red"), soft_wrap=True)
+    held, unreadable = causes(Holds(session).within()), Ledger(session).unreadable()
+    _print_each(console, "held", held, "red")
+    _print_each(console, "not read", list(unreadable.values()), "yellow")
+    _print_each(
+        console, "lost", [str(log) for log in FileLedger(session).lost(now - settings.reach_hours * HOUR)], "yellow"
+    )
+    return bool(late or held or unreadable)
+
+
+def _print_each(console: Console, what: str, sentences: Sequence[str], style: str) -> None:
+    for sentence in sentences[:INCIDENTS_SHOWN]:
+        console.print(Text(printable(f"{what}: {sentence}", MOST_TOLD), style=style), soft_wrap=True)
+    if len(sentences) > INCIDENTS_SHOWN:
+        console.print(Text(f"{what}: and {len(sentences) - INCIDENTS_SHOWN:,} more", style=style))
 
 
 def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -41,14 +42,20 @@ class RunProgress:
         self._done: set[str] = set()
         self._step = ""
         self._read: reading.Progress | None = None
+        self._is_waiting = False
 
     def on_event(self, event: dg.DagsterEvent) -> None:
         """Take an event of the run."""
+        self._is_waiting = False
         key = event.step_key or ""
         if event.event_type == dg.DagsterEventType.STEP_START:
             self._step = key
         elif event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
             self._done.add(key)
+
+    def on_wait(self) -> None:
+        """Take that the run waits for its turn, until its next event."""
+        self._is_waiting = True
 
     def on_read(self, read: reading.Progress) -> None:
         """Take what has been read so far."""
@@ -76,6 +83,8 @@ class RunProgress:
     @property
     def doing(self) -> str:
         """What the run is at."""
+        if self._is_waiting:
+            return "waiting for its turn"
         if self._step == READING_STEP:
             return self._reading()
         return self._step.replace("check_", "checking ") or "Dagster starts"
@@ -89,6 +98,19 @@ class RunProgress:
         return f"reading {read}"
 
 
+@dataclass(frozen=True)
+class Shown:
+    """The ends of a progress bar that a run speaks to.
+
+    Args:
+        on_event: takes its events.
+        on_wait: takes that it waits for its turn.
+    """
+
+    on_event: OnEvent
+    on_wait: Callable[[], None]
+
+
 @contextmanager
 def progress_bar(
     console: Console,
@@ -96,13 +118,18 @@ def progress_bar(
     steps: int,
     *,
     seconds_between_lines: float = SECONDS_BETWEEN_LINES,
-) -> Iterator[OnEvent]:
-    """Show how far a run has come while the block runs; gives the function that takes its events."""
+) -> Iterator[Shown]:
+    """Show how far a run has come while the block runs; gives what takes its events."""
     progress = RunProgress(hours, steps)
     with _apart(console) as own:
         show = _bar(own, progress) if own.is_terminal else _lines(own, progress, seconds_between_lines)
         with show as refresh, reading.listening(_then(progress.on_read, refresh)):
-            yield _then(progress.on_event, refresh)
+
+            def on_wait() -> None:
+                progress.on_wait()
+                refresh()
+
+            yield Shown(_then(progress.on_event, refresh), on_wait)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.settings import Settings
 
 UNREADABLE = "unreadable"
+NOT_STARTED = "not started"
 NEEDED = {"warehouse", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate"}
 """Settings that a reader needs; the tokens it does not."""
 
@@ -39,8 +40,21 @@ SENTENCES = {
     "targets": "the targets file cannot be used",
     "crowded": "too many sessions are asked for at once",
     UNREADABLE: "the warehouse cannot be read",
+    NOT_STARTED: "the process that reads the warehouse cannot be started",
 }
 """What the world is told: no path, no host, no trace."""
+
+
+def _new_process() -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "health_assets.serving.reader"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the server, which ends its readers
+        )
+    except OSError as error:
+        raise ReaderError(NOT_STARTED, f"{SENTENCES[NOT_STARTED]}: {error}") from error
 
 
 class Reader:
@@ -59,7 +73,7 @@ class Reader:
         """Ask, wait, and return what the reader says.
 
         Raises:
-            ReaderError: the reader says what is wrong, dies, or does not answer in time.
+            ReaderError: the reader says what is wrong, cannot be started, dies, or does not answer in time.
         """
         with self._asking:
             process = self._started()
@@ -91,12 +105,7 @@ class Reader:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "health_assets.serving.reader"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the server, which ends its readers
-            )
+            self._process = _new_process()
             assert self._process.stdin is not None
             # the URL of a warehouse may hold a password, and a command line is for everyone to see
             with suppress(OSError):  # who died at once does not answer either

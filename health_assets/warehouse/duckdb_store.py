@@ -34,6 +34,7 @@ from health_assets.warehouse.upgrades import statements_since
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
 _FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
+_NOT_OURS = "not a valid DuckDB database file"
 _DECLARED_TYPES = {"DOUBLE": "DOUBLE PRECISION"}
 
 
@@ -130,8 +131,6 @@ class DuckDBFile:
             make_private_folder(self.path.parent)
         except OSError as error:
             raise HealthAssetsError(f"cannot make the folder of the warehouse {self.path}: {error.strerror}") from error
-        for path in (self.path, Path(f"{self.path}.wal")):
-            shut_out_others(path)
         with self._session("write") as session:
             yield session
 
@@ -148,6 +147,9 @@ class DuckDBFile:
         with private_files(), self._translated_errors():
             connection = self._connect(mode)
             try:
+                if mode == "write":  # only now: a file that is none of ours keeps the mode that it has
+                    for path in (self.path, Path(f"{self.path}.wal")):
+                        shut_out_others(path)
                 connection.execute(
                     "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
                 )
@@ -231,6 +233,8 @@ class DuckDBFile:
             return f"the warehouse {self.path} is damaged; move it away and build it again from the raw logs: {text}"
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
+        if _NOT_OURS in text:
+            return f"cannot open the warehouse {self.path}: it is not a DuckDB file; name another file"
         if isinstance(error, duckdb.IOException) and self.exists and not self.path.is_dir():
             return f"cannot open the warehouse {self.path}: {text}"
         if isinstance(error, duckdb.IOException):
@@ -239,7 +243,10 @@ class DuckDBFile:
 
 
 def _start(path: Path, mode: Literal["read", "write"], config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(str(path), read_only=mode == "read", config=config)
+    # without the prefix, DuckDB takes a file named like data, as .jsonl, for data, and keeps the tables in memory;
+    # with it, it would spill into a folder of that name
+    config = {**config, "temp_directory": f"{path}.tmp"}
+    return duckdb.connect(f"duckdb:{path}", read_only=mode == "read", config=config)
 
 
 def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> dict[str, dict[str, str]]:

@@ -180,18 +180,31 @@ class Ledger:
         Raises:
             HealthAssetsError: the warehouse was filled from another root.
         """
-        here = root_name(root)
-        known = [name for (name,) in self._session.query("SELECT root FROM raw_roots")]
-        if here in known:
-            return
+        if not self.knows_root(root):
+            self.refuse_another_root(root, files)
+            self._session.query("INSERT INTO raw_roots VALUES (?)", [root_name(root)])
+
+    def knows_root(self, root: RawRoot) -> bool:
+        """Whether the warehouse was filled from this raw root before."""
+        return root_name(root) in self._roots()
+
+    def refuse_another_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
+        """Refuse a root that does not hold all known files; changes nothing.
+
+        Raises:
+            HealthAssetsError: the warehouse was filled from another root.
+        """
+        known = self._roots()
         sizes = {file.source_file: file.size_bytes for file in files}
         read = self._session.query("SELECT source_file, size_bytes FROM raw_files WHERE gone_at IS NULL")
         if known and not all(sizes.get(name, -1) >= size for name, size in read):
             raise HealthAssetsError(
-                f"the warehouse was filled from the raw logs in {known[-1]}, and {here} does not hold them all; "
-                "use one warehouse for one raw root"
+                f"the warehouse was filled from the raw logs in {known[-1]}, and {root_name(root)} does not hold them "
+                "all; use one warehouse for one raw root"
             )
-        self._session.query("INSERT INTO raw_roots VALUES (?)", [here])
+
+    def _roots(self) -> list[str]:
+        return [name for (name,) in self._session.query("SELECT root FROM raw_roots")]
 
     def forget(self, files: Sequence[RawFile]) -> None:
         """Drop what the ledger says of these files."""
