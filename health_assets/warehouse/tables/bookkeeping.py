@@ -63,7 +63,7 @@ class MaterializedHour(Hourly, table=True):
 
 
 class HeldHour(Hourly, table=True):
-    """Hours that cannot be built now. They keep their rows, and are built once the cause is gone or has held for long."""
+    """Hours that cannot be built now. They keep their rows, and are built when the cause is gone or held for long."""
 
     __tablename__ = "held_hours"
 
