@@ -32,6 +32,7 @@ from health_assets.errors import HealthAssetsError
 from health_assets.first_hour import EARLIEST
 from health_assets.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.quality.evaluation import import_great_expectations
+from health_assets.quality.suites.records import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
 from health_assets.settings import Settings, load_settings
 from health_assets.temporary import swept, temporary_folder
 from health_assets.turns import Turn, ended_by_sigterm, this_command
@@ -45,6 +46,8 @@ REASONS_SHOWN = 3
 HOURS_SHOWN = 3
 UNITS = {EVERY_LOG_WAS_READ: "raw log", EVERY_LINE_IS_STILL_THERE: "line", EVERY_HOUR_WAS_BUILT: "hour"}
 """What the checks count that look at something else than rows."""
+FOUND = {FEW_LINES_ARE_REJECTED: f"more than {MOST_REJECTED_SHARE:.0%} of the lines are rejected"}
+"""What checks of whole hours found, in words."""
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
@@ -79,12 +82,13 @@ class FailedCheck:
         return f"{self.asset}.{self.name} failed ({'error' if self.is_error else 'warning'}): {self._counted(unit)}"
 
     def _counted(self, unit: str) -> str:
-        told = counted(self.unexpected, unit)
+        told = FOUND.get(self.name) or counted(self.unexpected, unit)
         if not self.hours:
             return told
         names = [f"{hour:%Y-%m-%dT%H}" for hour in self.hours[:HOURS_SHOWN]]
         more = ", …" if self.hour_count > len(names) else ""
-        return f"{told} of {counted(self.hour_count, 'hour')}, {', '.join(names)}{more}"
+        of = "in" if self.name in FOUND else "of"
+        return f"{told} {of} {counted(self.hour_count, 'hour')}, {', '.join(names)}{more}"
 
 
 @dataclass(frozen=True)

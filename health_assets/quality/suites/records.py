@@ -19,6 +19,7 @@ from health_assets.quality.expectations import (
 from health_assets.quality.suites.common import OF_EVERY_TABLE
 
 MOST_REJECTED_SHARE = 0.05
+FEW_LINES_ARE_REJECTED = "few_lines_are_rejected"
 OF_EVERY_RECORD_TABLE = (*OF_EVERY_TABLE, Check("every_line_is_a_row", equal("rows_kept", "lines_kept"), batch="hours"))
 
 
@@ -136,7 +137,7 @@ REJECTED_RECORDS = Suite(
     "rejected_records",
     [
         *OF_EVERY_RECORD_TABLE,
-        Check("few_lines_are_rejected", between(0, MOST_REJECTED_SHARE, "rejected_share"), "warn", batch="hours"),
+        Check(FEW_LINES_ARE_REJECTED, between(0, MOST_REJECTED_SHARE, "rejected_share"), "warn", batch="hours"),
     ],
     {"rows": common.rows},
     batches.hours_of_rejections,
