@@ -94,7 +94,7 @@ class Turn:
         return self
 
     def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+        self, _type: type[BaseException] | None, raised: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         if self._heart is None:
             return
@@ -104,7 +104,10 @@ class Turn:
         try:
             patiently(lambda: self._store.change(lambda lease, _: lease.withdrawn(self._id)), patience_s)
         except (HealthAssetsError, sa.exc.SQLAlchemyError) as error:  # what the run did is done
-            _log.warning("the claim of this run was not taken back, and ends in %g s: %s", self._lease_s, error)
+            level = logging.INFO if raised else logging.WARNING  # what was raised is told, and says enough
+            _log.log(
+                level, "the claim of this run was not taken back, and ends in %g s: %s", self._lease_s, _brief(error)
+            )
 
     def announce(self) -> None:
         """Make known that this run is alive, and go on doing so to its end; it contends with nobody yet."""
@@ -147,7 +150,7 @@ class Turn:
             try:
                 self._store.change(lambda lease, now: lease.heard(self._id, now))
             except Exception as error:
-                _log.warning("the lease on the warehouse got no heartbeat: %s", error)
+                _log.warning("the lease on the warehouse got no heartbeat: %s", _brief(error))
 
     def _wait(self) -> None:
         until, rest_s, is_told = time.monotonic() + self._timeout_s, FIRST_LOOK_S, False
@@ -181,6 +184,11 @@ class Turn:
             f"this run gave no sign of life for {self._lease_s:g} s (HEALTH_LEASE_S), so its turn to write was over "
             "and nothing of this step was kept; run it again"
         )
+
+
+def _brief(error: Exception) -> str:
+    """The first line of an error; libraries put the statement below it."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager
