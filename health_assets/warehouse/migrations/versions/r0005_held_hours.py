@@ -19,5 +19,6 @@ def upgrade() -> None:
         sa.Column("lines", sa.BigInteger(), nullable=True),
         sa.Column("held_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("held_until", sa.DateTime(timezone=True), nullable=True),
+        if_not_exists=True,
     )
-    op.create_index("held_hours_by_hour", "held_hours", ["hour"], unique=False)
+    op.create_index("held_hours_by_hour", "held_hours", ["hour"], unique=False, if_not_exists=True)
