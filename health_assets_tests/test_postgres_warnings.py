@@ -1,8 +1,12 @@
 """The server's log of a run: nothing in it that whoever runs the server would have to look into."""
 
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import postgres_server
+import pytest
 from logs_made import START, execution, line
 from projects import Project, forked_command, hours_from, materialize_arguments
 
@@ -12,11 +16,16 @@ TELLING = {"log_min_messages": "warning", "log_min_error_statement": "warning"}
 LOUD = (" WARNING: ", " ERROR: ", " FATAL: ", " PANIC: ")
 
 
-def test_a_run_leaves_no_warning_in_the_servers_log(tmp_path: Path) -> None:
-    folder = tmp_path / "server"
-    folder.mkdir()
-    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        parent.chmod(0o755)  # the server may run as somebody else
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that the user of the server may enter; those of pytest are their owner's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="health-assets-postgres-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)  # the server ends with this process
+
+
+def test_a_run_leaves_no_warning_in_the_servers_log(tmp_path: Path, open_folder: Path) -> None:
+    folder = open_folder
     url = postgres_server.start_server(folder, {**postgres_server.FAST, **TELLING})
     migrate(url, 10)
     project = Project(tmp_path / "project", engine="postgres", url=url)
