@@ -556,7 +556,7 @@ def test_every_answer_is_one_that_the_openapi_document_declares(
 
         if mode is schemathesis.GenerationMode.POSITIVE or operation.query:  # any text may be an id
             check()
-    assert len(asked) == 20
+    assert len(asked) == 24
 
 
 def test_the_openapi_document_has_every_path_and_the_page_needs_nothing_from_elsewhere(server: Served) -> None:
