@@ -156,7 +156,7 @@ class Looks:
         return found
 
     def _unknown(self, file: RawFile, lengths: Sequence[int]) -> Sequence[int]:
-        """Those of the lengths for which a file has to be read."""
+        """The lengths for which a file has to be read."""
         own = self._identities.get(file.source_file)
         return lengths if own is None else [length for length in lengths if length < own.plain_bytes]
 

@@ -238,7 +238,7 @@ class _Loading:
         self._kept_back: dict[Part, int] = {}
         """Parts that should be loaded and cannot be read, with their records."""
         self._overdue: set[Part] = set()
-        """Those of them for which their hours have waited for long enough."""
+        """Parts of these for which their hours have waited for long enough."""
         self._filled_hours: set[datetime] = set()
         """Hours whose tables got rows from files, whether or not these are others than before."""
 

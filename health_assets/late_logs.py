@@ -69,7 +69,7 @@ def unread(
 
 
 def compared(session: Session, found: Recognized, unreadable: Collection[str] = ()) -> Unread:
-    """What is needed to compare files that have been recognized; reads nothing but the warehouse."""
+    """Look up what recognized files are compared with; reads nothing but the warehouse."""
     ledger = Ledger(session)
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
@@ -122,7 +122,7 @@ def late_parts(
 
 
 def _to_be_read(files: Sequence[RawFile], memory: LateMemory) -> list[RawFile]:
-    """Those of the files of which the memory does not know what they hold, as far as it allows."""
+    """The files of which the memory does not know what they hold, as far as it allows."""
     return [file for file in memory.in_turn(files) if memory.counts_of(file) is None and memory.may_read(file)]
 
 

@@ -178,7 +178,7 @@ def _version(limits: Limits | None, version: int) -> list[int]:
 
 
 def _within(most_bytes: int, values: Iterable[Value]) -> list[Value]:
-    """Those of the values that fit into so many bytes, one after another."""
+    """The values that fit into so many bytes, one after another."""
     chosen = []
     for value in values:
         size_bytes = _size(value)

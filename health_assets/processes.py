@@ -91,7 +91,7 @@ def _stat_of(pid: int) -> _Stat:
 
 
 def _is_another(stat: _Stat, started: str) -> bool:
-    """Whether what has the number now is not the process that started then; unknown times say nothing."""
+    """Tell whether the number has gone to another process than the one that started then; unknown times say nothing."""
     return stat.state in ("Z", "X") or bool(stat.started and started and stat.started != started)
 
 

@@ -53,7 +53,7 @@ _NAMES = (
     "|secret[_.-]?key|signing[_.-]?key|encryption[_.-]?key|auth[_.-]?key|credentials?"
 )
 _NAMED = "pass|pwd|bearer|secret|token|key|credential"
-"""What stands in every name."""
+"""The part that stands in every name."""
 _HEADERS = "authorization|cookie"
 
 

@@ -76,7 +76,7 @@ def _check_spec(asset: str, check: Check) -> dg.AssetCheckSpec:
 
 
 def _nothing_to_check(suite: Suite, names: Collection[str], hours: HourGroups) -> Iterator[dg.AssetCheckResult]:
-    """What Dagster is told of checks that look at nothing, since all hours are held; the history stays as it is."""
+    """Tell Dagster of checks that look at nothing, since all hours are held; the history stays as it is."""
     for check in suite.checks:
         if check.name in names:
             yield dg.AssetCheckResult(

@@ -91,7 +91,7 @@ class _Failures:
         self._reasons |= faults
 
     def still_of(self, files: Sequence[RawFile]) -> Faults:
-        """Those of these files that are as they were when they could not be read, or that failed too often."""
+        """Faults of these files that are as they were when they could not be read, or that failed too often."""
         failed = [(file, self._stamps[file.source_file]) for file in files if file.source_file in self._stamps]
         return {
             file.source_file: self._reasons[file.source_file]

@@ -19,7 +19,7 @@ from rich.filesize import decimal
 _RUN_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WORTH_BYTES = 1 << 20
 WORTH_SHARE = 0.25
-"""What must be free in a shared file, in bytes and as a share, for writing it anew to pay."""
+"""Writing a shared file anew pays where so much of it is free, in bytes and as a share."""
 MOST_KEPT_BYTES = 1 << 30
 """Most that is written anew: who wants to write to the file waits that long, and Dagster gives up after 30 seconds."""
 PATIENCE_S = 10.0
@@ -27,7 +27,7 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True)
 class Shrunk:
-    """What became of a shared file.
+    """The outcome for a shared file.
 
     Args:
         path: the file.

@@ -183,7 +183,7 @@ def _is_link(path: Path) -> bool:
 
 
 def _leads_nowhere(path: Path) -> str | None:
-    """What to say of a link that leads nowhere; None of anything else, as of a file that is gone by now."""
+    """A sentence on a link that leads nowhere; None on anything else, as on a file that is gone by now."""
     try:
         return f"it is a link that leads nowhere, to {as_text(path.readlink())}"
     except OSError:
