@@ -41,10 +41,6 @@ POSTGRES_SETTINGS = {
     "max_wal_size": "128MB", "min_wal_size": "32MB", "max_connections": "100", "shared_buffers": "64MB",
     "log_min_messages": "panic",
 }  # fmt: skip
-UNFINISHED = (
-    dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING,
-)  # fmt: skip
 
 
 @dataclass
