@@ -36,7 +36,7 @@ def write_logs_of_the_newest_hour(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("backfill", "place"),
-    zip([HourRange(HOURS.start, NEWEST.start), HOURS, HourRange(HOURS.start, NEWEST.start)], PLACES, strict=True),
+    list(zip([HourRange(HOURS.start, NEWEST.start), HOURS, HourRange(HOURS.start, NEWEST.start)], PLACES, strict=True)),
     ids=["after the logs are read", "before the scores", "amid them"],
 )
 def test_the_newest_hour_between_two_steps_of_a_backfill_leaves_the_tables_of_a_clean_rebuild(
