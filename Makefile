@@ -59,7 +59,7 @@ dev: $(STAMP)
 
 ## docs: write docs/tables.md from the tables' classes
 docs: $(STAMP)
-	$(BIN)/python -m health_assets.warehouse.documentation
+	$(BIN)/python -m health_assets.schema.documentation
 
 ## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
 migrations: $(STAMP)

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.fleet import BACKFILL, BACKFILL_AGENTS, DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
 from bench.measure import Sample, Timing, by_turns, progress, run
 from bench.otlp import SPANS_PER_LINE, SPANS_PER_TRACE
-from health_assets.hours import HOUR
+from health_assets.core.hours import HOUR
 
 SHORT_HOURS = 72
 QUICK_HOURS = 72

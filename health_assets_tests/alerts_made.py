@@ -8,16 +8,17 @@ from typing import Any
 import pyarrow as pa
 from logs_made import START
 
-from health_assets.alerts.config import Alerts
-from health_assets.alerts.incidents import Incident
-from health_assets.alerts.keeping import recent_incidents
-from health_assets.alerts.rules import Rule
-from health_assets.alerts.watching import Watch, watch
-from health_assets.hours import HOUR, HourRange
-from health_assets.settings import Settings
-from health_assets.targets import Targets
-from health_assets.warehouse.store import Session, Warehouse
-from health_assets.warehouse.tables import describe
+from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.incidents import Incident
+from health_assets.apps.alerts.keeping import recent_incidents
+from health_assets.apps.alerts.rules import Rule
+from health_assets.apps.alerts.watching import Watch, watch
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import describe
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
 
 Row = dict[str, Any]
 ARROW = {

@@ -16,13 +16,13 @@ import dagster as dg
 import duckdb
 from projects import run_bodies
 
-from health_assets.dagster_home import EVENT_STORAGE
+from health_assets.cli.dagster_home import EVENT_STORAGE
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.hours import HOUR, HourRange
-from health_assets.settings import Settings
 
 ASSETS = (
     "raw_logs", "spans", "executions", "trigger_events", "model_calls", "tool_calls", "signals", "judgements", "agent_updates",

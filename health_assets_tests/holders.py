@@ -18,8 +18,8 @@ import pytest
 from dagster._core.instance.ref import InstanceRef
 from projects import in_a_process
 
-from health_assets.settings import Settings
-from health_assets.turns import Turn
+from health_assets.core.settings import Settings
+from health_assets.defs.turns.turns import Turn
 
 CLONE_NEWUTS, CLONE_NEWUSER = 0x04000000, 0x10000000
 COMMAND = "health-assets materialize"

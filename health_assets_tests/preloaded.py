@@ -4,6 +4,7 @@ import gc
 
 import health_assets.report.run
 import health_assets.running  # noqa: F401
+
 from health_assets.quality.evaluation import import_great_expectations
 
 import_great_expectations()

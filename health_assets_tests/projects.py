@@ -25,18 +25,18 @@ import postgres_server
 import pytest
 import yaml
 
+from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import load_targets
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions, named_hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, HourGroups, HourRange
-from health_assets.ingestion import IngestReport, ingest
 from health_assets.logs.files import list_files
-from health_assets.settings import Settings
-from health_assets.targets import load_targets
+from health_assets.pipeline.ingestion import IngestReport, ingest
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.registry import DERIVED
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import columns_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REAL_LOGS = REPOSITORY.parent / "shared" / "data"
@@ -349,7 +349,7 @@ def _run_as_a_command(
     os.chdir(folder)
     tempfile.tempdir = None  # which the environment names
     sys.argv = ["health-assets", *arguments]
-    runpy.run_module("health_assets.cli", run_name="__main__", alter_sys=True)
+    runpy.run_module("health_assets", run_name="__main__", alter_sys=True)
 
 
 def in_a_process(work: Callable[..., None], *arguments: object) -> BaseProcess:
@@ -362,7 +362,7 @@ def in_a_process(work: Callable[..., None], *arguments: object) -> BaseProcess:
 
 
 def command_line(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "health_assets.cli", *arguments]
+    return [sys.executable, "-m", "health_assets", *arguments]
 
 
 def command_environment() -> dict[str, str]:

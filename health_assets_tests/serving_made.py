@@ -19,13 +19,13 @@ import uvicorn
 import yaml
 from logs_made import START
 
-from health_assets.hours import HourRange
-from health_assets.serving import reader, refresher, sessions
-from health_assets.serving.client import ReaderError
-from health_assets.serving.server import configured, listening
-from health_assets.settings import Settings
+from health_assets.apps.serving import reader, refresher, sessions
+from health_assets.apps.serving.client import ReaderError
+from health_assets.apps.serving.server import configured, listening
+from health_assets.core.hours import HourRange
+from health_assets.core.settings import Settings
+from health_assets.schema.catalog import describe
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import describe
 
 HOUR = START + timedelta(hours=13)
 PATIENCE_S = 120.0

@@ -25,9 +25,9 @@ import postgres_server
 import psycopg
 from projects import Project, command, materialize_arguments
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
+from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.warehouse.migrations import migrate
-from health_assets.warehouse.tables import SCHEMA_VERSION
 
 FOLDER = Path(__file__).with_name("schemas")
 LOGS = FOLDER / "logs"

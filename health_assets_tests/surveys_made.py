@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from health_servers import document
 
 from health_assets.consumer import Answer, parse_document
-from health_assets.survey.probing import Probe
-from health_assets.survey.registry import RegisteredAgent
+from health_assets.systems.survey.probing import Probe
+from health_assets.systems.survey.registry import RegisteredAgent
 
 
 def made_agent(name: str, platform: str = "p", host: str = "agents.example") -> RegisteredAgent:

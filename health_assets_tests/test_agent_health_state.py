@@ -18,12 +18,12 @@ from logs_made import AGENTS, START, Record, cut_into_files, execution, line, ra
 from projects import REAL_LOGS, Project, Row, assert_same_tables, hours_from, needs_real_logs
 from rich.console import Console
 
-from health_assets.hours import HOUR, HourRange
-from health_assets.report import print_health
+from health_assets.apps.report.blocks import print_health
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import columns_of
 from health_assets.scoring.latency_buckets import LAST_BUCKET, bucket_of, latency_ms
 from health_assets.scoring.range_ranks import kth_smallest
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
-from health_assets.warehouse.tables import columns_of
 
 STEPS = ["ingest", "health_components", "state_components", "agent_health_state"]
 LATENCIES = ("latency_p50_ms", "latency_p99_ms")

@@ -12,10 +12,10 @@ from projects import ENGINES, Project, assert_same_tables, forked_command
 from test_opentelemetry import AT, FIRST
 from traces_made import agent, chat, otlp_line, tool
 
-from health_assets.agent_names import AgentName, agents_of, alike_but_for_uuids
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange
-from health_assets.targets import load_targets
+from health_assets.core.agent_names import AgentName, agents_of, alike_but_for_uuids
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import load_targets
 
 UUID = "01a20214-610d-747c-ae77-4c63cf525548"
 NAMES = [

@@ -16,12 +16,12 @@ from projects import ENGINES, Project, Row, assert_same_tables, hours_from
 from rich.console import Console
 from test_scores_equal_reference import assert_equal_rows
 
-from health_assets.hours import HOUR, HourRange
-from health_assets.report.agent_usage import print_usage
-from health_assets.scoring.agent_usage import agent_usage, usage_components
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import columns_of
 from health_assets.scoring.usage import MOST_TOKENS, MOST_USD
-from health_assets.targets import Targets
-from health_assets.warehouse.tables import columns_of
+from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
+from health_assets.systems.agent_usage.report import print_block
 
 STEPS = ["ingest", "usage_components", "agent_usage"]
 TABLES = ["usage_components", "agent_usage"]
@@ -240,7 +240,7 @@ def test_the_cost_of_many_hours_is_the_sum_of_all_executions_in_whatever_order_t
 def shown(project: Project) -> str:
     console = Console(width=140, record=True, file=StringIO())
     with project.warehouse.read() as session:
-        print_usage(console, session, HourRange.of(START))
+        print_block(console, session, HourRange.of(START))
     return console.export_text()
 
 

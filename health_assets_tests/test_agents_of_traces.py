@@ -7,9 +7,9 @@ from projects import REPOSITORY, Project, forked_command, hours_from
 from test_opentelemetry import AT, FIRST, SECOND, id_of, ingested
 from traces_made import Span, agent, chat, otlp_line, span, tool
 
-from health_assets.hours import HOUR
+from health_assets.core.hours import HOUR
+from health_assets.pipeline.trace_reading import read_traces
 from health_assets.scoring.usage import AMOUNTS
-from health_assets.trace_reading import read_traces
 
 
 def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:

@@ -11,15 +11,15 @@ from alerts_made import at, fill_hour, later, look, scored
 from receivers import receiver
 from typer.testing import CliRunner
 
-from health_assets.alerts.config import Alerts, Webhook, load_alerts
-from health_assets.alerts.rules import RULES, Floor, HourLate
-from health_assets.alerts.ticking import tick
-from health_assets.cli import TROUBLE, app
+from health_assets.apps.alerts.config import Alerts, Webhook, load_alerts
+from health_assets.apps.alerts.rules import RULES, Floor, HourLate
+from health_assets.apps.alerts.ticking import tick
+from health_assets.cli.commands import TROUBLE, app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.pipeline import Pipeline
-from health_assets.errors import HealthAssetsError
-from health_assets.settings import Settings
-from health_assets.targets import Targets
 from health_assets.warehouse.store import Warehouse
 
 PAGE = (Path(__file__).parent.parent / "docs" / "alerts.md").read_text(encoding="utf-8")

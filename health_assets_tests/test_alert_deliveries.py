@@ -20,16 +20,16 @@ from projects import command_environment
 from receivers import hanging, mailbox, receiver
 from test_serving_tls import certificate
 
-from health_assets.alerts import delivering
-from health_assets.alerts.config import Alerts, Channel, Email, Slack, Webhook
-from health_assets.alerts.delivering import Delivery, next_attempt, try_channels
-from health_assets.alerts.incidents import Incident, Judged, judge
-from health_assets.alerts.keeping import Notice, count_waiting, keep
-from health_assets.alerts.messages import SIGNS, digest_of
-from health_assets.alerts.rules import RULES, Floor
-from health_assets.alerts.seen import AgentSeen
-from health_assets.hours import HOUR
-from health_assets.targets import AgentTargets, Targets
+from health_assets.apps.alerts import delivering
+from health_assets.apps.alerts.config import Alerts, Channel, Email, Slack, Webhook
+from health_assets.apps.alerts.delivering import Delivery, next_attempt, try_channels
+from health_assets.apps.alerts.incidents import Incident, Judged, judge
+from health_assets.apps.alerts.keeping import Notice, count_waiting, keep
+from health_assets.apps.alerts.messages import SIGNS, digest_of
+from health_assets.apps.alerts.rules import RULES, Floor
+from health_assets.apps.alerts.seen import AgentSeen
+from health_assets.core.hours import HOUR
+from health_assets.core.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
 
 NOW = datetime(2026, 6, 9, tzinfo=UTC)

@@ -10,10 +10,10 @@ import pytest
 from alerts_made import at, fill_hour, incidents, insert, keep_hour, later, look, scored
 from logs_made import START
 
-from health_assets.alerts.incidents import judge
-from health_assets.alerts.keeping import due_notices, open_incidents
-from health_assets.alerts.messages import message_of
-from health_assets.alerts.rules import (
+from health_assets.apps.alerts.incidents import judge
+from health_assets.apps.alerts.keeping import due_notices, open_incidents
+from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.rules import (
     RULES,
     BudgetBurn,
     Drop,
@@ -24,10 +24,10 @@ from health_assets.alerts.rules import (
     NoData,
     StateWorsened,
 )
-from health_assets.alerts.seen import AgentSeen, BudgetSeen
-from health_assets.alerts.watching import is_ready
-from health_assets.hours import HOUR, HourRange
-from health_assets.targets import AgentTargets, Targets
+from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen
+from health_assets.apps.alerts.watching import is_ready
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
 
 AGENT_RULES = (StateWorsened(), Floor(), Drop(), NoData())

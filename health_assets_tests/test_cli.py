@@ -28,13 +28,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from health_assets import __version__
-from health_assets.cli import app
+from health_assets.cli.commands import app
+from health_assets.cli.run_report import print_outcome
+from health_assets.cli.running import FailedCheck, Outcome
+from health_assets.core.errors import HealthAssetsError, is_want_of_memory
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
-from health_assets.errors import HealthAssetsError, is_want_of_memory
-from health_assets.hours import HOUR, HourRange
-from health_assets.report.run import print_outcome
-from health_assets.running import FailedCheck, Outcome
-from health_assets.wanted_hours import wanted_hours
+from health_assets.pipeline.wanted_hours import wanted_hours
 
 HOURS = hours_from(START, 3)
 
@@ -214,7 +214,7 @@ def test_a_check_that_blocks_ends_the_run_with_its_name_and_an_exit_code(runs: d
 
 
 def test_every_check_of_every_hour_is_kept_by_a_run(runs: dict[str, Run]) -> None:
-    from health_assets.quality.suites import SUITES
+    from health_assets.systems.suites import SUITES
 
     project, _ = runs["_plain"]
     kept = set(project.query("SELECT asset, expectation, hour FROM expectation_results"))
@@ -242,7 +242,7 @@ def test_a_run_that_leaves_other_hours_behind_says_which(runs: dict[str, Run]) -
 
 
 def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(runs: dict[str, Run]) -> None:
-    from health_assets.defs.systems import DERIVED, SYSTEMS
+    from health_assets.systems.registry import DERIVED, SYSTEMS
 
     project, done = runs["_one_system"]
     assert done.returncode == 0, done.stderr

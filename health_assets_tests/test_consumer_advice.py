@@ -11,10 +11,10 @@ from health_servers import NOW, Host, answers, closed_port, current_document, do
 from projects import command
 from typer.testing import CliRunner
 
-from health_assets.cli import EXIT_CODES, app
+from health_assets.cli.commands import EXIT_CODES, app
 from health_assets.consumer import Advice, Answer, advise, parse_document
 from health_assets.consumer.advice import in_words, percent
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
 
 
 def answer_of(status: str = "healthy", **changes: Any) -> Answer:

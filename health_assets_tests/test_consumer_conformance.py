@@ -18,18 +18,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from health_assets import consumer
-from health_assets.cli import app
-from health_assets.consumer import (
-    Advice,
-    Answer,
-    HealthDocument,
-    InvalidDocumentError,
-    advise,
-    parse_document,
-)
+from health_assets.cli.commands import app
+from health_assets.consumer import Advice, Answer, HealthDocument, InvalidDocumentError, advise, parse_document
 from health_assets.consumer.advice import KIND_OF_STATUS
 from health_assets.consumer.display import as_json, print_advice
-from health_assets.settings import Settings
+from health_assets.core.settings import Settings
 
 fetch_health = partial(consumer.fetch_health, allow_private=True)
 """The servers of these tests are on this machine."""

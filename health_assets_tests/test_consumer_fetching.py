@@ -35,7 +35,7 @@ from health_assets import consumer
 from health_assets.consumer import Answer, health_url
 from health_assets.consumer.addresses import is_public, look_up
 from health_assets.consumer.fetching import _redirect_fault
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
 
 fetch_health = partial(consumer.fetch_health, allow_private=True)
 """The servers of these tests are on this machine."""

@@ -11,9 +11,9 @@ from dagster_postgres import PostgresRunStorage
 from logs_made import START, execution, line
 from projects import REPOSITORY, Project
 
+from health_assets.cli.running import run_hours
+from health_assets.core.hours import HourRange
 from health_assets.defs.build import JOB
-from health_assets.hours import HourRange
-from health_assets.running import run_hours
 
 DOCUMENTED = REPOSITORY / "docs" / "dagster-postgres.yaml"
 

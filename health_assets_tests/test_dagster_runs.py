@@ -38,6 +38,8 @@ from projects import SURVEY_TABLES
 from test_turns import holding_here, killed, run_under_way, status
 
 import health_assets.definitions
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.core.settings import Settings
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
@@ -45,14 +47,12 @@ from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress import listening
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
-from health_assets.lease_store import LeaseStore
-from health_assets.leases import Lease
-from health_assets.planning import newest_finished_hour
-from health_assets.quality.suites import SUITES
-from health_assets.settings import Settings
-from health_assets.turns import URGENT
+from health_assets.defs.turns.lease_store import LeaseStore
+from health_assets.defs.turns.leases import Lease
+from health_assets.defs.turns.turns import URGENT
+from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.systems.registry import DERIVED
+from health_assets.systems.suites import SUITES
 
 OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, EVERY_HOUR_WAS_BUILT)
 WINDOW_HOURS = 3

@@ -10,11 +10,11 @@ from dagster._core.instance.ref import InstanceRef
 from dagster_world import batching_instance
 from projects import in_a_process
 
+from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
-from health_assets.lease_store import LeaseStore
-from health_assets.run_owners import end_runs_of_the_dead
-from health_assets.settings import Settings
+from health_assets.defs.turns.lease_store import LeaseStore
+from health_assets.defs.turns.run_owners import end_runs_of_the_dead
 
 FOREVER_S = 600
 SETTINGS = Settings(keep_days=30, judge_model="m", judge_url="http://127.0.0.1:9")

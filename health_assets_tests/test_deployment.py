@@ -20,8 +20,8 @@ from dagster._daemon.cli import create_dagster_daemon_cli
 from dagster_webserver.cli import create_dagster_webserver_cli
 from projects import REPOSITORY
 
-from health_assets.cli import app
-from health_assets.settings import Settings
+from health_assets.cli.commands import app
+from health_assets.core.settings import Settings
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
 DEPLOY = REPOSITORY / "deploy"

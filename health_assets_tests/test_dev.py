@@ -12,14 +12,14 @@ from logs_made import START, execution, line
 from projects import REPOSITORY, command_environment, forked_command
 from test_turns import holding_here
 
+from health_assets.cli.demo import Demo
+from health_assets.cli.dev import command, what_to_show, with_home
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, KEY_FORMAT, floor_hour
+from health_assets.core.settings import load_settings
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import Pipeline
-from health_assets.demo import Demo
-from health_assets.dev import command, what_to_show, with_home
-from health_assets.errors import HealthAssetsError
-from health_assets.first_hour import first_hour
-from health_assets.hours import HOUR, KEY_FORMAT, floor_hour
-from health_assets.settings import load_settings
+from health_assets.pipeline.first_hour import first_hour
 
 END = datetime(2026, 6, 8, tzinfo=UTC)
 

@@ -3,15 +3,15 @@
 import re
 from pathlib import Path
 
-from health_assets.cli import app
+from health_assets.cli.commands import app
+from health_assets.core.settings import Settings
+from health_assets.core.targets import AgentTargets
 from health_assets.defs.build import build_definitions
 from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
 from health_assets.logs.native import RECORD_TYPES, RULES
 from health_assets.logs.stores import NAMES_THAT_COUNT
-from health_assets.settings import Settings
-from health_assets.targets import AgentTargets
-from health_assets.warehouse.documentation import PAGE, tables_page
-from health_assets.warehouse.tables import ALL_TABLES
+from health_assets.schema.catalog import ALL_TABLES
+from health_assets.schema.documentation import PAGE, tables_page
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ def test_the_page_of_tables_is_the_one_that_the_classes_make() -> None:
 
 
 def test_every_column_has_a_meaning_that_is_a_sentence() -> None:
-    from health_assets.warehouse.tables import describe
+    from health_assets.schema.catalog import describe
 
     for table in ALL_TABLES:
         for column, _, _, meaning in describe(table):

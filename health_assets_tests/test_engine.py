@@ -9,9 +9,9 @@ import duckdb
 import ibis
 import pytest
 
-from health_assets.errors import HealthAssetsError, WarehouseBusyError
+from health_assets.core.errors import HealthAssetsError, WarehouseBusyError
 from health_assets.logs.reader import in_process
-from health_assets.warehouse.engine import Engine
+from health_assets.warehouse.engines.duckdb.shared import Engine
 from health_assets.warehouse.store import Warehouse
 
 COUNT_IN_ANOTHER_PROCESS = "import duckdb, sys; print(duckdb.connect(sys.argv[1]).sql('FROM raw_roots').fetchall())"

@@ -16,11 +16,11 @@ from projects import Project, Row, assert_same_tables, hours_from
 from rich.console import Console
 from test_scores_equal_reference import assert_equal_rows, make_random_project
 
-from health_assets.hours import HOUR, HourRange
-from health_assets.report.error_budget import print_budgets
-from health_assets.scoring.error_budget import error_budget
-from health_assets.targets import Targets
-from health_assets.warehouse.tables import columns_of
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.error_budget.error_budget import error_budget
+from health_assets.systems.error_budget.report import print_block
 
 STEPS = ["ingest", "health_components", "error_budget"]
 
@@ -165,7 +165,7 @@ def test_the_formula_equals_the_reference_for_any_counts_and_targets() -> None:
 def shown(project: Project) -> str:
     console = Console(width=120, record=True, file=StringIO())
     with project.warehouse.read() as session:
-        print_budgets(console, session, LAST)
+        print_block(console, session, LAST)
     return console.export_text()
 
 

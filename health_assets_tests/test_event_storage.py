@@ -15,9 +15,9 @@ import pytest
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster_world import NOON, World, batching_instance
 
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.event_storage import BatchingSqliteEventLogStorage
-from health_assets.hours import HOUR, HourRange
-from health_assets.quality.suites import SUITES
+from health_assets.systems.suites import SUITES
 
 ASSETS = ("raw_logs", "executions", "rejected_records", "health_components")
 STOPPED = "health_components"

@@ -14,9 +14,9 @@ from logs_made import START, cut_into_files, execution, line, random_lines, rand
 from projects import Project, Row, hours_from
 from test_scores_equal_reference import assert_equal_rows, sums_and_targets, window_rows
 
-from health_assets.explanation import COMPONENTS, costliest, explain, points_lost
-from health_assets.hours import HOUR, HourRange
-from health_assets.scoring.evidence import KINDS
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.scoring.explanation import COMPONENTS, costliest, explain, points_lost
+from health_assets.systems.explanations.evidence import KINDS
 
 MOST = 5
 STEPS = ["ingest", "health_components", "agent_health", "evidence_components", "score_evidence"]

@@ -30,10 +30,10 @@ from projects import (
     materialize_arguments,
 )
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR
 from health_assets.logs.files import list_files
-from health_assets.warehouse.tables import SCHEMA_VERSION
+from health_assets.schema.catalog import SCHEMA_VERSION
 
 HOURS = hours_from(START, 2)
 LATER = hours_from(START + 2 * HOUR, 1)

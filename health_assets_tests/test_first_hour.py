@@ -12,12 +12,12 @@ from dagster_world import NOON, World, execution
 from projects import Project
 from surveys_made import made_probe
 
-from health_assets import first_hour as module
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.defs.build import SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
-from health_assets.first_hour import EARLIEST, first_hour
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
-from health_assets.survey.keeping import keep_probes
+from health_assets.pipeline import first_hour as module
+from health_assets.pipeline.first_hour import EARLIEST, first_hour
+from health_assets.systems.survey.keeping import keep_probes
 
 NOW = NOON + timedelta(minutes=40)
 NEWEST = NOON - HOUR

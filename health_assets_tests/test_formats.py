@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 from health_assets.logs.formats import (
     inspect_eval,
     langfuse,

@@ -12,14 +12,14 @@ from logs_made import START, execution, line
 from projects import Project, forked_command, hours_from
 from test_dagster_runs import sensor_tick
 
-from health_assets.alerts.rules import HourLate
+from health_assets.apps.alerts.rules import HourLate
+from health_assets.apps.report.blocks import report_hours
+from health_assets.apps.serving.reader import read_session, write_snapshot
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
 from health_assets.defs.build import FRESHNESS_JOB
-from health_assets.defs.staleness import left_behind
-from health_assets.hours import HOUR, HourRange
-from health_assets.report import report_hours
-from health_assets.serving.reader import read_session, write_snapshot
-from health_assets.settings import Settings
-from health_assets.warehouse.model_choice import best_model
+from health_assets.systems.model_health.choice import best_model
+from health_assets.systems.staleness import left_behind
 
 HOURS = hours_from(START, 2)
 NOW = HOURS.end

@@ -14,10 +14,10 @@ from projects import Project, assert_same_tables, forked_command, hours_from, ma
 from test_dagster_runs import schedule_tick, sensor_tick
 from test_unreadable_logs import back, executions, hidden
 
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.pruning import COMPONENTS
-from health_assets.hours import HOUR, HourRange
-from health_assets.retention import prune
+from health_assets.pipeline.retention import prune
 from health_assets.warehouse.holds import Holds
 
 HOURS = hours_from(START, 4)

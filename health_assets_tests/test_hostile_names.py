@@ -14,16 +14,16 @@ from rich.console import Console
 from serving_made import HOUR, Row, fill
 from typer.testing import CliRunner
 
-from health_assets.cli import app
-from health_assets.hours import HourRange
-from health_assets.report import BLOCKS
-from health_assets.report.agent import print_agent
-from health_assets.report.alerts import print_alerts, print_trials
-from health_assets.report.run import print_outcome
-from health_assets.running import FailedCheck, Outcome
-from health_assets.targets import Targets
+from health_assets.apps.report.agent import print_agent
+from health_assets.apps.report.alerts import print_alerts, print_trials
+from health_assets.apps.report.blocks import BLOCKS
+from health_assets.cli.commands import app
+from health_assets.cli.run_report import print_outcome
+from health_assets.cli.running import FailedCheck, Outcome
+from health_assets.core.hours import HourRange
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import ALL_TABLES, describe
 
 EVIL = "evil\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp.\u2066\u2028\u200b\r\n\x00[red]"
 KNOWN: Row = {

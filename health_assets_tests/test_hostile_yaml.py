@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from health_assets import yaml_files
-from health_assets.alerts.config import load_alerts
-from health_assets.cli import app
-from health_assets.errors import HealthAssetsError
-from health_assets.survey.registry import load_registry
-from health_assets.targets import load_targets
-from health_assets.yaml_files import MOST_DEPTH, read_yaml
+from health_assets.apps.alerts.config import load_alerts
+from health_assets.cli.commands import app
+from health_assets.core import yaml_files
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.targets import load_targets
+from health_assets.core.yaml_files import MOST_DEPTH, read_yaml
+from health_assets.systems.survey.registry import load_registry
 
 READERS: dict[str, Callable[[Path], object]] = {
     "registry": load_registry,

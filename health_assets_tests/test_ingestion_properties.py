@@ -33,11 +33,11 @@ from projects import (
     in_a_process,
 )
 
+from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.hours import HOUR, HourRange, parse_hour
-from health_assets.late_logs import late_parts, unread
 from health_assets.logs.files import list_files
+from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.scoring.health_components import SUMS, merge
 from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
 

@@ -11,8 +11,8 @@ import pytest
 from logs_made import START, execution, line
 from projects import Project, materialize_arguments, start_forked_command
 
-from health_assets.hours import HourRange
-from health_assets.temporary import remove_what_the_dead_left, swept, temporary_folder
+from health_assets.core.hours import HourRange
+from health_assets.core.temporary import remove_what_the_dead_left, swept, temporary_folder
 
 BAD_LINES = 30_000_000
 """More than can be read within any patience of these tests."""

@@ -15,17 +15,17 @@ from logs_made import START, execution, line
 from projects import ENGINES, Project, hours_from
 from pydantic import ValidationError
 
+from health_assets.apps.judge.client import MOST_ANSWER_BYTES
+from health_assets.apps.judge.evidence import MOST_SENT_CHARACTERS, Run, evidence
+from health_assets.apps.judge.judging import Constraint, Judge, Report, judge
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.judges import FOLDER
+from health_assets.core.redaction import REDACTION
+from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
 from health_assets.defs.judging import JOB, judge_due_runs
 from health_assets.defs.pipeline import Pipeline
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange
-from health_assets.judge import Constraint, Judge, Report, judge
-from health_assets.judge_client import MOST_ANSWER_BYTES
-from health_assets.judge_evidence import MOST_SENT_CHARACTERS, Run, evidence
-from health_assets.judges import FOLDER
-from health_assets.redaction import REDACTION
-from health_assets.settings import Settings
 
 KEY = "sk-very-secret"
 NOW = datetime(2026, 6, 7, 3, 4, 5, tzinfo=UTC)

@@ -29,9 +29,10 @@ from projects import (
 )
 from traces_made import agent, in_lines, otlp_line, random_spans
 
-from health_assets.hours import HOUR, HourRange
-from health_assets.retention import prune
-from health_assets.warehouse.store import Session, Warehouse
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline.retention import prune
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
 
 FILLED = hours_from(START, 6)
 ALL_HOURS = hours_from(START, 30)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 from health_assets.logs.formats import langfuse, langfuse_records, langfuse_traces
 from health_assets_tests import langfuse_made as made
 from health_assets_tests.foreign_lines import Row, lines_of, spans_of

@@ -13,15 +13,16 @@ import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster_world import NOON, World, execution
 
-from health_assets import file_looks, late_logs, late_memory
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs import sensors
 from health_assets.defs.pipeline import Pipeline
-from health_assets.hours import HOUR, HourRange
-from health_assets.late_memory import LateMemory
+from health_assets.logs import file_looks, late_memory
 from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import RawFile, plain_blocks
 from health_assets.logs.formats.records import Damage
+from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits
+from health_assets.pipeline import late_logs
 
 NOW = NOON + timedelta(hours=1, minutes=40)
 """NOON's hour is over, and the schedule has had its turn."""
@@ -240,6 +241,6 @@ def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path
 
 
 def test_whoever_compares_files_needs_neither_the_memory_of_the_sensor_nor_the_tables() -> None:
-    program = "import sys, health_assets.recognition; print(*sys.modules)"
+    program = "import sys, health_assets.logs.recognition; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert {"health_assets.late_memory", "health_assets.warehouse.tables"}.isdisjoint(done.stdout.split())
+    assert {"health_assets.logs.late_memory", "health_assets.schema.catalog"}.isdisjoint(done.stdout.split())

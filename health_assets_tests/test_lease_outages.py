@@ -13,9 +13,9 @@ import pytest
 from dagster._core.instance.ref import InstanceRef
 from holders import settings
 
-from health_assets.errors import HealthAssetsError
-from health_assets.lease_store import LeaseStore
-from health_assets.turns import Turn
+from health_assets.core.errors import HealthAssetsError
+from health_assets.defs.turns.lease_store import LeaseStore
+from health_assets.defs.turns.turns import Turn
 
 AWAY_S = 2.0
 SHORT_LEASE_S = 1.0

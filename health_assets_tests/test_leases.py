@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health_assets.leases import Claim, Lease
-from health_assets.processes import Process
+from health_assets.core.processes import Process
+from health_assets.defs.turns.leases import Claim, Lease
 
 START = datetime(2026, 6, 7, 12, tzinfo=UTC)
 ELSEWHERE = Process(host="elsewhere", space="", pid=1, started="1")
@@ -98,7 +98,7 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `/proc` tell what it does with `hidepid=2`: all of the system, and nothing of processes of others."""
     for name in ("sys", "self"):
         (tmp_path / name).symlink_to(Path("/proc") / name)
-    monkeypatch.setattr("health_assets.processes._PROC", tmp_path)
+    monkeypatch.setattr("health_assets.core.processes._PROC", tmp_path)
 
 
 @pytest.mark.usefixtures("hidden")

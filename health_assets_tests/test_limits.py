@@ -17,18 +17,18 @@ from logs_made import START, Record, execution, line, trigger
 from projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import agent, otlp_line
 
-from health_assets import file_looks
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange
+from health_assets.logs import file_looks
 from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.formats.records import Damage
 from health_assets.logs.limits import Limits
 from health_assets.logs.native import RECORD_TYPES, RULES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
-from health_assets.wanted_hours import wanted_hours
+from health_assets.pipeline.wanted_hours import wanted_hours
 
 AT = START + HOUR / 2
 NOW = START + 2 * HOUR

@@ -16,11 +16,11 @@ from logs_made import START, Record, line
 from projects import Project, Row, assert_same_tables, hours_from
 from test_scores_equal_reference import assert_equal_rows
 
-from health_assets.errors import NoWarehouseError
-from health_assets.hours import HOUR, HourRange, floor_hour
+from health_assets.core.errors import NoWarehouseError
+from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.model_tracker import ModelHealthTracker
-from health_assets.warehouse.model_choice import best_model
-from health_assets.warehouse.tables import columns_of
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.model_health.choice import best_model
 
 STEPS = ["ingest", "model_components", "model_health"]
 TABLES = ["model_components", "model_health"]

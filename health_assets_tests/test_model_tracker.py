@@ -13,13 +13,8 @@ import pytest
 from projects import REPOSITORY
 
 from health_assets import model_tracker
-from health_assets.errors import HealthAssetsError
-from health_assets.model_tracker import (
-    ModelHealthSummary,
-    ModelHealthTracker,
-    get_health_tracker,
-    reset_health_tracker,
-)
+from health_assets.core.errors import HealthAssetsError
+from health_assets.model_tracker import ModelHealthSummary, ModelHealthTracker, get_health_tracker, reset_health_tracker
 
 OPUS, SONNET, HAIKU = "claude-opus-4-7", "claude-sonnet-4-6", "claude-haiku-4-5-20251001"
 

@@ -14,19 +14,20 @@ from typing import Any
 import fsspec
 import pytest
 
-from health_assets.errors import HealthAssetsError, UnreadableFilesError
-from health_assets.hours import HourRange
-from health_assets.ingestion import ingest
-from health_assets.judge import judge, unjudged_runs
-from health_assets.known_files import KnownFile
+from health_assets.apps.judge.judging import judge, unjudged_runs
+from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.core.hours import HourRange
+from health_assets.core.raw_roots import raw_root
+from health_assets.core.settings import Settings, load_settings
+from health_assets.core.targets import load_targets
 from health_assets.logs import fetching
 from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import Identities, line_batches
+from health_assets.logs.known_files import KnownFile
 from health_assets.logs.reader import contents
-from health_assets.logs.stores import RawFile, list_files, raw_root
-from health_assets.recognition import recognize
-from health_assets.settings import Settings, load_settings
-from health_assets.targets import load_targets
+from health_assets.logs.recognition import recognize
+from health_assets.logs.stores import RawFile, list_files
+from health_assets.pipeline.ingestion import ingest
 from health_assets.warehouse.ledger import Ledger
 from health_assets_tests import foreign_logs_made as made
 from health_assets_tests.logs_made import START, execution, line

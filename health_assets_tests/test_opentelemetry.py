@@ -12,11 +12,11 @@ from test_trace_properties import assert_equal_to_the_reference
 from traces_made import Span, agent, attributes, chat, nanoseconds, otlp_line, span, span_id, tool, trace_id
 from typer.testing import CliRunner
 
-from health_assets.cli import app
-from health_assets.hours import HOUR, HourRange
-from health_assets.late_logs import held_hours, late_parts, unread
+from health_assets.cli.commands import app
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import list_files
 from health_assets.logs.traces import circles
+from health_assets.pipeline.late_logs import held_hours, late_parts, unread
 
 HALF = HOUR / 2
 AT = START + HALF

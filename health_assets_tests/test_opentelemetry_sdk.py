@@ -23,7 +23,7 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 from opentelemetry.trace import Status, StatusCode
 from projects import Project, Row
 
-from health_assets.hours import HOUR, HourRange, floor_hour
+from health_assets.core.hours import HOUR, HourRange, floor_hour
 
 GenAi = gen_ai_attributes
 Operation = gen_ai_attributes.GenAiOperationNameValues

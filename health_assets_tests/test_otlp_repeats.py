@@ -9,7 +9,7 @@ from logs_made import START
 from projects import Project, assert_lines_are_conserved
 from traces_made import agent, any_value, chat, otlp_line
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange
 
 AT = START + HOUR / 2
 KNOWN = {

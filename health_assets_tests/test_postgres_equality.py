@@ -26,9 +26,9 @@ from serving_made import served
 from surveys_made import made_probe
 from test_suites import red, results_of
 
-from health_assets.alerts.config import Alerts, Webhook
-from health_assets.alerts.keeping import recent_incidents
-from health_assets.alerts.rules import (
+from health_assets.apps.alerts.config import Alerts, Webhook
+from health_assets.apps.alerts.keeping import recent_incidents
+from health_assets.apps.alerts.rules import (
     BudgetBurn,
     Drop,
     ExpectationFailed,
@@ -38,14 +38,14 @@ from health_assets.alerts.rules import (
     NoData,
     StateWorsened,
 )
-from health_assets.alerts.ticking import tick
-from health_assets.defs.systems import DERIVED
-from health_assets.demo import Demo
-from health_assets.hours import HOUR, HourRange
-from health_assets.quality.suites import SUITES
-from health_assets.report.alerts import print_alerts
-from health_assets.survey.keeping import keep_probes, summarise
-from health_assets.targets import Targets
+from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.report.alerts import print_alerts
+from health_assets.cli.demo import Demo
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import Targets
+from health_assets.systems.registry import DERIVED
+from health_assets.systems.suites import SUITES
+from health_assets.systems.survey.keeping import keep_probes, summarise
 
 HOURS = hours_from(START, 14)
 

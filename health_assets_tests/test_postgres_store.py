@@ -21,15 +21,15 @@ from postgres_server import PASSWORD, QUOTED_PASSWORD, administer, empty_databas
 from projects import REPOSITORY, Project, command
 from serving_made import fill_agents, score, served, state
 
-from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
-from health_assets.hours import HourRange
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.hours import HourRange
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, describe, schema_of
+from health_assets.warehouse.engines.postgres.sql import numbered, postgres_sql
+from health_assets.warehouse.engines.postgres.tables import metadata
 from health_assets.warehouse.ledger import Ledger, Part
 from health_assets.warehouse.location import database_of, is_postgres
 from health_assets.warehouse.migrations import config, connected, migrate
-from health_assets.warehouse.postgres_sql import numbered, postgres_sql
-from health_assets.warehouse.postgres_tables import metadata
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, describe, schema_of
 
 HOUR = HourRange.of(START)
 
@@ -467,7 +467,7 @@ def _command_lines_of_readers() -> list[str]:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
                 found.append(process.cmdline())
-        if readers := [" ".join(words) for words in found if "health_assets.serving.reader" in words]:
+        if readers := [" ".join(words) for words in found if "health_assets.apps.serving.reader" in words]:
             return readers
         time.sleep(0.05)
     return []

@@ -12,13 +12,13 @@ from logs_made import START, execution, line
 from projects import Project
 from traces_made import agent, otlp_line
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
-from health_assets.judge import _write
+from health_assets.apps.judge.judging import _write
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourRange
+from health_assets.core.private_files import private_files
 from health_assets.logs import reader
 from health_assets.model_tracker import ModelHealthTracker
-from health_assets.private_files import private_files
-from health_assets.warehouse.duckdb_store import DuckDBFile
+from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 
 
 @pytest.fixture(autouse=True)

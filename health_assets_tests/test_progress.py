@@ -14,11 +14,11 @@ from logs_made import START, execution, line
 from projects import Project, hours_from
 from rich.console import Console
 
-from health_assets.hours import HOUR
+from health_assets.apps.report.progress import READING_STEP, READING_WEIGHT, RunProgress, progress_bar
+from health_assets.core.hours import HOUR
 from health_assets.logs import progress as reading
 from health_assets.logs.files import list_files
 from health_assets.logs.reader import contents
-from health_assets.report.progress import READING_STEP, READING_WEIGHT, RunProgress, progress_bar
 
 HOURS = hours_from(START, 3)
 

@@ -26,15 +26,15 @@ from test_ingestion_properties import late_logs_tick
 from traces_made import agent, in_lines, otlp_line, random_spans, tool
 from typer.testing import CliRunner
 
-from health_assets.cli import app
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange, floor_hour
+from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pruning import COMPONENTS, JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange, floor_hour
-from health_assets.retention import Pruned, cutoff, prune
-from health_assets.settings import Settings
+from health_assets.pipeline.retention import Pruned, cutoff, prune
 
 DROPPED = (*RECORD_TABLES, *COMPONENTS)
 HISTORY = tuple(name for name in RESULT_TABLES if name not in DROPPED)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from projects import Project, Row, assert_lines_are_conserved
 
-from health_assets.hours import HourRange, parse_hour
+from health_assets.core.hours import HourRange, parse_hour
 
 RECORDINGS = Path(__file__).parent / "recorded_traces"
 RECORDED = sorted(path.relative_to(RECORDINGS).with_suffix("").as_posix() for path in RECORDINGS.glob("*/*.jsonl"))

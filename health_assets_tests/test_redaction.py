@@ -13,13 +13,13 @@ from logs_made import START, execution, line, trigger
 from projects import Project
 from traces_made import agent, otlp_line
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
-from health_assets.judge_evidence import Run, evidence
+from health_assets.apps.judge.evidence import Run, evidence
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourRange
+from health_assets.core.redaction import CREDENTIALS, EMAILS, MARK, REDACTION, Redaction
+from health_assets.core.targets import load_targets
 from health_assets.logs.redacting import SHOWN_CHARACTERS
-from health_assets.redaction import CREDENTIALS, EMAILS, MARK, REDACTION, Redaction
-from health_assets.targets import load_targets
-from health_assets.warehouse.tables import ALL_TABLES
+from health_assets.schema.catalog import ALL_TABLES
 
 LETTERS = string.ascii_letters + string.digits
 URL_SAFE = LETTERS + "_-"

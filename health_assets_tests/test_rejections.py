@@ -16,8 +16,8 @@ import reference
 from logs_made import START, Record, execution, line, trigger
 from projects import TABLE_OF_RECORD, Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import list_files
 from health_assets.logs.plain import COMPRESSED_BLOCK_BYTES
 

@@ -20,15 +20,15 @@ from rich.console import Console
 from scipy.spatial.distance import jensenshannon
 from test_scores_equal_reference import assert_equal_rows
 
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pipeline import Pipeline
-from health_assets.defs.systems.reliability import ASSETS
-from health_assets.hours import HOUR, HourRange
-from health_assets.report.reliability import print_reliability
-from health_assets.scoring.reliability import timeline, trajectories
-from health_assets.scoring.reliability.consistency import KEYS, RESOURCES, task_consistency
-from health_assets.scoring.reliability.predictability import predictability
-from health_assets.scoring.reliability.trajectories import PairSums, Trajectories
-from health_assets.warehouse.tables import columns_of
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.reliability import timeline, trajectories
+from health_assets.systems.reliability.assets import ASSETS
+from health_assets.systems.reliability.consistency import KEYS, RESOURCES, task_consistency
+from health_assets.systems.reliability.predictability import predictability
+from health_assets.systems.reliability.report import print_block
+from health_assets.systems.reliability.trajectories import PairSums, Trajectories
 
 TABLES = tuple(asset.name for asset in ASSETS)
 OWN_STEPS = ("ingest", *TABLES)
@@ -611,7 +611,7 @@ def test_how_much_is_looked_at_together_does_not_show_in_a_bit(monkeypatch: pyte
 def shown(project: Project, hours: HourRange) -> str:
     output = StringIO()
     with project.warehouse.read() as session:
-        print_reliability(Console(file=output, width=100), session, hours)
+        print_block(Console(file=output, width=100), session, hours)
     return output.getvalue()
 
 

@@ -10,13 +10,13 @@ from projects import ENGINES, Project, hours_from
 from rich.console import Console
 from typer.testing import CliRunner
 
-from health_assets.cli import app
-from health_assets.defs.systems import DERIVED
-from health_assets.errors import HealthAssetsError, NoWarehouseError
-from health_assets.hours import HOUR, HourRange
-from health_assets.report import print_health, report_hours
-from health_assets.report.agent import print_agent, shown_tables
-from health_assets.warehouse.tables import columns_of
+from health_assets.apps.report.agent import print_agent, shown_tables
+from health_assets.apps.report.blocks import print_health, report_hours
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.registry import DERIVED
 
 HOURS = hours_from(START, 4)
 LAST = HOURS.end - HOUR

@@ -10,10 +10,10 @@ import dagster as dg
 import pytest
 from dagster_world import batching_instance
 
+from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.retention import prune_runs_job
 from health_assets.defs.run_files import shrink
-from health_assets.settings import Settings
 
 RESOURCES = {"pipeline": pipeline_resource(Pipeline(Settings()))}
 KIB = 1 << 10

@@ -12,7 +12,7 @@ from dagster._loggers import default_system_loggers
 from projects import REPOSITORY
 
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.turns import URGENT
+from health_assets.defs.turns.turns import URGENT
 
 OWN = yaml.safe_load((REPOSITORY / "dagster.yaml").read_text(encoding="utf-8"))
 ORIGIN = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "here").get_job_origin("work")

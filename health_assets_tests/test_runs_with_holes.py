@@ -7,9 +7,9 @@ import dagster as dg
 import pytest
 from dagster_world import ASSETS, NOON, QUIET, World, batching_instance, execution
 
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import HOURS_TAG, hours_tags, named_hours_tags, only_partitions
-from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 
 GROUPS = HourGroups((HourRange(NOON - 30 * HOUR, NOON - 28 * HOUR), HourRange.of(NOON)))
 FLEET = [dg.AssetKey(name) for name in ("raw_logs", "executions", "health_components", "agent_health", "system_health")]

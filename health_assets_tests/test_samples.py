@@ -11,17 +11,17 @@ import pytest
 import yaml
 from projects import REPOSITORY
 
-from health_assets.dagster_home import configuration
+from health_assets.apps.demo.sample_fleet import FLEET
+from health_assets.apps.demo.samples import BAD_LINES, bad_lines_by_file, sample_files, span_until
+from health_assets.cli.dagster_home import configuration
+from health_assets.cli.demo import Demo
+from health_assets.cli.running import Outcome, run_hours
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR
+from health_assets.core.settings import Settings
+from health_assets.core.targets import load_targets
 from health_assets.defs.pipeline import Pipeline
-from health_assets.demo import Demo
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR
 from health_assets.logs.native import RECORD_TYPES
-from health_assets.running import Outcome, run_hours
-from health_assets.sample_fleet import FLEET
-from health_assets.samples import BAD_LINES, bad_lines_by_file, sample_files, span_until
-from health_assets.settings import Settings
-from health_assets.targets import load_targets
 
 # from inside ibis and Great Expectations
 pytestmark = [

@@ -19,13 +19,13 @@ from logs_made import START, cut_into_files, execution, line, random_lines, rand
 from projects import REAL_LOGS, Project, Row, hours_from, needs_real_logs
 from pydantic import ValidationError
 
-from health_assets.hours import HOUR, HourRange
-from health_assets.scoring.agent_health import TARGETS_USED, agent_health
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import AgentTargets, Targets
+from health_assets.schema.catalog import columns_of
 from health_assets.scoring.health_components import SUMS
-from health_assets.scoring.system_health import system_health
 from health_assets.scoring.usage import AMOUNTS
-from health_assets.targets import AgentTargets, Targets
-from health_assets.warehouse.tables import columns_of
+from health_assets.systems.agent_health_model.agent_health import TARGETS_USED, agent_health
+from health_assets.systems.agent_health_model.system_health import system_health
 
 TOLERANCE = 1e-9
 

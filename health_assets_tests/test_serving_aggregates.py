@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from serving_made import HOUR, Row, fill, fill_agents, readers_in_this_process, score, served, state, write_targets
 
-from health_assets.serving.reader import write_snapshot
-from health_assets.serving.snapshot import Snapshot
-from health_assets.serving.view import EVERYBODYS, View
-from health_assets.settings import Settings
+from health_assets.apps.serving.reader import write_snapshot
+from health_assets.apps.serving.snapshot import Snapshot
+from health_assets.apps.serving.view import EVERYBODYS, View
+from health_assets.core.settings import Settings
 
 LOOK_BACK_HOURS = 3
 HOURS = [HOUR - timedelta(hours=back) for back in range(LOOK_BACK_HOURS + 1)]

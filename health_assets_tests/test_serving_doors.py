@@ -17,12 +17,12 @@ import pytest
 from pydantic import SecretStr
 from serving_made import PATIENCE_S, Served, fill, fill_agents, readers_in_this_process, score, served, state
 
-from health_assets.serving.hosts import AllowedHosts, is_loopback
-from health_assets.serving.quotas import MOST_SESSIONS_AT_ONCE, SESSIONS_IN_RESERVE, ConnectionQuota, WorkQuota
-from health_assets.serving.refresher import Refresher
-from health_assets.serving.server import configured
-from health_assets.settings import Settings
-from health_assets.tokens import Token, new_token
+from health_assets.apps.serving.hosts import AllowedHosts, is_loopback
+from health_assets.apps.serving.quotas import MOST_SESSIONS_AT_ONCE, SESSIONS_IN_RESERVE, ConnectionQuota, WorkQuota
+from health_assets.apps.serving.refresher import Refresher
+from health_assets.apps.serving.server import configured
+from health_assets.apps.serving.tokens import Token, new_token
+from health_assets.core.settings import Settings
 
 DOCUMENT = "/agents/fine/.well-known/agent-health"
 SCORES = ("/agents", "/agents/fine", "/models", "/models/best?candidates=a", "/tools", "/usage", "/sessions/s")

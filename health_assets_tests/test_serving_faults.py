@@ -24,15 +24,15 @@ from projects import command_environment, command_line
 from serving_made import HOUR, Served, fill, fill_agents, score, served, state, write_targets
 from typer.testing import CliRunner
 
-from health_assets.cli import app
-from health_assets.errors import HealthAssetsError
-from health_assets.serving import protocol, refresher
-from health_assets.serving.client import Reader, ReaderError
-from health_assets.serving.rate_limit import MOST_CLIENTS, RateLimit
-from health_assets.serving.reader import ROWS_PER_BATCH
-from health_assets.serving.server import listening
-from health_assets.settings import Settings
-from health_assets.temporary import remove_what_the_dead_left
+from health_assets.apps.serving import protocol, refresher
+from health_assets.apps.serving.client import Reader, ReaderError
+from health_assets.apps.serving.rate_limit import MOST_CLIENTS, RateLimit
+from health_assets.apps.serving.reader import ROWS_PER_BATCH
+from health_assets.apps.serving.server import listening
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
+from health_assets.core.temporary import remove_what_the_dead_left
 from health_assets.warehouse.store import Warehouse
 
 PATH = "/agents/fine/.well-known/agent-health"

@@ -12,12 +12,12 @@ from hypothesis import settings as examples
 from pydantic import SecretStr
 from serving_made import HOUR, Row, Served, fill, fill_agents, score, served, state, write_targets
 
+from health_assets.apps.serving import documents, reader
+from health_assets.apps.serving.snapshot import Snapshot
+from health_assets.apps.serving.view import EVERYBODYS
+from health_assets.core.settings import Settings
 from health_assets.model_tracker import ModelHealthTracker
-from health_assets.scoring import agent_health
-from health_assets.serving import documents, reader
-from health_assets.serving.snapshot import Snapshot
-from health_assets.serving.view import EVERYBODYS
-from health_assets.settings import Settings
+from health_assets.systems.agent_health_model import agent_health
 from health_assets.warehouse.store import Warehouse
 
 BEARER = {"Authorization": "Bearer secret"}

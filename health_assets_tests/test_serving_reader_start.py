@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from health_assets.serving.client import SENTENCES, Reader, ReaderError
-from health_assets.settings import Settings
+from health_assets.apps.serving.client import SENTENCES, Reader, ReaderError
+from health_assets.core.settings import Settings
 
 
 def test_a_reader_that_cannot_be_started_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

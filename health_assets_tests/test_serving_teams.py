@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from serving_made import HOUR, Row, Served, fill, readers_in_this_process, score, served, state, write_targets
 
-from health_assets.tokens import new_token
+from health_assets.apps.serving.tokens import new_token
 
 TEAMS = ("payments", "search", "a/b ü")
 AGENTS = tuple(f"agent-{number}" for number in range(9))

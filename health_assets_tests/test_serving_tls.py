@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from serving_made import fill_agents, score, served, state
 
-from health_assets.errors import HealthAssetsError
-from health_assets.serving.server import configured
-from health_assets.settings import Settings
+from health_assets.apps.serving.server import configured
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:

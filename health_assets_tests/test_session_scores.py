@@ -18,14 +18,14 @@ from projects import Project, Row, assert_same_tables, hours_from
 from reference_session_scores import DEFAULTS
 from test_scores_equal_reference import assert_equal_rows
 
-from health_assets.defs.systems import session_scores as session_system
-from health_assets.hours import HOUR, HourRange
-from health_assets.scoring import session_scores as scoring
-from health_assets.scoring.session_scores import SETTINGS_USED, session_scores
-from health_assets.scoring.signal_risks import RISKS
-from health_assets.settings import Settings
-from health_assets.warehouse.duckdb_store import DuckDBSession
-from health_assets.warehouse.tables import columns_of, create_statement
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
+from health_assets.schema.catalog import columns_of, create_statement
+from health_assets.systems.session_scores import assets as session_system
+from health_assets.systems.session_scores import session_scores as scoring
+from health_assets.systems.session_scores.session_scores import SETTINGS_USED, session_scores
+from health_assets.systems.session_scores.signal_risks import RISKS
+from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 
 STEPS = ["ingest", "trace_risks", "session_scores"]
 TABLES = ["trace_risks", "session_scores"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from health_assets.settings import Settings, load_settings
+from health_assets.core.settings import Settings, load_settings
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)

@@ -14,17 +14,17 @@ from projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
 from surveys_made import made_probe
 from traces_made import otlp_line, tool
 
-from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import load_targets
 from health_assets.quality import evaluation
-from health_assets.quality.batches.common import Source
+from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
-from health_assets.quality.suites import SUITES
-from health_assets.survey.keeping import keep_probes, summarise
-from health_assets.targets import load_targets
-from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import ALL_TABLES, columns_of, describe
+from health_assets.schema.catalog import ALL_TABLES, columns_of, describe
+from health_assets.systems.registry import DERIVED
+from health_assets.systems.suites import SUITES
+from health_assets.systems.survey.keeping import keep_probes, summarise
+from health_assets.warehouse.session import Session
 
 HOURS = hours_from(START, 4)
 HIT = START + 2 * HOUR

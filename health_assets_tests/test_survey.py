@@ -34,17 +34,17 @@ from reference_survey import summary
 from surveys_made import made_agent, made_probe
 from typer.testing import CliRunner
 
-from health_assets.cli import app
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.build import JOB, SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange, floor_hour
-from health_assets.quality.suites import SUITES
 from health_assets.scoring import FORMULA_VERSION
-from health_assets.survey.keeping import Survey, keep_probes, summarise, survey
-from health_assets.survey.probing import TRIES, Manners, Probe, probe_agents
-from health_assets.survey.registry import RegisteredAgent
+from health_assets.systems.suites import SUITES
+from health_assets.systems.survey.keeping import Survey, keep_probes, summarise, survey
+from health_assets.systems.survey.probing import TRIES, Manners, Probe, probe_agents
+from health_assets.systems.survey.registry import RegisteredAgent
 
 START = datetime(2026, 6, 7, tzinfo=UTC)
 HURRIED = {"survey_pause_s": 0, "survey_per_host": 16, "survey_concurrency": 16, "survey_timeout_s": 5.0}
@@ -402,7 +402,7 @@ def test_an_agent_is_polled_every_5_minutes_at_most_however_its_address_is_writt
 
 @pytest.mark.parametrize("name", ["survey_interval_s", "survey_concurrency", "survey_per_host", "survey_timeout_s"])
 def test_a_survey_cannot_be_told_to_be_rude(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    from health_assets.settings import load_settings
+    from health_assets.core.settings import load_settings
 
     monkeypatch.setenv(f"HEALTH_{name.upper()}", "0" if name != "survey_interval_s" else "299")
     with pytest.raises(HealthAssetsError, match=f"HEALTH_{name.upper()}"):
@@ -556,7 +556,7 @@ def test_the_schedule_surveys_the_hour_that_runs_and_skips_without_a_registry(pr
 
 
 def test_the_hourly_job_and_the_late_logs_leave_the_survey_alone(project: Project) -> None:
-    from health_assets.defs.systems import DERIVED
+    from health_assets.systems.registry import DERIVED
 
     definitions = build_definitions(project.settings)
     keys = {key.to_user_string() for key in definitions.resolve_job_def(JOB).asset_layer.selected_asset_keys}

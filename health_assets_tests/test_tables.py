@@ -13,13 +13,13 @@ from logs_made import START, execution, line
 from projects import Project, command
 from sqlmodel import SQLModel
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HourRange
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourRange
 from health_assets.logs.formats.tau_bench import NO_TIMES
-from health_assets.warehouse import tables
-from health_assets.warehouse.engine import Engine
+from health_assets.schema import catalog as tables
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
+from health_assets.warehouse.engines.duckdb.shared import Engine
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
 
 CONTRACT = {  # section 4; the names are fixed, more columns are welcome
     "executions": "hour source_file line_number execution_id agent_id started_at ended_at status session_id task_id condition "

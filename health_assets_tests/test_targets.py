@@ -7,8 +7,8 @@ import pytest
 import reference
 import yaml
 
-from health_assets.errors import HealthAssetsError
-from health_assets.targets import TARGET_NAMES, AgentTargets, Targets, load_targets
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.targets import TARGET_NAMES, AgentTargets, Targets, load_targets
 
 
 def write(folder: Path, content: str | bytes | dict) -> Path:

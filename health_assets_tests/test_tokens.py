@@ -11,11 +11,11 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from health_assets.audit import audited
-from health_assets.cli import app
-from health_assets.errors import HealthAssetsError
-from health_assets.settings import Settings
-from health_assets.tokens import Keyring, load_tokens, new_token
+from health_assets.apps.serving.audit import audited
+from health_assets.apps.serving.tokens import Keyring, load_tokens, new_token
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
 
 NOW = datetime(2026, 6, 7, 13, tzinfo=UTC)
 

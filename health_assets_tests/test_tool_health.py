@@ -17,12 +17,12 @@ from projects import Project, Row, assert_same_tables, hours_from
 from rich.console import Console
 from test_scores_equal_reference import assert_equal_rows
 
-from health_assets.hours import HOUR, HourRange, floor_hour
-from health_assets.report.tool_health import print_tools
-from health_assets.scoring.tool_health import KEYS, tool_components, tool_health
+from health_assets.core.hours import HOUR, HourRange, floor_hour
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import columns_of
 from health_assets.scoring.window_latencies import window_buckets
-from health_assets.targets import Targets
-from health_assets.warehouse.tables import columns_of
+from health_assets.systems.tool_health.report import print_block
+from health_assets.systems.tool_health.tool_health import KEYS, tool_components, tool_health
 
 STEPS = ["ingest", "tool_components", "tool_health"]
 TABLES = ["tool_components", "tool_health"]
@@ -257,7 +257,7 @@ def test_the_parts_of_many_hours_merge_to_what_one_hour_with_all_calls_has() -> 
 def shown(project: Project, hours: HourRange) -> str:
     console = Console(width=140, record=True, file=StringIO())
     with project.warehouse.read() as session:
-        print_tools(console, session, hours)
+        print_block(console, session, hours)
     return console.export_text()
 
 

@@ -17,9 +17,9 @@ from logs_made import START, execution, line
 from projects import ENGINES, Project, Row, assert_lines_are_conserved, assert_same_tables, hours_from
 from traces_made import in_lines, random_spans, span_id, trace_id
 
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pruning import COMPONENTS
-from health_assets.hours import HOUR, HourRange
-from health_assets.retention import prune
+from health_assets.pipeline.retention import prune
 
 HOURS = 8
 LOOKBACK_HOURS = 3

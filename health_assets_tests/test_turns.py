@@ -18,11 +18,11 @@ from holders import COMMAND, holding, settings
 from logs_made import START, execution, line
 from projects import Project, hours_from, materialize_arguments, start_forked_command
 
-from health_assets.errors import HealthAssetsError, TurnTimeoutError
-from health_assets.lease_store import LeaseStore
-from health_assets.leases import Claim
-from health_assets.processes import Process
-from health_assets.turns import Turn
+from health_assets.core.errors import HealthAssetsError, TurnTimeoutError
+from health_assets.core.processes import Process
+from health_assets.defs.turns.lease_store import LeaseStore
+from health_assets.defs.turns.leases import Claim
+from health_assets.defs.turns.turns import Turn
 
 ELSEWHERE = "another-host"
 LEASE_S = 4.0

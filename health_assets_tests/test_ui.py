@@ -32,10 +32,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
 
+from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
-from health_assets.hours import HOUR, HourRange, floor_hour
-from health_assets.quality.suites import SUITES
+from health_assets.systems.suites import SUITES
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CHROMIUM = "/usr/bin/chromium"
@@ -86,7 +86,7 @@ def _environment(now: datetime) -> dict[str, str]:
 def _materialize(workspace: Path, environment: dict[str, str], hours: HourRange) -> None:
     bounds = ["--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
     done = subprocess.run(
-        [sys.executable, "-m", "health_assets.cli", "materialize", *bounds],
+        [sys.executable, "-m", "health_assets", "materialize", *bounds],
         cwd=workspace, env=environment, capture_output=True, text=True, timeout=START_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,7 +98,7 @@ def _dagster_dev(workspace: Path, environment: dict[str, str]) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = workspace / "dagster-dev.log"
-    command = [sys.executable, "-m", "health_assets.cli", "dev", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "health_assets", "dev", "--host", "127.0.0.1", "--port", str(port)]
     with log.open("wb") as output:
         server = subprocess.Popen(
             command, cwd=workspace, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -28,12 +28,12 @@ from projects import (
 )
 from test_dagster_runs import sensor_tick
 
+from health_assets.cli.running import Outcome
+from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.checks import EVERY_LOG_WAS_READ
-from health_assets.errors import HealthAssetsError, UnreadableFilesError
-from health_assets.hours import HOUR, HourRange
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
-from health_assets.running import Outcome
 
 HOURS = hours_from(START, 3)
 LATE = timedelta(minutes=30)

@@ -14,11 +14,11 @@ from sqlmodel import SQLModel
 from stored_schemas import HOURS, Stored, logs_alone, stored
 from typer.testing import CliRunner
 
-from health_assets.cli import app
-from health_assets.errors import HealthAssetsError
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.schema.catalog import SCHEMA_DIGEST, SCHEMA_VERSION
+from health_assets.warehouse.engines.postgres.tables import ALEMBIC_TABLE, metadata
 from health_assets.warehouse.migrations import migrate
-from health_assets.warehouse.postgres_tables import ALEMBIC_TABLE, metadata
-from health_assets.warehouse.tables import SCHEMA_DIGEST, SCHEMA_VERSION
 
 FILES = stored("duckdb")
 SCHEMAS = stored("postgresql")
@@ -48,7 +48,7 @@ def digest_of_the_tables() -> str:
 def test_the_version_rises_whenever_a_table_changes() -> None:
     found = digest_of_the_tables()
     assert found == SCHEMA_DIGEST, (
-        f"a table has changed: in health_assets/warehouse/tables set SCHEMA_DIGEST to {found!r}; where version "
+        f"a table has changed: in health_assets/schema/catalog set SCHEMA_DIGEST to {found!r}; where version "
         f"{SCHEMA_VERSION} has landed, also raise SCHEMA_VERSION, write a revision (make migrations) and store the schema of "
         "before (see stored_schemas)"
     )

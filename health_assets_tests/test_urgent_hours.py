@@ -6,10 +6,10 @@ import pytest
 from logs_made import START, cut_into_files, execution, line, random_lines
 from projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
+from health_assets.core.hours import HOUR, HourRange, contiguous
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
-from health_assets.defs.staleness import stale_hours
-from health_assets.hours import HOUR, HourRange, contiguous
+from health_assets.systems.staleness import stale_hours
 
 HOURS = hours_from(START, 16)
 NEWEST = HourRange.of(HOURS.end - HOUR)

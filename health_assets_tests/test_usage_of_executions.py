@@ -9,7 +9,7 @@ import pytest
 from logs_made import START, Record, execution, line
 from projects import ENGINES, Project, Row, assert_same_tables, hours_from
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.usage import AMOUNTS
 
 LOOKBACK_HOURS = 3

@@ -18,21 +18,22 @@ from rich.console import Console
 from serving_made import Served, served
 from test_scores_equal_reference import window_rows
 
-from health_assets import differences, explanation
-from health_assets.alerts.keeping import OPENED, Notice
-from health_assets.alerts.messages import message_of
-from health_assets.alerts.rules import Drop, Floor, StateWorsened
-from health_assets.hours import HOUR, HourRange
-from health_assets.report import print_health
-from health_assets.report.agent import print_agent
-from health_assets.report.alerts import print_alerts
-from health_assets.report.differences import worst_agents
-from health_assets.scoring import agent_health_state
-from health_assets.scoring.urgency import with_verdict
-from health_assets.targets import Targets
-from health_assets.verdict import ORDER, reservation, runs, urgency_sql, verdict
+from health_assets.apps.alerts.keeping import OPENED, Notice
+from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.rules import Drop, Floor, StateWorsened
+from health_assets.apps.report import why_systems_differ as differences
+from health_assets.apps.report.agent import print_agent
+from health_assets.apps.report.alerts import print_alerts
+from health_assets.apps.report.blocks import print_health
+from health_assets.apps.report.differences import worst_agents
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import Targets
+from health_assets.core.wording import few_digits, share
+from health_assets.scoring import explanation
+from health_assets.scoring.verdict import ORDER, reservation, runs, urgency_sql, verdict
+from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_state import agent_health_state
 from health_assets.warehouse.store import Warehouse
-from health_assets.wording import few_digits, share
 
 HOURS = hours_from(START, 24)
 LAST = HOURS.end - HOUR

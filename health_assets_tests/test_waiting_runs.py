@@ -18,8 +18,8 @@ from logs_made import START, execution, line
 from projects import Project, hours_from, run_bodies
 
 from health_assets.defs.pipeline import Pipeline
-from health_assets.lease_store import LeaseStore
-from health_assets.turns import Turn
+from health_assets.defs.turns.lease_store import LeaseStore
+from health_assets.defs.turns.turns import Turn
 
 HOURS = hours_from(START, 1)
 LINES = [line(execution(f"e{number:02}", "planner", START)) for number in range(20)]

@@ -7,12 +7,12 @@ import pytest
 from logs_made import START, execution, line
 from projects import Project, Row, assert_same_tables, hours_from
 
-from health_assets.defs.staleness import left_behind, stale_hours
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourGroups, HourRange
-from health_assets.late_logs import HeldHours, late_parts, unread
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.logs.files import list_files
-from health_assets.wanted_hours import WantedHours, wanted_hours, worth_materializing
+from health_assets.pipeline.late_logs import HeldHours, late_parts, unread
+from health_assets.pipeline.wanted_hours import WantedHours, wanted_hours, worth_materializing
+from health_assets.systems.staleness import left_behind, stale_hours
 from health_assets.warehouse.ledger import Ledger
 
 NOW = START + timedelta(days=3, minutes=20)

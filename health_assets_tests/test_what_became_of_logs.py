@@ -25,10 +25,10 @@ from projects import (
 from test_dagster_runs import sensor_tick
 from traces_made import otlp_line, span
 
-from health_assets import ingestion
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE
-from health_assets.hours import HOUR, HourRange
-from health_assets.known_files import Recognized
+from health_assets.logs.known_files import Recognized
+from health_assets.pipeline import ingestion
 from health_assets.warehouse.file_ledger import FileLedger
 
 HOURS = hours_from(START, 6)
@@ -230,7 +230,7 @@ def test_the_winner_of_an_id_is_that_of_a_clean_rebuild_although_only_a_name_cha
 
 
 def test_what_retention_dropped_is_not_late_under_another_name(project: Project) -> None:
-    from health_assets.retention import prune
+    from health_assets.pipeline.retention import prune
 
     path = project.write_log("app.jsonl", [restart("a", 0)])
     project.ingest(FIRST)

@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_the_files_of_a_project_folder(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         for name in FILES:
-            assert content.read(f"health_assets/instance/{name}") == (REPOSITORY / name).read_bytes()
+            assert content.read(f"health_assets/cli/instance/{name}") == (REPOSITORY / name).read_bytes()
         assert "health_assets/warehouse/migrations/script.py.mako" in content.namelist()
         assert not [name for name in content.namelist() if name.startswith("health_assets_tests")]
 

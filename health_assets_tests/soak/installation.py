@@ -26,8 +26,8 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._daemon.controller import all_daemons_live
 from projects import REPOSITORY, command_environment, command_line
 
-from health_assets.dagster_home import write_home
-from health_assets.settings import Settings
+from health_assets.cli.dagster_home import write_home
+from health_assets.core.settings import Settings
 from health_assets.warehouse.migrations import migrate
 from health_assets_tests.soak.services import Manager, Service, command_of
 
