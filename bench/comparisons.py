@@ -250,7 +250,7 @@ class Benchmark:
         """The headline hour into PostgreSQL, and a load of its executions against a bare COPY of the same rows."""
         import psycopg
 
-        from health_assets_tests.postgres_server import start_server
+        from health_assets_tests.support.postgres_server import start_server
 
         data = _data("headline", agents=self._headline_agents)
         hour = f"{HEADLINE_HOUR:%Y-%m-%dT%H}"
