@@ -388,7 +388,7 @@ def _materialize(
     """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.apps.report.blocks import print_health
-        from health_assets.apps.report.progress import progress_bar
+        from health_assets.cli.progress import progress_bar
         from health_assets.cli.run_report import print_left_behind, print_outcome
         from health_assets.cli.running import run_hours, step_count
         from health_assets.defs.pipeline import Pipeline

@@ -96,7 +96,7 @@ def text_of(made: Console) -> str:
     return made.file.getvalue()
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.__name__)
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 @pytest.mark.parametrize("width", [80, 200])
 def test_no_block_of_the_fleet_shows_a_name_that_commands_the_terminal(
     warehouse: Warehouse, block: Any, width: int

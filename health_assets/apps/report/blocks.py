@@ -1,5 +1,6 @@
 """The blocks that the commands show, one for each scoring system, and which hours they are about."""
 
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from rich.console import Console
@@ -14,8 +15,18 @@ from health_assets.core.terminal import printable
 from health_assets.pipeline.trace_reading import without_agents
 from health_assets.warehouse.session import Session
 
-BEFORE_DIFFERENCES = "agent_health_state"
-"""After this system it can be said where the systems so far differ about an agent."""
+Block = Callable[[Console, Session, HourRange], None]
+
+
+def _blocks() -> Iterator[tuple[str, Block]]:
+    for system, module in parts("report").items():
+        yield system, module.print_block
+        if system == "agent_health_state":  # from here on two systems have said what they think of an agent
+            yield "differences", print_differences
+
+
+BLOCKS: dict[str, Block] = dict(_blocks())
+"""The blocks by system, in the order in which they are shown, and among them the one that compares two systems."""
 
 
 def report_hours(session: Session, settings: Settings, asked: str | None, now: datetime) -> HourRange:
@@ -52,7 +63,5 @@ def print_report(console: Console, session: Session, hours: HourRange) -> None:
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
     """One block for each scoring system that has rows in these hours."""
-    for system, module in parts("report").items():
-        module.print_block(console, session, hours)
-        if system == BEFORE_DIFFERENCES:
-            print_differences(console, session, hours)
+    for print_block in BLOCKS.values():
+        print_block(console, session, hours)
