@@ -11,7 +11,7 @@ from health_assets.warehouse.session import Session
 
 def latest_hour(session: Session, table: str, hours: HourRange) -> datetime | None:
     """The last of these hours that has rows in a table; None where none has."""
-    return session.newest_hour(table, hours)
+    return session.latest_hour(table, hours)
 
 
 NARROW = 100
