@@ -233,10 +233,10 @@ def postgres_copy(url: str, hour: str) -> Work:
     import adbc_driver_postgresql.dbapi as adbc
 
     from health_assets.schema.catalog import describe
-    from health_assets.warehouse.engines.postgres.sql import column_definition, load_schema, to_load
+    from health_assets.warehouse.engines.postgres.sql import TYPES, column_definition, load_schema, to_load
 
     rows = to_load(_executions_of(url, hour), load_schema("executions")).read_all()
-    columns = ", ".join(column_definition(name, sql_type) for name, sql_type, *_ in describe("executions"))
+    columns = ", ".join(column_definition(name, TYPES[kind]) for name, kind, *_ in describe("executions"))
     connection = adbc.connect(url)
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS bare")

@@ -86,7 +86,7 @@ def rows(source: Source) -> ir.Table:
 def hours(source: Source) -> pd.DataFrame:
     """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
     actual = source.session.column_types(source.asset)
-    changed = [name for name, sql_type, _, _ in describe(source.asset) if actual.get(name) != sql_type]
+    changed = [name for name, kind, _, _ in describe(source.asset) if actual.get(name) != kind]
     return pd.DataFrame(
         {"hour": list(source.hours), "columns_of_other_type": len(changed), "changed_columns": ", ".join(changed)}
     )

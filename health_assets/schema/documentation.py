@@ -5,6 +5,17 @@ from pathlib import Path
 from health_assets.schema.catalog import ALL_TABLES, describe
 
 PAGE = Path("docs/tables.md")
+SQL_NAMES = {
+    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
+    "float64": "DOUBLE PRECISION",
+    "int64": "BIGINT",
+    "boolean": "BOOLEAN",
+    "string": "VARCHAR",
+    "array<string>": "VARCHAR[]",
+    "array<int16>": "SMALLINT[]",
+    "json": "JSON",
+}
+"""What people who query the tables call the types of columns, on any engine."""
 
 
 def tables_page() -> str:
@@ -24,8 +35,8 @@ def tables_page() -> str:
             "| column | type | may be null | meaning |",
             "|---|---|---|---|",
         ]
-        for column, sql_type, is_nullable, meaning in describe(name):
-            parts.append(f"| `{column}` | {sql_type} | {'yes' if is_nullable else 'no'} | {meaning} |")
+        for column, kind, is_nullable, meaning in describe(name):
+            parts.append(f"| `{column}` | {SQL_NAMES[kind]} | {'yes' if is_nullable else 'no'} | {meaning} |")
         parts.append("")
     return "\n".join(parts)
 

@@ -70,7 +70,7 @@ class Holds:
 
     def drop(self, before: datetime) -> set[datetime]:
         """Forget what holds hours before one, which nobody asks for any more; gives these hours."""
-        dropped = self.hours(HourRange(EVER.start, before))
+        dropped = {hour for hour in self.hours() if hour < before}  # which may lie before the first of all hours
         self._session.query("DELETE FROM held_hours WHERE hour < ?", [before])
         return dropped
 

@@ -8,7 +8,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -27,6 +27,8 @@ class Session(ABC):
 
     row_id: ClassVar[str]
     """What the engine calls the place of a row in its table."""
+    types: ClassVar[Mapping[str, str]]
+    """How the engine spells the types of columns, by how `schema.catalog.describe` writes them."""
 
     # -- what every engine does in a way of its own --
 
@@ -60,7 +62,7 @@ class Session(ABC):
 
     @abstractmethod
     def column_types(self, name: str) -> dict[str, str]:
-        """The columns of a table as the warehouse has them, with their types as `tables.describe` writes them."""
+        """The columns of a table as the warehouse has them; types are told as `schema.catalog.describe` does."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -107,7 +109,7 @@ class Session(ABC):
 
     def _insert_from(self, name: str, source: str) -> None:
         """Append rows of SQL in the table's types, where an engine would not by itself make whole numbers of sums."""
-        values = ", ".join(f"CAST({column} AS {sql_type})" for column, sql_type, *_ in describe(name))
+        values = ", ".join(f"CAST({column} AS {self.types[kind]})" for column, kind, *_ in describe(name))
         self.query(f"INSERT INTO {name} ({', '.join(columns_of(name))}) SELECT {values} FROM {source} AS incoming")
 
     def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:

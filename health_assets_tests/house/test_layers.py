@@ -42,6 +42,9 @@ STATEMENT = re.compile(
     r"(CREATE|DROP|ALTER)\s+(TEMP\s+)?(TABLE|VIEW|MACRO|FUNCTION|INDEX)\s|COPY\s+\()"
 )
 WHERE_SQL_STANDS = ("health_assets/warehouse/", "health_assets/logs/")
+PATTERNS = {"health_assets/core/agent_names.py", "health_assets/core/redaction.py"}
+"""Patterns of the targets file: the DuckDB that the parser applies them with also says, while the file is read, whether it
+can. So the SQL of a pattern stands beside what a pattern is; no table is read."""
 STILL_WITH_SQL: frozenset[str] = frozenset(
     {
         "health_assets/apps/alerts/keeping.py",
@@ -53,9 +56,6 @@ STILL_WITH_SQL: frozenset[str] = frozenset(
         "health_assets/apps/serving/documents.py",
         "health_assets/apps/serving/list_files.py",
         "health_assets/apps/serving/reader.py",
-        "health_assets/core/agent_names.py",
-        "health_assets/core/redaction.py",
-        "health_assets/schema/catalog.py",
         "health_assets/systems/agent_health_model/batches.py",
         "health_assets/systems/agent_health_model/report.py",
         "health_assets/systems/agent_health_state/assets.py",
@@ -90,7 +90,11 @@ def statements_in(path: Path) -> list[str]:
 
 def test_sql_stands_in_the_warehouse_and_in_the_parser_alone() -> None:
     found = {path.relative_to(REPOSITORY).as_posix(): statements_in(path) for path in SOURCES.rglob("*.py")}
-    outside = {name for name, texts in found.items() if texts and not name.startswith(WHERE_SQL_STANDS)}
+    outside = {
+        name
+        for name, texts in found.items()
+        if texts and not name.startswith(WHERE_SQL_STANDS) and name not in PATTERNS
+    }
     assert outside - STILL_WITH_SQL == set(), {name: found[name] for name in outside - STILL_WITH_SQL}
     assert STILL_WITH_SQL - outside == set(), "has no SQL any more"
 

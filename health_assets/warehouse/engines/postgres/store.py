@@ -68,6 +68,7 @@ class PostgresSession(Session):
     """
 
     row_id = "ctid"
+    types = pg.TYPES
 
     def __init__(self, connection: adbc.Connection) -> None:
         self._connection = connection
