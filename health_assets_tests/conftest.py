@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+import remembered_sql
 from hypothesis import HealthCheck, settings
 from projects import Project
 
@@ -13,6 +14,7 @@ _ALWAYS = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_
 settings.register_profile("steady", derandomize=True, **_ALWAYS)
 settings.register_profile("explore", derandomize=False, **_ALWAYS)
 settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "steady"))
+remembered_sql.remember()
 
 
 LONGEST_FIRST = (
