@@ -15,6 +15,7 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 ## bench: make benchmark data and print the table of ratios
@@ -59,7 +60,7 @@ dev: $(STAMP)
 
 ## docs: write docs/tables.md from the tables' classes
 docs: $(STAMP)
-	$(BIN)/python -m health_assets.warehouse.documentation
+	$(BIN)/python -m health_assets.schema.documentation
 
 ## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
 migrations: $(STAMP)

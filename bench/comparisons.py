@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.fleet import BACKFILL, BACKFILL_AGENTS, DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
 from bench.measure import Sample, Timing, by_turns, progress, run
 from bench.otlp import SPANS_PER_LINE, SPANS_PER_TRACE
-from health_assets.hours import HOUR
+from health_assets.core.hours import HOUR
 
 SHORT_HOURS = 72
 QUICK_HOURS = 72
@@ -250,7 +250,7 @@ class Benchmark:
         """The headline hour into PostgreSQL, and a load of its executions against a bare COPY of the same rows."""
         import psycopg
 
-        from health_assets_tests.postgres_server import start_server
+        from health_assets_tests.support.postgres_server import start_server
 
         data = _data("headline", agents=self._headline_agents)
         hour = f"{HEADLINE_HOUR:%Y-%m-%dT%H}"

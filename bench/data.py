@@ -28,14 +28,15 @@ from bench.fleet import (
     TARGETS,
 )
 from bench.otlp import write_traces
-from health_assets.defs.derived import Inputs
-from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import AgentTargets, Targets
+from health_assets.pipeline.derived import Inputs
+from health_assets.schema.catalog import ALL_TABLES, TABLE_OF_RECORD, create_statement
 from health_assets.scoring.health_components import SUMS
-from health_assets.settings import Settings
-from health_assets.targets import AgentTargets, Targets
-from health_assets.warehouse.store import Session, Warehouse
-from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, create_statement
+from health_assets.systems.registry import DERIVED
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
 
 
 def headline(agents: int) -> Path:

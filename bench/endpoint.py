@@ -31,9 +31,9 @@ from urllib.error import HTTPError
 import uvloop
 
 from bench.fleet import HEADLINE_AGENTS, HEADLINE_HOUR, ROOT
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import describe
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.tables import describe
 
 CONNECTIONS = 64
 TICK_S = 0.001
@@ -153,7 +153,16 @@ def path_of(agent: int) -> bytes:
 @contextmanager
 def serving(warehouse: Path, settings: Mapping[str, str] = {}) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """`health-assets serve` in a process of its own, and its port."""
-    command = [sys.executable, "-m", "health_assets.cli", "serve", "--port", "0", "--warehouse", str(warehouse)]
+    command = [
+        sys.executable,
+        "-m",
+        "health_assets",
+        "serve",
+        "--port",
+        "0",
+        "--warehouse",
+        str(warehouse),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HEALTH_SERVE_REFRESH_S": str(REFRESH_S), **settings}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

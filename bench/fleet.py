@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data" / "bench"

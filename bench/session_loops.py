@@ -16,13 +16,13 @@ from typing import Any
 import duckdb
 
 from bench.fleet import HEADLINE_HOUR
-from health_assets.hours import HourRange
-from health_assets.scoring.session_scores import session_scores
-from health_assets.scoring.trace_risks import trace_risks
-from health_assets.settings import Settings
-from health_assets.warehouse.duckdb_store import DuckDBSession
-from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import columns_of, create_statement
+from health_assets.core.hours import HourRange
+from health_assets.core.settings import Settings
+from health_assets.schema.catalog import columns_of, create_statement
+from health_assets.systems.session_scores.session_scores import session_scores
+from health_assets.systems.session_scores.trace_risks import trace_risks
+from health_assets.warehouse.engines.duckdb.store import DuckDBSession
+from health_assets.warehouse.session import Session
 
 TRACES = 1_000_000
 SESSIONS = 50_000

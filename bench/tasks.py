@@ -45,9 +45,9 @@ def product(raw: str, targets: str, warehouse: str, start: str, end: str, system
     import dagster as dg
     import great_expectations  # noqa: F401  # a run imports it before its first step; here it counts as an import
 
-    from health_assets.hours import HourRange, parse_hour
-    from health_assets.running import run_hours
-    from health_assets.settings import Settings
+    from health_assets.cli.running import run_hours
+    from health_assets.core.hours import HourRange, parse_hour
+    from health_assets.core.settings import Settings
 
     settings = Settings(raw=raw, targets=targets, warehouse=warehouse)
     hours = HourRange(parse_hour(start), parse_hour(end))
@@ -74,13 +74,13 @@ def otlp_ingest(raw: str, warehouse: str, hour: str) -> Work:
     """From a file of spans to committed tables; tells what the tables hold."""
     from pathlib import Path
 
-    from health_assets.hours import HourRange, parse_hour
-    from health_assets.ingestion import ingest
+    from health_assets.core.hours import HourRange, parse_hour
+    from health_assets.core.settings import Settings
+    from health_assets.core.targets import Targets
     from health_assets.logs.files import list_files
-    from health_assets.settings import Settings
-    from health_assets.targets import Targets
+    from health_assets.pipeline.ingestion import ingest
+    from health_assets.schema.catalog import RECORD_OF_TABLE
     from health_assets.warehouse.store import Warehouse
-    from health_assets.warehouse.tables import RECORD_OF_TABLE
 
     settings, hours = Settings(), HourRange.of(parse_hour(hour))
 
@@ -115,11 +115,11 @@ def otlp_loop(raw: str) -> Work:
 def window_stage(warehouse: str, hour: str) -> Work:
     """Merge the windows that end with an hour, score them, and replace the hour, as the asset does."""
     from bench.fleet import TARGETS
-    from health_assets.defs.derived import Inputs
-    from health_assets.defs.systems import DERIVED
-    from health_assets.hours import HourRange, parse_hour
-    from health_assets.settings import Settings
-    from health_assets.targets import AgentTargets, Targets
+    from health_assets.core.hours import HourRange, parse_hour
+    from health_assets.core.settings import Settings
+    from health_assets.core.targets import AgentTargets, Targets
+    from health_assets.pipeline.derived import Inputs
+    from health_assets.systems.registry import DERIVED
     from health_assets.warehouse.store import Warehouse
 
     settings = Settings()
@@ -136,11 +136,11 @@ def window_stage(warehouse: str, hour: str) -> Work:
 
 def reliability(warehouse: str, hour: str) -> Work:
     """Evaluate the runs of the window that ends with an hour and replace the hour, as the two assets do."""
-    from health_assets.defs.derived import Inputs
-    from health_assets.defs.systems.reliability import ASSETS
-    from health_assets.hours import HourRange, parse_hour
-    from health_assets.settings import Settings
-    from health_assets.targets import Targets
+    from health_assets.core.hours import HourRange, parse_hour
+    from health_assets.core.settings import Settings
+    from health_assets.core.targets import Targets
+    from health_assets.pipeline.derived import Inputs
+    from health_assets.systems.reliability.assets import ASSETS
     from health_assets.warehouse.store import Warehouse
 
     hours, settings = HourRange.of(parse_hour(hour)), Settings()
@@ -199,9 +199,9 @@ def bare_sql(raw: str, warehouse: str) -> Work:
 
 def postgres_history(warehouse: str, url: str) -> Work:
     """Make the tables of a PostgreSQL warehouse and fill them with those of a DuckDB file."""
+    from health_assets.schema.catalog import ALL_TABLES, columns_of
     from health_assets.warehouse.migrations import migrate
     from health_assets.warehouse.store import Warehouse
-    from health_assets.warehouse.tables import ALL_TABLES, columns_of
 
     def work() -> dict[str, Any]:
         migrate(url, 60)
@@ -219,7 +219,7 @@ def postgres_history(warehouse: str, url: str) -> Work:
 
 def _executions_of(url: str, hour: str) -> Any:
     """The executions of an hour."""
-    from health_assets.hours import HourRange, parse_hour
+    from health_assets.core.hours import HourRange, parse_hour
     from health_assets.warehouse.store import Warehouse
 
     with Warehouse(url).read() as session:
@@ -230,8 +230,8 @@ def postgres_copy(url: str, hour: str) -> Work:
     """A bare COPY of the executions of an hour: in PostgreSQL's binary form, into a table without index or lock."""
     import adbc_driver_postgresql.dbapi as adbc
 
-    from health_assets.warehouse.postgres_sql import column_definition, load_schema, to_load
-    from health_assets.warehouse.tables import describe
+    from health_assets.schema.catalog import describe
+    from health_assets.warehouse.engines.postgres.sql import column_definition, load_schema, to_load
 
     rows = to_load(_executions_of(url, hour), load_schema("executions")).read_all()
     columns = ", ".join(column_definition(name, sql_type) for name, sql_type, *_ in describe("executions"))
@@ -252,7 +252,7 @@ def postgres_copy(url: str, hour: str) -> Work:
 
 def postgres_load(url: str, hour: str) -> Work:
     """The same rows as the product loads them: with its lock, conversions and index, in a transaction that commits."""
-    from health_assets.hours import HourRange, parse_hour
+    from health_assets.core.hours import HourRange, parse_hour
     from health_assets.warehouse.store import Warehouse
 
     rows = _executions_of(url, hour)

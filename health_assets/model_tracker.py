@@ -22,9 +22,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from health_assets.errors import HealthAssetsError
-from health_assets.private_files import FILE_MODE, make_private_folder
-from health_assets.settings import load_settings
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.private_files import FILE_MODE, make_private_folder
+from health_assets.core.settings import load_settings
 
 SCORE_OF_UNSEEN_MODEL = 1.0
 """Source 4, "Health Score": a model that nobody has called yet is not held back."""

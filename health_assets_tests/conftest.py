@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-import remembered_sql
 from hypothesis import HealthCheck, settings
-from projects import Project
+
+from health_assets_tests.support import remembered_sql
+from health_assets_tests.support.projects import Project
 
 # The same examples in every run, so that a failure is never a surprise of the day; HYPOTHESIS_PROFILE=explore looks further.
 _ALWAYS = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}

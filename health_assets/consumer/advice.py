@@ -15,7 +15,7 @@ from typing import Literal
 
 from health_assets.consumer.document import STATUSES, HealthDocument, Status
 from health_assets.consumer.fetching import Answer
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
 
 Kind = Literal["proceed", "caution", "avoid", "unknown"]
 KIND_OF_STATUS: dict[Status, Kind] = {

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from health_assets.consumer.advice import Advice, Kind, at, in_words, percent
 from health_assets.consumer.document import HealthDocument
-from health_assets.terminal import printable
+from health_assets.core.terminal import printable
 
 COLOURS: dict[Kind, str] = {"proceed": "green", "caution": "yellow", "avoid": "red", "unknown": "cyan"}
 MOST_S = 1e11

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from health_assets.terminal import printable
+from health_assets.core.terminal import printable
 
 Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
 Trend = Literal["stable", "declining", "improving"]

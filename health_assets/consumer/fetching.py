@@ -28,8 +28,8 @@ import httpx
 from health_assets import __version__
 from health_assets.consumer.addresses import PINS, PinningTransport, PrivateAddressError
 from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document
-from health_assets.errors import HealthAssetsError
-from health_assets.terminal import printable
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.terminal import printable
 
 PATH = "/.well-known/agent-health"
 MEDIA_TYPE = "application/json"

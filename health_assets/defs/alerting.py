@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from health_assets.alerts.config import load_alerts
-from health_assets.alerts.ticking import tick
+from health_assets.apps.alerts.config import load_alerts
+from health_assets.apps.alerts.ticking import tick
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import PipelineResource
-from health_assets.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
-from health_assets.settings import Settings
 
 INTERVAL_S = 60
 NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"

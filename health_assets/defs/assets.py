@@ -4,7 +4,7 @@ import dagster as dg
 
 from health_assets.defs.derived import derived_asset
 from health_assets.defs.records import record_assets
-from health_assets.defs.systems import SYSTEMS
+from health_assets.systems.registry import SYSTEMS
 
 
 def all_assets(partitions: dg.PartitionsDefinition | None) -> list[dg.AssetsDefinition]:

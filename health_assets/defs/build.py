@@ -5,6 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourRange
+from health_assets.core.settings import Settings, load_settings
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import (
@@ -23,14 +26,11 @@ from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import shown_as_stored_in
-from health_assets.defs.systems import SYSTEMS
-from health_assets.defs.systems.survey import survey_assets, survey_schedule
-from health_assets.errors import HealthAssetsError
-from health_assets.first_hour import EARLIEST, first_hour
-from health_assets.hours import HourRange
-from health_assets.settings import Settings, load_settings
-from health_assets.turns import Turn
-from health_assets.warehouse.engine import Engine
+from health_assets.defs.survey import survey_assets, survey_schedule
+from health_assets.defs.turns.turns import Turn
+from health_assets.pipeline.first_hour import EARLIEST, first_hour
+from health_assets.systems.registry import SYSTEMS
+from health_assets.warehouse.engines.duckdb.shared import Engine
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"

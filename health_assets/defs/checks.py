@@ -6,20 +6,20 @@ from datetime import timedelta
 import dagster as dg
 import pandas as pd
 
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import PipelineResource, readable_failures
 from health_assets.defs.summaries import lost_summary, unreadable_summary
-from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
-from health_assets.planning import newest_finished_hour
-from health_assets.quality.batches.common import Source
+from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
-from health_assets.quality.suites import SUITES
+from health_assets.systems.suites import SUITES
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.store import Session
+from health_assets.warehouse.session import Session
 
 SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverity.WARN}
 HOURS_SHOWN = 24

@@ -11,9 +11,9 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.pipeline import PipelineResource
-from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.warehouse.holds import Hold, Holds, causes
 
 EVERY_HOUR_WAS_BUILT = "every_hour_was_built"

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from health_assets.apps.judge.judging import Report, judge, unjudged_runs
+from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
-from health_assets.judge import Report, judge, unjudged_runs
-from health_assets.settings import Settings
 
 JOB = "judge_safety"
 MINUTES_AFTER_THE_HOUR = 10

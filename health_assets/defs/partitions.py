@@ -21,7 +21,7 @@ from dagster._core.storage.tags import (
     PARTITION_NAME_TAG,
 )
 
-from health_assets.hours import HOUR, KEY_FORMAT, HourGroups, HourRange, floor_hour, parse_hour
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange, floor_hour, parse_hour
 
 HOURS_TAG = "health-assets/hours"
 """Ranges of hours, `first/end` each, with commas between."""

@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.raw_roots import RawRoot
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets, load_targets
+from health_assets.defs.turns.turns import Turn
 from health_assets.logs.limits import Limits
-from health_assets.logs.stores import RawRoot
-from health_assets.settings import Settings
-from health_assets.targets import Targets, load_targets
-from health_assets.turns import Turn
-from health_assets.warehouse.engine import Engine
-from health_assets.warehouse.store import Session, Warehouse
+from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
 
 
 def _now() -> datetime:

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.schedules import default_status
-from health_assets.defs.systems import DERIVED
-from health_assets.retention import Pruned, cutoff, prune
-from health_assets.settings import Settings
+from health_assets.pipeline.retention import Pruned, cutoff, prune
+from health_assets.systems.registry import DERIVED
 
 JOB = "prune_old_hours"
 COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_component)

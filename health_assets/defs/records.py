@@ -4,28 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
+from health_assets.core.errors import UnreadableFilesError
+from health_assets.core.hours import HOUR, HourGroups
+from health_assets.core.interruption import noticed
+from health_assets.core.temporary import remove_what_the_dead_left
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
-from health_assets.defs.specs import ONLY_STALE_TAG, RECORD_TABLES, asset_spec
-from health_assets.defs.summaries import (
-    lost_summary,
-    notes_summary,
-    odd_summary,
-    record_summary,
-    unreadable_summary,
-)
-from health_assets.errors import UnreadableFilesError
-from health_assets.hours import HOUR, HourGroups
-from health_assets.ingestion import IngestReport, ingest
-from health_assets.interruption import noticed
+from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
+from health_assets.defs.summaries import lost_summary, notes_summary, odd_summary, record_summary, unreadable_summary
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, RawFile, is_among, require_root
-from health_assets.temporary import remove_what_the_dead_left
+from health_assets.pipeline.ingestion import IngestReport, ingest
+from health_assets.schema.catalog import FROM_SPANS
+from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import FROM_SPANS
+from health_assets.warehouse.session import Session
 
 SYSTEM = "raw_records"
 MOST_TRIES = 3

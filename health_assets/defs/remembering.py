@@ -11,9 +11,9 @@ import hashlib
 
 import dagster as dg
 
-from health_assets.logs.stores import RawRoot, root_name
+from health_assets.core.raw_roots import RawRoot, root_name
 
-KEY = "health_assets/late_logs"
+KEY = "health_assets/pipeline/late_logs"
 
 
 def recalled(instance: dg.DagsterInstance | None, root: RawRoot, cursor: str | None) -> str | None:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from health_assets.core.settings import Settings
 from health_assets.defs.run_files import delete_run, deleted_runs_with_files, shared_files, shrink
 from health_assets.defs.schedules import default_status
-from health_assets.settings import Settings
 
 JOB = "prune_run_history"
 RUNS_AT_ONCE = 500

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.hours import KEY_FORMAT, HourRange
+from health_assets.core.settings import Settings
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline, PipelineResource
-from health_assets.errors import HealthAssetsError, NoRawRootError, NoWarehouseError, WarehouseBusyError
-from health_assets.hours import KEY_FORMAT, HourRange
+from health_assets.defs.turns.turns import URGENT
 from health_assets.logs.stores import require_root
-from health_assets.planning import catch_up, newest_finished_hour
-from health_assets.settings import Settings
-from health_assets.turns import URGENT
+from health_assets.pipeline.planning import catch_up, newest_finished_hour
 from health_assets.warehouse.holds import Holds
 
 LOCK_TIMEOUT_S = 10.0

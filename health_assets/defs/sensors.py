@@ -7,28 +7,28 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
+from health_assets.core.errors import NoRawRootError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.core.settings import Settings
+from health_assets.core.wording import counted
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import PipelineResource
 from health_assets.defs.remembering import keep, recalled
 from health_assets.defs.schedules import NOTHING_YET
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.staleness import stale_hours
-from health_assets.errors import NoRawRootError, NoWarehouseError, WarehouseBusyError
-from health_assets.first_hour import EARLIEST, earlier_hours
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
-from health_assets.late_logs import Unread, compared, late_parts
-from health_assets.late_memory import LateMemory
+from health_assets.defs.turns.run_owners import end_runs_of_the_dead
 from health_assets.logs.files import list_files
+from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits
+from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, is_among
-from health_assets.planning import late_ranges, newest_finished_hour
-from health_assets.recognition import recognize
-from health_assets.run_owners import end_runs_of_the_dead
-from health_assets.settings import Settings
+from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
+from health_assets.pipeline.late_logs import Unread, compared, late_parts
+from health_assets.pipeline.planning import late_ranges, newest_finished_hour
+from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.tables import SCHEMA_VERSION
-from health_assets.wording import counted
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0

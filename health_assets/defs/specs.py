@@ -4,13 +4,11 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.warehouse.location import is_postgres
-from health_assets.warehouse.tables import ALL_TABLES, TABLE_OF_RECORD, describe
 
 GROUP = "health_assets"
 OWNERS = ["team:agent-platform"]
-RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
-EVENT_TABLES = tuple(table for table in RECORD_TABLES if table not in ("spans", "rejected_records"))
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 

@@ -6,10 +6,10 @@ import dagster as dg
 import ibis
 from ibis import ir
 
-from health_assets.hours import HourRange
-from health_assets.trace_reading import read_traces
+from health_assets.core.hours import HourRange
+from health_assets.pipeline.trace_reading import read_traces
 from health_assets.warehouse.file_ledger import LostLines
-from health_assets.warehouse.store import Session
+from health_assets.warehouse.session import Session
 
 SUMMARY_ROWS = 10
 UNREADABLE = "could not be read"

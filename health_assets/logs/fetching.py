@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from health_assets.errors import HealthAssetsError
-from health_assets.interruption import check
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.interruption import check
 from health_assets.logs.stores import RawFile
 
 RANGE_BYTES = 8 << 20

@@ -19,8 +19,8 @@ from itertools import chain, islice, pairwise
 import numpy as np
 import pyarrow as pa
 
-from health_assets.errors import HealthAssetsError, UnreadableFilesError
-from health_assets.interruption import check
+from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.core.interruption import check
 from health_assets.logs.fetching import Ahead
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.records import (

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.raw_roots import as_text
 
 EARLIEST_NS = int(datetime(2000, 1, 1, tzinfo=UTC).timestamp()) * 10**9
 LATEST_NS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp()) * 10**9 - 1
@@ -38,11 +39,6 @@ class FolderFile:
     path: Path
     size_bytes: int
     modified_ns: int
-
-
-def as_text(path: Path | str) -> str:
-    """A path as text: bytes in it that are not UTF-8 are written as a backslash, an x and two digits."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def within_calendar(modified_ns: int) -> int:

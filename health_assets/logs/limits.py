@@ -13,7 +13,7 @@ its hours for a while, and no longer.
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from health_assets.settings import Settings, load_settings
+from health_assets.core.settings import Settings, load_settings
 
 MOST_NAME_BYTES = 1 << 10
 """Most bytes of UTF-8 that an id or a name may have; a longer one is rejected."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.fetching import Ahead, Readable
 from health_assets.logs.formats.records import Blocks, Damage
 from health_assets.logs.identity import HEAD_BYTES

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from rich.filesize import decimal
 
+from health_assets.core.wording import counted
 from health_assets.logs.stores import RawFile
-from health_assets.wording import counted
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,21 @@ import duckdb
 import ibis
 import pyarrow as pa
 
-from health_assets.agent_names import mapped, reported
-from health_assets.errors import HealthAssetsError
-from health_assets.judges import KINDS, TRUSTED, among, is_trusted, judged_by
+from health_assets.core.agent_names import mapped, reported
+from health_assets.core.duckdb_sql import duckdb_sql
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.judges import KINDS, TRUSTED, among, is_trusted, judged_by
+from health_assets.core.private_files import private_files
+from health_assets.core.targets import Targets
+from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import SIGNALS, parsed_lines
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
-from health_assets.private_files import private_files
+from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
 from health_assets.scoring.targets import resolve_sla
-from health_assets.targets import Targets
-from health_assets.temporary import temporary_folder
-from health_assets.warehouse.expressions import duckdb_sql
-from health_assets.warehouse.tables import RECORD_OF_TABLE, schema_of
 
 ROWS_PER_BATCH = 100_000
 

@@ -8,10 +8,10 @@ more than tables hold (`READ_TEXT_BYTES`), and from a text that they cut themsel
 stand, is left out again. Ids and names stay as they are: tables are joined by them.
 """
 
-from health_assets.judges import KINDS
+from health_assets.core.judges import KINDS
+from health_assets.core.redaction import Redaction, marks, secrets
 from health_assets.logs.formats.records import RAW_TEXT_BYTES, READ_TEXT_BYTES
 from health_assets.logs.limits import cut_text
-from health_assets.redaction import Redaction, marks, secrets
 
 TEXTS = ("error", "reason", "detail")
 """What agents say at any length; of it the beginning is kept, with its length behind."""

@@ -13,12 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.interruption import check
+from health_assets.core.interruption import check
+from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content, earlier
 from health_assets.logs.rejections import PLACE, Rejected
-from health_assets.warehouse.tables import TABLE_OF_RECORD, columns_of
-from health_assets.wording import counted
+from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of
 
 STREAMED_TABLE = "executions"
 """The kind of record that most lines are: its rows flow on while files are read; others wait in files of their own."""

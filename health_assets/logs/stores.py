@@ -22,25 +22,21 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from health_assets.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
-from health_assets.logs.folders import Walk, as_text, open_file, within_calendar
+from health_assets.core.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
+from health_assets.core.raw_roots import PASSWORD, RawRoot, as_text, shown, without_password
+from health_assets.logs.folders import Walk, open_file, within_calendar
 
 _ROTATED = r"([.-]\d+)?(\.gz)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607`."""
 LOG_NAME = re.compile(rf"(\.(jsonl|ndjson|json){_ROTATED}|\.eval$)", re.IGNORECASE)
 LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)
 NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1, -20260607 or .gz behind"
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|memory:")
-PASSWORD = re.compile(r"://[^/:@]*:(?P<password>[^/]+)@")
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 TAG_FIELDS = ("ETag", "etag", "md5Hash", "content_md5")
 READ_AHEAD_BYTES = 8 << 20
 STOP_TIMEOUT_S = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-RawRoot = Path | str
-"""A folder, or the URL of a place in an object store."""
 
 
 @dataclass(frozen=True)
@@ -125,44 +121,9 @@ class RawFile:
             raise self._unreadable(error) from error
 
 
-def raw_root(value: RawRoot) -> RawRoot:
-    """A folder's path, or the URL as it is."""
-    if isinstance(value, Path) or not URL.match(value):
-        return Path(value)
-    return Path(value.removeprefix("file://")) if value.startswith("file://") else value.rstrip("/")
-
-
-def shown(root: RawRoot) -> str:
-    """The root as people may see it: a URL without the password that may stand in it."""
-    return as_text(root) if isinstance(root, Path) else _without_password(root, root)
-
-
-def _without_password(text: str, url: str) -> str:
-    found = PASSWORD.search(url)
-    return text.replace(found["password"], "…") if found else text
-
-
 def _cause(error: Exception, url: str) -> Exception | None:
     """The library's error, unless it may repeat the password."""
     return None if PASSWORD.search(url) else error
-
-
-def local_root(root: RawRoot, what: str) -> Path:
-    """The root as a folder, for whoever writes logs.
-
-    Raises:
-        HealthAssetsError: it is an object store.
-    """
-    if isinstance(root, Path):
-        return root
-    raise HealthAssetsError(
-        f"{what} writes its log below the raw root, which must be a local folder, not {shown(root)}"
-    )
-
-
-def root_name(root: RawRoot) -> str:
-    """The name by which the root is remembered."""
-    return as_text(root.resolve()) if isinstance(root, Path) else shown(root)
 
 
 Faults = dict[str, str]
@@ -274,10 +235,10 @@ def _connected(url: str) -> tuple[Any, str]:
         extra = EXTRAS.get(protocol)
         install = f"install health-assets[{extra}]" if extra else str(error)
         sentence = f"the raw root {url} needs a package that is not installed: {install}"
-        raise HealthAssetsError(_without_password(sentence, url)) from _cause(error, url)
+        raise HealthAssetsError(without_password(sentence, url)) from _cause(error, url)
     except ValueError as error:
         sentence = f"the raw root {url} is not a URL that can be read: {_sentence(error)}"
-        raise HealthAssetsError(_without_password(sentence, url)) from _cause(error, url)
+        raise HealthAssetsError(without_password(sentence, url)) from _cause(error, url)
     return store, prefix.rstrip("/")
 
 
@@ -332,7 +293,7 @@ def _told(verb: str, name: str, url: str = "") -> Iterator[None]:
         raise
     except Exception as error:
         sentence = f"cannot {verb} {name}: {_sentence(error)}"
-        raise HealthAssetsError(_without_password(sentence, url)) from _cause(error, url)
+        raise HealthAssetsError(without_password(sentence, url)) from _cause(error, url)
 
 
 def _sentence(error: Exception) -> str:

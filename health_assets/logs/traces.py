@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from health_assets.logs.conventions import agent_name, own_name
 from health_assets.logs.reader import in_process
+from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.scoring.usage import AMOUNTS, MOST
-from health_assets.warehouse.tables import columns_of, schema_of
 
 UNKNOWN_SERVICE = "unknown_service"
 """What OpenTelemetry calls a service that nobody named; an agent without any name is called so, too."""

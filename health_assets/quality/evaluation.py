@@ -18,10 +18,10 @@ import pandas as pd
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.hours import HourGroups, HourRange
-from health_assets.quality.batches.common import Source
+from health_assets.core.hours import HourGroups, HourRange
+from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
-from health_assets.warehouse.store import Session
+from health_assets.warehouse.session import Session
 
 SMALL_BATCH_ROWS = 2_000
 SAMPLE_ROWS = 10

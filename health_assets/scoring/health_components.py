@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import ibis
 from ibis import ir
 
+from health_assets.core.targets import Targets
 from health_assets.scoring.targets import with_targets
-from health_assets.targets import Targets
 
 SUMS = (
     "executions", "successes", "failures", "untimed", "runtime_us_sum", "long_running", "sla_breaches", "triggers",

@@ -10,7 +10,7 @@ a frame of hours rather than of rows, so that holes do not matter; agents withou
 import ibis
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
 
 _TIME = "timestamp('UTC')"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import ibis
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 
 
 def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Table:

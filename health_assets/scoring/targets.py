@@ -1,6 +1,6 @@
 """Targets as columns: the targets of each row's agent, and the one cleaning rule that needs them.
 
-What belongs here: joining targets to rows. What does not: reading targets (`health_assets.targets`).
+What belongs here: joining targets to rows. What does not: reading targets (`health_assets.core.targets`).
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from typing import Any
 import ibis
 from ibis import ir
 
+from health_assets.core.targets import AgentTargets, Targets
 from health_assets.scoring.relations import lookup
-from health_assets.targets import AgentTargets, Targets
 
 _TYPES: dict[Any, str] = {int: "int64", bool: "boolean", str | None: "string"}
 TARGET_TYPES = {name: _TYPES.get(field.annotation, "float64") for name, field in AgentTargets.model_fields.items()}

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ibis import ir
 from numpy.typing import NDArray
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 from health_assets.scoring.latency_buckets import LAST_BUCKET
 from health_assets.scoring.range_ranks import Integers, kth_smallest
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 import ibis
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 from health_assets.scoring.exact_sums import as_number, exact_sum
 from health_assets.scoring.relations import lookup, spine
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 import ibis
 from ibis import ir
 
-from health_assets.hours import HourRange
+from health_assets.core.hours import HourRange
 from health_assets.scoring.health_components import SUMS
 from health_assets.scoring.relations import lookup, spine
 

@@ -18,10 +18,12 @@ from itertools import count
 
 import pyarrow as pa
 
-from health_assets.hours import EVER, HOUR, HourRange
-from health_assets.known_files import KnownFile, Recognized
+from health_assets.core.hours import EVER, HOUR, HourRange
+from health_assets.core.wording import counted
 from health_assets.logs.identity import Identity
+from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.stores import RawFile
+from health_assets.schema.catalog import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.warehouse.ledger import (
     FILES_SCHEMA,
     ODD,
@@ -32,9 +34,7 @@ from health_assets.warehouse.ledger import (
     lines_of,
     part_source,
 )
-from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
-from health_assets.wording import counted
+from health_assets.warehouse.session import Session
 
 GONE = "gone"
 ELSEWHERE = "elsewhere"

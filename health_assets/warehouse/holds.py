@@ -13,11 +13,11 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from health_assets.hours import EVER, HourGroups, HourRange, contiguous
+from health_assets.core.hours import EVER, HourGroups, HourRange, contiguous
+from health_assets.core.wording import counted
 from health_assets.logs.stores import is_among
 from health_assets.warehouse.ledger import HOUR_TYPE
-from health_assets.warehouse.store import Session
-from health_assets.wording import counted
+from health_assets.warehouse.session import Session
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,14 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from health_assets.errors import HealthAssetsError
-from health_assets.hours import HOUR, HourRange
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.raw_roots import RawRoot, root_name
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.identity import Identity
-from health_assets.logs.stores import RawRoot, is_among, root_name
-from health_assets.warehouse.store import Session
-from health_assets.warehouse.tables import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.logs.stores import is_among
+from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.session import Session
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
 TRACES = "(traces)"

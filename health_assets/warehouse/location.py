@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
 
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 _POSTGRES_MISSPELT = re.compile(r"postgres(?:ql)?(?:\+\w+)?:", re.IGNORECASE)

@@ -3,8 +3,8 @@
 What belongs here: faults that every engine has. What does not: those of one engine, which its store puts into words.
 """
 
-from health_assets.errors import HealthAssetsError, WarehouseBusyError
-from health_assets.warehouse.tables import SCHEMA_VERSION
+from health_assets.core.errors import HealthAssetsError, WarehouseBusyError
+from health_assets.schema.catalog import SCHEMA_VERSION
 
 
 def refuse_newer(name: object, version: int) -> None:

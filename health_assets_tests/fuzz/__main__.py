@@ -1,10 +1,6 @@
 """`python -m health_assets_tests.fuzz [target ...] --seconds 600 --seed 1`; exit code 1 where something was found."""
 
 import argparse
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests' own modules find each other
 
 from health_assets_tests.fuzz.running import run
 from health_assets_tests.fuzz.targets import TARGETS

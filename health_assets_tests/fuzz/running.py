@@ -16,7 +16,7 @@ from random import Random
 
 from health_assets_tests.fuzz.mutations import mutated
 from health_assets_tests.fuzz.targets import TARGETS
-from health_assets_tests.projects import in_a_process
+from health_assets_tests.support.projects import in_a_process
 
 MEMORY_BYTES = 6 * 2**30
 WAITS = 10

@@ -19,17 +19,17 @@ from typing import Any
 
 import yaml
 
-from health_assets.alerts.config import load_alerts
+from health_assets.apps.alerts.config import load_alerts
 from health_assets.consumer.document import InvalidDocumentError, parse_document
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.targets import Targets, load_targets
 from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
-from health_assets.survey.registry import load_registry
-from health_assets.targets import Targets, load_targets
-from health_assets_tests import foreign_logs_made, langfuse_made, reference
-from health_assets_tests.health_servers import document
-from health_assets_tests.logs_made import START, line, random_lines, random_targets
-from health_assets_tests.projects import Project, Row, assert_lines_are_conserved, hours_from
+from health_assets.systems.survey.registry import load_registry
+from health_assets_tests.support import foreign_logs_made, langfuse_made, reference
+from health_assets_tests.support.health_servers import document
+from health_assets_tests.support.logs_made import START, line, random_lines, random_targets
+from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved, hours_from
 
 SAMPLES = Path(__file__).parent / "samples"
 RECORDED = Path(__file__).parents[1] / "recorded_traces"

@@ -1,17 +1,14 @@
 """`python -m health_assets_tests.hostile kills --count 50` or `… requests --count 50000`; exit code 1 where a promise broke."""
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests' own modules find each other
-
 from health_assets_tests.hostile.kills import STEPS, kill_in_writes
 from health_assets_tests.hostile.requests import send_requests
-from health_assets_tests.serving_made import fill_agents, score, served, state
-from health_assets_tests.test_kill import Killed
+from health_assets_tests.pipeline.test_kill import Killed
+from health_assets_tests.support.serving_made import fill_agents, score, served, state
 
 
 def main() -> None:

@@ -17,9 +17,10 @@ from typing import Any
 
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
-from health_assets.warehouse.store import Session, Warehouse
-from health_assets_tests.projects import RECORD_TABLES, Project, assert_same_tables, in_a_process
-from health_assets_tests.test_kill import ALL_HOURS, Killed, given
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.pipeline.test_kill import ALL_HOURS, Killed, given
+from health_assets_tests.support.projects import RECORD_TABLES, Project, assert_same_tables, in_a_process
 
 STEPS = ("ingest", "health_components", "agent_health")
 """A step of each kind: what reads the logs, a table of components, a table of windows."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from random import Random
 
 from health_assets_tests.fuzz.mutations import EVERYDAY
-from health_assets_tests.serving_made import Served
+from health_assets_tests.support.serving_made import Served
 
 PATHS = (
     "/agents", "/agents?limit=2&cursor=x", "/agents/fine", "/agents/fine/.well-known/agent-health", "/models",

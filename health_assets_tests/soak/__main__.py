@@ -7,15 +7,12 @@ What belongs here: when what happens, and the figures. What does not: what happe
 import argparse
 import itertools
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests' own modules find each other
 
 from health_assets_tests.soak.disturbances import DISTURBANCES
 from health_assets_tests.soak.installation import installed

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 
-from health_assets.hours import HOUR, KEY_FORMAT, floor_hour
+from health_assets.core.hours import HOUR, KEY_FORMAT, floor_hour
 from health_assets_tests.soak.installation import Installation
 from health_assets_tests.soak.writer import HISTORY_HOURS
 

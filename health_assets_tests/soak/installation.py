@@ -18,18 +18,18 @@ from functools import cached_property
 from pathlib import Path
 
 import dagster as dg
-import postgres_server
 import psutil
 import psycopg
 import yaml
 from dagster._core.instance.ref import InstanceRef
 from dagster._daemon.controller import all_daemons_live
-from projects import REPOSITORY, command_environment, command_line
 
-from health_assets.dagster_home import write_home
-from health_assets.settings import Settings
+from health_assets.cli.dagster_home import write_home
+from health_assets.core.settings import Settings
 from health_assets.warehouse.migrations import migrate
 from health_assets_tests.soak.services import Manager, Service, command_of
+from health_assets_tests.support import postgres_server
+from health_assets_tests.support.projects import REPOSITORY, command_environment, command_line
 
 DISK_MIB = 3072
 READY_S = 180.0

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
-from projects import Project, assert_lines_are_conserved, assert_same_tables
 
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.defs.sensors import UNFINISHED
-from health_assets.defs.systems import DERIVED
-from health_assets.hours import HOUR, KEY_FORMAT, HourRange
-from health_assets.planning import newest_finished_hour
+from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.systems.registry import DERIVED
 from health_assets_tests.soak.installation import AGREES, Installation, end_writer, wait_until
+from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables
 
 QUIET_S = 900.0
 """Longest until the installation has caught up: leases expire, runs are tried again, and the sensor looks once a minute."""

@@ -11,14 +11,7 @@ damaged and the second is one. A document may hold native records, too.
 import json
 from collections.abc import Callable, Iterator
 
-from health_assets.logs.formats import (
-    inspect_eval,
-    langfuse,
-    native_document,
-    otlp_document,
-    tau2_bench,
-    tau_bench,
-)
+from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
 from health_assets.logs.formats.documents import opening
 from health_assets.logs.formats.records import UTF_16, Line, Record, Source, is_utf_16, rejected
 from health_assets.logs.stores import LINES_NAME, RawFile

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from health_assets.core.temporary import temporary_folder
 from health_assets.logs.formats.records import (
     READ_CHARACTERS,
     Damage,
@@ -22,7 +23,6 @@ from health_assets.logs.formats.records import (
     present,
     rejected,
 )
-from health_assets.temporary import temporary_folder
 
 ZIP_MAGIC = b"PK\x03\x04"
 NEEDS_PACKAGE = (

@@ -12,12 +12,7 @@ from typing import Any
 
 from health_assets.logs.formats import langfuse_records as records
 from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.langfuse_traces import (
-    Runs,
-    executions_of_trace,
-    lines_of_observation,
-    lines_of_trace,
-)
+from health_assets.logs.formats.langfuse_traces import Runs, executions_of_trace, lines_of_observation, lines_of_trace
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.records import (
     Line,

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from health_assets.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError
+from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.warehouse.location import Database, database_of
 from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
-from health_assets.warehouse.tables import SCHEMA_VERSION
 from health_assets.warehouse.upgrades import statements_since
 
 SCRIPTS = "health_assets.warehouse:migrations"
@@ -78,7 +78,7 @@ def connected(database: Database) -> Iterator[sa.Connection]:
 
 
 def _lock(connection: sa.Connection, database: Database, lock_timeout_s: float) -> None:
-    from health_assets.warehouse.postgres_store import LOCK, LOCK_NOT_AVAILABLE
+    from health_assets.warehouse.engines.postgres.store import LOCK, LOCK_NOT_AVAILABLE
 
     connection.execute(sa.text(f"SET LOCAL lock_timeout = '{math.ceil(lock_timeout_s * 1000)}ms'"))
     try:

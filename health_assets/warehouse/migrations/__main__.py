@@ -8,7 +8,7 @@ import sys
 
 from alembic import command
 
-from health_assets.settings import load_settings
+from health_assets.core.settings import load_settings
 from health_assets.warehouse.location import database_of
 from health_assets.warehouse.migrations import config, connected
 

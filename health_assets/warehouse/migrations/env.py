@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from health_assets.warehouse.postgres_tables import ALEMBIC_TABLE, metadata
+from health_assets.warehouse.engines.postgres.tables import ALEMBIC_TABLE, metadata
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=metadata(), version_table=ALEMBIC_TABLE)

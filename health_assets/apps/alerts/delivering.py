@@ -1,0 +1,229 @@
+"""The outbox: what is due is read, sent with the warehouse closed, and marked afterwards.
+
+A process that dies between sending and marking sends again: at least once, with the same key. Each channel has a thread
+of its own and a limit of time, so that one that hangs holds up neither the others nor the tick.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from health_assets.apps.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, TooLarge, send
+from health_assets.apps.alerts.config import Alerts, Channel
+from health_assets.apps.alerts.incidents import personal_by_now
+from health_assets.apps.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
+from health_assets.apps.alerts.messages import digest_of, message_of, trial_message
+from health_assets.core.targets import Targets
+from health_assets.core.terminal import printable
+from health_assets.core.wording import counted
+from health_assets.warehouse.store import Warehouse
+
+BUDGET_S = 30.0
+"""Most time that a tick spends on sending."""
+MOST_A_TICK = 1000
+"""Notices of one channel."""
+FIRST_WAIT = timedelta(minutes=1)
+LONGEST_WAIT = timedelta(hours=1)
+
+
+@dataclass
+class Delivery:
+    """What came of a tick.
+
+    Args:
+        delivered: notices that a channel took.
+        failed: notices that it did not take, why, and when to try again.
+    """
+
+    delivered: list[Notice] = field(default_factory=list)
+    failed: list[tuple[Notice, str, datetime]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        told = f"{counted(len(self.delivered), 'message')} delivered"
+        errors = {f"{notice.channel}: {error}" for notice, error, _ in self.failed}
+        return told if not errors else f"{told}, {len(self.failed):,} not ({'; '.join(sorted(errors))})"
+
+
+def deliver(
+    reading: Warehouse,
+    writing: Warehouse,
+    alerts: Alerts,
+    now: datetime,
+    *,
+    targets: Targets | None = None,
+    budget_s: float = BUDGET_S,
+    pause_s: float = RETRY_PAUSE_S,
+) -> Delivery:
+    """Send what is due.
+
+    Args:
+        reading: the warehouse, to look at what is due.
+        writing: the same, to mark what was sent; it may wait longer, since what is not marked is sent again.
+        alerts: the channels.
+        now: the time.
+        targets: who is personal by now, whatever was so when the incident opened.
+        budget_s: most time to spend on sending.
+        pause_s: about how long to wait before a channel is tried again.
+
+    Raises:
+        HealthAssetsError: the warehouse cannot be opened.
+    """
+    with reading.read() as session:
+        due = {name: due_notices(session, name, now, MOST_A_TICK) for name in alerts.channels}
+    known = targets or Targets()
+    waiting = {
+        name: [replace(notice, incident=personal_by_now(notice.incident, known)) for notice in notices]
+        for name, notices in due.items()
+    }
+    sent = _send_side_by_side(
+        {name: notices for name, notices in waiting.items() if notices}, alerts, now, budget_s, pause_s
+    )
+    if sent.delivered or sent.failed:
+        with writing.write() as session:
+            mark_delivered(session, sent.delivered, datetime.now(UTC))
+            mark_failed(session, sent.failed)
+    return sent
+
+
+def _send_side_by_side(
+    waiting: dict[str, list[Notice]], alerts: Alerts, now: datetime, budget_s: float, pause_s: float
+) -> Delivery:
+    until = time.monotonic() + budget_s
+    posts = {
+        name: _Post(alerts.channels[name], notices, alerts.digest_above, until, pause_s)
+        for name, notices in waiting.items()
+    }
+    for post in posts.values():
+        post.start()
+    together = Delivery()
+    for post in posts.values():
+        post.join(max(0.0, until - time.monotonic()))
+        delivered, failed = post.outcome()
+        together.delivered += delivered
+        together.failed += [
+            (notice, error, next_attempt(now, notice.attempts, post.rest_s)) for notice, error in failed
+        ]
+    return together
+
+
+def next_attempt(now: datetime, attempts: int, rest_s: int = 0) -> datetime:
+    """When to try again after so many earlier attempts: after a minute, then twice as long, an hour at most.
+
+    Args:
+        now: the time.
+        attempts: how many.
+        rest_s: for how long the channel asks to be left alone, which is also an hour at most.
+    """
+    wait = max(FIRST_WAIT * 2 ** min(attempts, 10), timedelta(seconds=rest_s))
+    return now + min(wait, LONGEST_WAIT)
+
+
+class _Post(threading.Thread):
+    """Sends the notices of one channel, one after another; it dies with the process.
+
+    `rest_s` is for how long the channel asked to be left alone.
+    """
+
+    def __init__(
+        self, channel: Channel, notices: Sequence[Notice], digest_above: int, until: float, pause_s: float
+    ) -> None:
+        super().__init__(daemon=True)
+        self.rest_s = 0
+        self._channel = channel
+        self._until = until
+        self._pause_s = pause_s
+        self._lock = threading.Lock()
+        self._delivered: list[Notice] = []
+        self._failed: list[tuple[Notice, str]] = []
+        self._current: Sequence[Notice] = ()
+        self._notices = notices
+        self._digest_above = digest_above
+
+    def run(self) -> None:
+        """Send until all is sent, the channel does not work, or the time is over.
+
+        A digest that is too large for the channel is halved until it fits, and one message that is too large is cut. Of
+        a digest that is refused for another reason the oldest notices are sent one by one, so that one that the channel
+        will not take is set aside and holds up the others no longer; those come with the next tick.
+        """
+        lost: set[str] = set()
+        """Incidents of which the channel has not heard, and so does not hear their end."""
+        writable = [notice for notice in self._notices if self._is_writable(notice, lost)]
+        is_digest = len(writable) > self._digest_above
+        parts = deque([writable] if is_digest else _singly(writable))
+        while parts and time.monotonic() < self._until:
+            part = [notice for notice in parts.popleft() if notice.incident.incident_id not in lost]
+            if not part:
+                continue
+            error = self._error_of(part)
+            if isinstance(error, TooLarge) and len(part) > 1:
+                parts.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
+            elif isinstance(error, Refused | TakenInPart) and len(part) == 1:
+                lost.add(part[0].incident.incident_id)
+            elif isinstance(error, Refused):
+                parts = deque(_singly(part[: self._digest_above]))
+            elif error:
+                return
+
+    def _is_writable(self, notice: Notice, lost: set[str]) -> bool:
+        """Whether a message can be made of it; one of which none can is its own failure and no other's."""
+        try:
+            message_of(notice)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            with self._lock:
+                self._failed.append((notice, printable(f"it cannot be written: {type(error).__name__}: {error}")))
+            lost.add(notice.incident.incident_id)
+            return False
+        return True
+
+    def _error_of(self, notices: Sequence[Notice]) -> NotDelivered | None:
+        """Send one message about these; why it was not taken, or None. A digest that is refused is no outcome yet."""
+        with self._lock:
+            self._current = notices
+        error: NotDelivered | None = None
+        try:
+            self._send(notices)
+        except NotDelivered as caught:
+            error, self.rest_s = caught, caught.rest_s
+        with self._lock:
+            self._current = ()
+            if error is None:
+                self._delivered += notices
+            elif len(notices) == 1 or not isinstance(error, Refused):
+                self._failed += [(notice, str(error)) for notice in notices]
+        return error
+
+    def _send(self, notices: Sequence[Notice]) -> None:
+        if len(notices) > 1:
+            send(self._channel, digest_of(notices), pause_s=self._pause_s)
+            return
+        message = message_of(notices[0])
+        try:
+            send(self._channel, message, pause_s=self._pause_s)
+        except TooLarge:
+            send(self._channel, message.cut(), pause_s=self._pause_s)
+
+    def outcome(self) -> tuple[list[Notice], list[tuple[Notice, str]]]:
+        """What was delivered and what was not by now; what is still under way counts as not."""
+        with self._lock:
+            hanging = [(notice, "it did not answer in time") for notice in self._current]
+            return list(self._delivered), [*self._failed, *hanging]
+
+
+def _singly(notices: Iterable[Notice]) -> list[list[Notice]]:
+    return [[notice] for notice in notices]
+
+
+def try_channels(alerts: Alerts, now: datetime) -> dict[str, str | None]:
+    """Send a test message to every channel; by channel, why it was not taken, or None."""
+    outcome: dict[str, str | None] = {}
+    for name, channel in alerts.channels.items():
+        try:
+            send(channel, trial_message(name, now))
+            outcome[name] = None
+        except NotDelivered as error:
+            outcome[name] = str(error)
+    return outcome

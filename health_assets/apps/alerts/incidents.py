@@ -1,0 +1,185 @@
+"""From the incidents that are open and what an hour shows to what opens and closes. Pure: no clock, no warehouse.
+
+There is at most one open incident of a rule and a subject. It opens with the first hour that the rule objects to, and
+closes after as many good hours in a row as the rule says; an hour in which nothing is known leaves it as it is. It
+closes without having recovered when nobody looks any more: at its subject, or by its rule.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from health_assets.apps.alerts.rules import Rule
+from health_assets.apps.alerts.seen import SUBJECT_KINDS, Seen
+from health_assets.core.targets import Targets
+
+Subject = tuple[str, str, str]
+"""Rule, kind of subject and id of subject: what there is one open incident of."""
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A row of `alerts`."""
+
+    hour: datetime
+    incident_id: str
+    rule: str
+    subject_kind: str
+    subject_id: str
+    severity: str
+    opened_at: datetime
+    closed_at: datetime | None
+    reason: str
+    recovery: str | None
+    recovers_at: float | None
+    good_hours: int
+    is_personal: bool
+    evidence: str
+
+    @property
+    def subject(self) -> Subject:
+        """What it is the one incident of."""
+        return self.rule, self.subject_kind, self.subject_id
+
+    @property
+    def is_recovered(self) -> bool:
+        """Whether good hours closed it; one that was given up has none."""
+        return self.closed_at is not None and self.good_hours > 0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of an hour.
+
+    Args:
+        opened: incidents that opened.
+        closed: incidents that closed, to be told.
+        dropped: incidents that closed because nobody looks any more, not to be told.
+        counted: incidents that stay open with another count of good hours.
+    """
+
+    opened: tuple[Incident, ...] = ()
+    closed: tuple[Incident, ...] = ()
+    dropped: tuple[Incident, ...] = ()
+    counted: tuple[Incident, ...] = ()
+
+    @property
+    def changed(self) -> tuple[Incident, ...]:
+        """Incidents of earlier hours that are other than before."""
+        return (*self.closed, *self.dropped, *self.counted)
+
+
+def judge(
+    rules: Sequence[Rule],
+    seen: Iterable[Seen],
+    open_incidents: Mapping[Subject, Incident],
+    *,
+    at: datetime,
+    gone: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> Judged:
+    """What opens and closes with what is seen.
+
+    Args:
+        rules: the rules in force that are to look at it.
+        seen: what an hour shows, of each subject once.
+        open_incidents: the incidents that are open.
+        at: when what is seen was so: the end of the hour.
+        gone: subjects that are left out from now on, by kind and id, and why.
+    """
+    opened, closed, counted = [], [], []
+    dropped = [
+        _given_up(incident, at, gone[incident.subject[1:]])
+        for incident in open_incidents.values()
+        if incident.subject[1:] in gone
+    ]
+    over = {incident.subject for incident in dropped}
+    for one in seen:
+        for rule in rules:
+            if not rule.covers(one):
+                continue
+            subject = subject_of(rule, one)
+            incident = open_incidents.get(subject)
+            if incident is None:
+                if opening := rule.opening(one):
+                    opened.append(_opened(rule, one, subject, opening.reason, opening.recovers_at, at))
+            elif subject not in over:
+                after = _after(rule, one, incident, at)
+                if after.closed_at is not None:
+                    closed.append(after)
+                elif after != incident:
+                    counted.append(after)
+    return Judged(tuple(opened), tuple(closed), tuple(dropped), tuple(counted))
+
+
+def unwatched(rules: Sequence[Rule], open_incidents: Mapping[Subject, Incident], *, at: datetime) -> Judged:
+    """Incidents that close because their rule was switched off or looks at others now; who was told of them is told.
+
+    Args:
+        rules: the rules in force.
+        open_incidents: the incidents that are open.
+        at: the time.
+    """
+    in_force = {rule.name: rule for rule in rules}
+    closed = []
+    for incident in open_incidents.values():
+        rule = in_force.get(incident.rule)
+        if rule is None or not rule.includes(incident.subject_id):
+            why = "is switched off" if rule is None else "leaves it out"
+            told = f"{incident.subject_id} is not watched any more: the rule {incident.rule} {why}"
+            closed.append(_given_up(incident, at, told))
+    return Judged(closed=tuple(closed))
+
+
+def personal_by_now(incident: Incident, targets: Targets) -> Incident:
+    """The incident, as a personal agent's where the targets call it one by now, whatever was so when it opened."""
+    is_personal = incident.subject_kind == "agent" and targets.of(incident.subject_id).personal
+    return replace(incident, is_personal=True) if is_personal else incident
+
+
+def subject_of(rule: Rule, seen: Seen) -> Subject:
+    """What a rule has at most one open incident of."""
+    return rule.name, SUBJECT_KINDS[seen.kind], seen.subject_id
+
+
+def _given_up(incident: Incident, at: datetime, why: str) -> Incident:
+    return replace(incident, closed_at=at, recovery=why, good_hours=0)
+
+
+def _opened(rule: Rule, seen: Seen, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:
+    return Incident(
+        hour=seen.hour,
+        incident_id=incident_id_of(subject, seen.hour),
+        rule=rule.name,
+        subject_kind=subject[1],
+        subject_id=seen.subject_id,
+        severity=rule.severity,
+        opened_at=at,
+        closed_at=None,
+        reason=reason,
+        recovery=None,
+        recovers_at=recovers_at,
+        good_hours=0,
+        is_personal=seen.is_personal,
+        evidence=json.dumps(seen.evidence, ensure_ascii=False),
+    )
+
+
+def incident_id_of(subject: Subject, hour: datetime) -> str:
+    """The id of the incident of a rule and a subject that opens in an hour: the same whenever it is judged."""
+    text = json.dumps([*subject, hour.isoformat()], ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _after(rule: Rule, seen: Seen, incident: Incident, at: datetime) -> Incident:
+    good = rule.is_good(seen, incident.recovers_at)
+    if good is None:
+        return incident
+    if not good:
+        return replace(incident, good_hours=0)
+    good_hours = incident.good_hours + 1
+    if good_hours < rule.good_hours:
+        return replace(incident, good_hours=good_hours)
+    return replace(incident, good_hours=good_hours, closed_at=at, recovery=rule.recovery(seen))

@@ -1,0 +1,232 @@
+"""What a notice says: one sentence, where the points went, and the events to look at; as JSON, Slack blocks, e-mail.
+
+Every message carries the key of its event, by which a receiver can drop a duplicate: delivery is at least once. Of a
+personal agent a message says that something changed and nothing else; the rest is in the table.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.header import Header
+from email.message import EmailMessage
+from email.policy import Policy
+from typing import Any
+
+from health_assets.apps.alerts.keeping import CLOSED, OPENED, Notice
+from health_assets.core.terminal import printable
+from health_assets.core.wording import counted
+
+KEY_HEADER = "Idempotency-Key"
+LINES_OF_DIGEST = 30
+IDS_SHOWN = 5
+CUT_TEXT = 200
+"""Most characters of any text in a message that is cut."""
+CUT_NOTE = "this message is cut, since the channel refused the whole as too large; all of it is in the table alerts"
+SLACK_TEXT = 2900
+"""A block of Slack's takes 3,000 characters."""
+SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴"}
+RECOVERED, GIVEN_UP = "🟢", "⚪"
+"""Signs of the end of an incident: not everything that ends has become good."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message to one channel.
+
+    Args:
+        key: the same whenever it is sent again.
+        event: `opened`, `closed`, `digest` or `test`.
+        title: one line.
+        lines: further lines.
+        body: all of it, for programs.
+    """
+
+    key: str
+    event: str
+    title: str
+    lines: tuple[str, ...]
+    body: dict[str, Any]
+
+    def cut(self) -> "Message":
+        """The same in at most about 2 KiB, with a note that says so."""
+        body = {name: _short(value) for name, value in self.body.items()}
+        if body.get("evidence") is not None:
+            body["evidence"] = None
+        lines = (*(_short(line) for line in self.lines[-1:]), CUT_NOTE)
+        return Message(self.key, self.event, _short(self.title), lines, {**body, "note": CUT_NOTE})
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(one) for name, one in value.items()}
+    return f"{value[:CUT_TEXT]}…" if isinstance(value, str) and len(value) > CUT_TEXT else value
+
+
+def message_of(notice: Notice) -> Message:
+    """The message about one event."""
+    lines = [] if notice.incident.is_personal else _explained(json.loads(notice.incident.evidence))
+    opened_at = _time(notice.incident.opened_at)
+    if notice.event == CLOSED:
+        lines = [f"open from {opened_at} to {_when(notice)}: {_reason(notice)}"]
+    else:
+        lines.append(f"opened {opened_at}")
+    return Message(notice.key, notice.event, f"{_sign(notice)} {_sentence(notice)}", tuple(lines), _body(notice))
+
+
+def digest_of(notices: Sequence[Notice]) -> Message:
+    """One message about many events, so that a bad hour of a large fleet is not a storm."""
+    key = hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
+    opened = sum(notice.event == OPENED for notice in notices)
+    title = f"{counted(opened, 'incident')} opened and {len(notices) - opened:,} closed"
+    lines = [f"{_sign(notice)} {_sentence(notice)} ({_when(notice)})" for notice in notices[:LINES_OF_DIGEST]]
+    if len(notices) > LINES_OF_DIGEST:
+        lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; all are in the table alerts")
+    body = {"notices": [_body(notice) for notice in notices]}
+    return Message(
+        f"{key}-digest", "digest", title, tuple(lines), {"idempotency_key": f"{key}-digest", "event": "digest", **body}
+    )
+
+
+def trial_message(channel: str, at: datetime) -> Message:
+    """A message that only says that messages arrive."""
+    key = hashlib.sha256(f"{channel} {at.isoformat()}".encode()).hexdigest()[:20] + "-test"
+    title = f"Health Assets can reach the channel {printable(channel)}"
+    return Message(
+        key,
+        "test",
+        title,
+        ("This is a test; nothing has happened.",),
+        {"idempotency_key": key, "event": "test", "reason": title},
+    )
+
+
+def _sign(notice: Notice) -> str:
+    if notice.event == CLOSED:
+        return RECOVERED if notice.incident.is_recovered else GIVEN_UP
+    return SIGNS["warning" if notice.incident.is_personal else notice.incident.severity]
+
+
+def _sentence(notice: Notice) -> str:
+    incident = notice.incident
+    if incident.is_personal:
+        change = "opened" if notice.event == OPENED else "is over"
+        return printable(f"{incident.subject_id}, a personal agent: an incident {change}")
+    return printable((incident.recovery if notice.event == CLOSED else incident.reason) or incident.reason, 500)
+
+
+def _reason(notice: Notice) -> str:
+    return "a personal agent" if notice.incident.is_personal else printable(notice.incident.reason, 500)
+
+
+def _when(notice: Notice) -> str:
+    """When it opened or closed, whenever it is told."""
+    incident = notice.incident
+    return _time((incident.closed_at if notice.event == CLOSED else None) or incident.opened_at)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _explained(evidence: dict[str, Any]) -> list[str]:
+    """A line for each component that cost points, or for a budget's failures, with the ids to look at."""
+    lines = []
+    for loss in evidence.get("explanation", ()):
+        ids = ", ".join(printable(name, 80) for name in loss["evidence"][:IDS_SHOWN])
+        told = printable(f"-{loss['lost']:.1f} {loss['component']}: {loss['sentence']}", 500)
+        lines.append(told + (f" ({ids})" if ids else ""))
+    if failures := evidence.get("latest_failures"):
+        lines.append(f"latest failures: {', '.join(printable(name, 80) for name in failures[:IDS_SHOWN])}")
+    return lines
+
+
+def _body(notice: Notice) -> dict[str, Any]:
+    incident = notice.incident
+    common: dict[str, Any] = {
+        "idempotency_key": notice.key,
+        "event": notice.event,
+        "incident_id": incident.incident_id,
+        "subject": {"kind": incident.subject_kind, "id": incident.subject_id},
+        "hour": incident.hour.isoformat(),
+        "opened_at": incident.opened_at.isoformat(),
+        "closed_at": incident.closed_at.isoformat() if incident.closed_at and notice.event == CLOSED else None,
+    }
+    if incident.is_personal:
+        return _as_text({**common, "is_personal": True})
+    return _as_text(
+        {
+            **common,
+            "is_personal": False,
+            "rule": incident.rule,
+            "severity": incident.severity,
+            "reason": incident.reason,
+            "recovery": incident.recovery if notice.event == CLOSED else None,
+            "evidence": json.loads(incident.evidence),
+        }
+    )
+
+
+def _as_text(value: Any) -> Any:
+    """A body whose strings are text: half a pair of surrogates, which no encoding takes, is written as its escape."""
+    if isinstance(value, dict):
+        return {_as_text(name): _as_text(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_as_text(one) for one in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def slack_body(message: Message) -> dict[str, Any]:
+    """Text for notifications, and blocks for the eye.
+
+    A name is verbatim: Slack makes neither a link nor a mention of what looks like one.
+    """
+    sections = [f"*{_escaped(message.title)}*"]
+    if message.lines:
+        sections.append("\n".join(_escaped(line) for line in message.lines))
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text), "verbatim": True}} for text in sections
+    ]
+    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": message.key}]})
+    return {"text": _cut(_escaped(message.title)), "blocks": blocks}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SLACK_TEXT else text[: SLACK_TEXT - 1] + "…"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+class _LiteralSubject(str):
+    """A subject that says its text and nothing else.
+
+    A string that is given to `EmailMessage` is read as a header of a mail that came in: what looks like an encoded word
+    (RFC 2047) is decoded, and what was in it, line ends too, is then written as it stands. A header with a `name` is
+    left as it is, and writes itself.
+    """
+
+    name = "Subject"
+
+    def fold(self, *, policy: Policy) -> str:
+        """The header's lines; what is more than plain words is one or more encoded words, so that it is read once."""
+        is_plain = self.isascii() and self.isprintable() and "=?" not in self
+        header = Header(str(self), "us-ascii" if is_plain else "utf-8", header_name=self.name)
+        return f"{self.name}: {header.encode(linesep=policy.linesep)}{policy.linesep}"
+
+
+def mail_of(message: Message, sender: str, to: Sequence[str]) -> EmailMessage:
+    """A plain e-mail, whose Message-ID follows from the key."""
+    mail = EmailMessage()
+    mail["Subject"] = _LiteralSubject(printable(message.title, 200))
+    mail["From"] = sender
+    mail["To"] = ", ".join(to)
+    mail["Message-ID"] = f"<{message.key}@{sender.partition('@')[2]}>"
+    mail[KEY_HEADER] = message.key
+    mail.set_content("\n".join([message.title, "", *message.lines, "", f"{message.event} {message.key}", ""]))
+    return mail

@@ -1,0 +1,257 @@
+"""What an hour shows of each kind of subject: the only thing that rules look at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, ClassVar
+
+from health_assets.scoring.explanation import Loss, costliest, explain
+from health_assets.scoring.verdict import reservation
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Something seen of a subject.
+
+    Args:
+        hour: the hour.
+        subject_id: which agent, model, expectation.
+    """
+
+    hour: datetime
+    subject_id: str
+
+    kind: ClassVar[str]
+    is_personal: ClassVar[bool] = False
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What is kept with an incident that it opens."""
+        return {}
+
+
+@dataclass(frozen=True)
+class OfAgent(Seen):
+    """What a table says of an agent.
+
+    Args:
+        row: its row of the table.
+        is_covered: whether all hours of the window are there.
+        is_somebodys_own: whether the targets call it personal.
+        event_ids: ids of the events that weigh most, by kind.
+    """
+
+    row: Mapping[str, Any] = field(default_factory=dict)
+    is_covered: bool = True
+    is_somebodys_own: bool = field(default=False, kw_only=True)
+    event_ids: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def is_personal(self) -> bool:  # type: ignore[override]
+        """Whether it is somebody's own agent."""
+        return self.is_somebodys_own
+
+
+@dataclass(frozen=True)
+class AgentSeen(OfAgent):
+    """An agent's score: its row of `agent_health`.
+
+    Args:
+        best_state_before: its best state in the day before, of hours that rest on enough; None where there is none.
+        peak_before: its highest score in the hours that `drop` compares with, likewise.
+        was_active_before: whether it had executions in a window of the day before.
+    """
+
+    best_state_before: str | None = None
+    peak_before: float | None = None
+    was_active_before: bool = False
+
+    kind: ClassVar[str] = "agent"
+
+    @property
+    def state(self) -> str:
+        """State of the hour."""
+        return self.row["state"]
+
+    @property
+    def score(self) -> float | None:
+        """Health score; None when inactive."""
+        return self.row["health_score"]
+
+    def is_enough(self, least_executions: int) -> bool:
+        """Whether the score rests on a whole window and enough executions to be judged by."""
+        return self.is_covered and self.score is not None and self.row["n"] >= least_executions
+
+    @cached_property
+    def losses(self) -> list[Loss]:
+        """What cost it points."""
+        return [] if self.score is None else explain(self.row, self.event_ids)
+
+    @property
+    def cause(self) -> str:
+        """Say what cost most, as the end of a sentence; its events are those of the first loss of the evidence."""
+        loss = costliest(self.losses)
+        return f": {loss.sentence}" if loss else ""
+
+    @property
+    def doubt(self) -> str:
+        """Say how little a score rests on, behind it; nothing behind any other."""
+        return f" ({reservation(self.row)})" if self.row["is_provisional"] else ""
+
+    def bracketed(self, text: str) -> str:
+        """A text in brackets, together with that doubt."""
+        return f"({'; '.join(filter(None, [text, reservation(self.row)]))})"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The score and its explanation."""
+        return {
+            "hour": self.hour.isoformat(),
+            "state": self.state,
+            "health_score": self.score,
+            "best_state_before": self.best_state_before,
+            "peak_before": self.peak_before,
+            "executions": self.row["n"],
+            "n_full": self.row["n_full"],
+            "is_provisional": bool(self.row["is_provisional"]),
+            "explanation": [loss.as_dict() for loss in self.losses],
+        }
+
+
+@dataclass(frozen=True)
+class BudgetSeen(OfAgent):
+    """How fast an agent spends its error budget: its row of `error_budget`."""
+
+    kind: ClassVar[str] = "budget"
+
+    @property
+    def sustained_rate(self) -> float | None:
+        """The lesser burn rate of the last hour and the last 6; None where either is not known."""
+        rates = [self.row["burn_rate_1h"], self.row["burn_rate_6h"]]
+        return None if None in rates else min(rates)
+
+    def is_enough(self, least_executions: int) -> bool:
+        """Whether the rates rest on a whole window and enough executions to be judged by."""
+        return self.is_covered and min(self.row["n_1h"], self.row["n_6h"]) >= least_executions
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The rates, what they rest on, and the latest failures."""
+        kept = {name: self.row[name] for name in BUDGET_COLUMNS}
+        return {"hour": self.hour.isoformat(), **kept, "latest_failures": list(self.event_ids.get("failure", ()))}
+
+
+BUDGET_COLUMNS = (
+    "burn_rate_1h", "n_1h", "failures_1h", "burn_rate_6h", "n_6h", "failures_6h", "budget_spent", "n", "failures",
+    "allowed_failures", "expected_success_rate",
+)  # fmt: skip
+"""Columns of `error_budget` that are kept with an incident."""
+
+
+@dataclass(frozen=True)
+class ModelSeen(Seen):
+    """A model's rolling health.
+
+    Args:
+        score: share of its last calls that succeeded.
+        is_degraded: whether that is below the threshold.
+        threshold: the threshold.
+        calls: calls in the rolling window.
+        was_called: whether the hour holds a call; without one the score tells nothing new.
+    """
+
+    score: float = 1.0
+    is_degraded: bool = False
+    threshold: float = 0.7
+    calls: int = 0
+    was_called: bool = True
+
+    kind: ClassVar[str] = "model"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The score and what it rests on."""
+        return {
+            "hour": self.hour.isoformat(),
+            "health_score": self.score,
+            "degraded_threshold": self.threshold,
+            "calls": self.calls,
+        }
+
+
+@dataclass(frozen=True)
+class ExpectationSeen(Seen):
+    """Result of a data-quality check; the subject is `asset.expectation`.
+
+    Args:
+        success: whether the hour meets it.
+        element_count: rows looked at.
+        unexpected_count: rows that break it.
+        severity: `error` or `warn`.
+    """
+
+    success: bool = True
+    element_count: int = 0
+    unexpected_count: int = 0
+    severity: str = "error"
+
+    kind: ClassVar[str] = "expectation"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """How much of how much."""
+        return {
+            "hour": self.hour.isoformat(),
+            "element_count": self.element_count,
+            "unexpected_count": self.unexpected_count,
+            "severity": self.severity,
+        }
+
+
+@dataclass(frozen=True)
+class HourSeen(Seen):
+    """Whether an hour was materialized at all, now that a later one was.
+
+    Args:
+        is_there: whether it was.
+    """
+
+    is_there: bool = True
+
+    kind: ClassVar[str] = "hour"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The hour."""
+        return {"hour": self.hour.isoformat()}
+
+
+@dataclass(frozen=True)
+class DueSeen(HourSeen):
+    """Whether the newest hour that should be there by now is.
+
+    Args:
+        newest: the newest hour that is.
+    """
+
+    newest: datetime | None = None
+
+    kind: ClassVar[str] = "due"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The hour that is missing and the newest that is not."""
+        newest = self.newest.isoformat() if self.newest else None
+        return {"hour": self.hour.isoformat(), "newest_hour": newest}
+
+
+SUBJECT_KINDS = {
+    "agent": "agent",
+    "budget": "agent",
+    "model": "model",
+    "expectation": "expectation",
+    "hour": "pipeline",
+    "due": "pipeline",
+}
+"""What `alerts` calls the subject of each kind of thing seen."""

@@ -1,0 +1,210 @@
+"""Judging hours: which of them are ready, one after another, each once.
+
+An hour is judged when it is over, its tables are there and nothing has been written to it for a moment; the hours are
+judged in order, and never a second time. So whatever comes late changes no past incident and sends no message about the
+past: it shows in the windows of the hours that follow. An hour that was left out while a later one is there counts as
+missing. The first time, only the newest hour is judged, with the hours before it to compare with.
+
+Rules that are switched off, or look at others than before, take their incidents with them at once, whether or not there
+is an hour to judge.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
+from health_assets.apps.alerts.keeping import (
+    ASSET,
+    is_there,
+    keep,
+    last_judged,
+    last_judged_at,
+    not_kept,
+    note_judged,
+    open_incidents,
+)
+from health_assets.apps.alerts.observing import HOURS, View, observe
+from health_assets.apps.alerts.seen import DueSeen
+from health_assets.core.hours import HOUR, HourRange, floor_hour
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.core.wording import counted
+from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
+
+NEEDED = ("agent_health", "system_health", "score_evidence", "error_budget", "model_health")
+"""Assets whose hour must be there, where they have ever been made."""
+QUIET = timedelta(seconds=90)
+"""How long nothing may have been written to an hour: its checks come last, and leave no mark of their own."""
+GIVEN_UP = timedelta(minutes=20)
+"""After so long without a write an hour is judged by what is there: its run has failed."""
+LATEST = timedelta(hours=2)
+"""So long after its end an hour is judged although something still changes it: a complete one at once, another by what
+is there once none was judged for as long. A run that fails again and again holds up no alerts."""
+MOST_HOURS_A_TICK = 24
+
+
+@dataclass
+class Watch:
+    """What came of a look at the warehouse.
+
+    Args:
+        hours: hours that were judged.
+        opened: incidents that opened.
+        closed: incidents that closed.
+    """
+
+    hours: list[datetime] = field(default_factory=list)
+    opened: list[Incident] = field(default_factory=list)
+    closed: list[Incident] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        hours = counted(len(self.hours), "hour")
+        opened = counted(len(self.opened), "incident")
+        return f"{hours} judged, {opened} opened, {len(self.closed):,} closed"
+
+
+def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Targets, now: datetime) -> Watch:
+    """Close what no rule looks at any more, judge the hours that are ready, and whether the newest is late.
+
+    Args:
+        warehouse: the warehouse; it is opened for writing only where there is something to do.
+        alerts: the rules.
+        settings: how long windows are, and when an hour is late.
+        targets: who is personal or retired.
+        now: the time.
+
+    Raises:
+        HealthAssetsError: the warehouse cannot be opened.
+    """
+    done = Watch()
+    with warehouse.read() as session:
+        if is_there(session) and not _is_anything_new(session, alerts, settings, now):
+            return done
+    with warehouse.write() as session:
+        _keep(session, unwatched(alerts.rules, open_incidents(session), at=now), alerts, now, done)
+        for hour, was_made in ready_hours(session, settings, now):
+            judged = _judge_hour(session, alerts, settings, targets, hour, was_made=was_made)
+            _keep(session, judged, alerts, now, done)
+            note_judged(session, hour, is_changed=bool(judged.opened or judged.changed))
+            done.hours.append(hour)
+        _keep(session, _judge_lateness(session, alerts, settings, open_incidents(session), now), alerts, now, done)
+    return done
+
+
+def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> bool:
+    already_open = open_incidents(session)
+    late = _judge_lateness(session, alerts, settings, already_open, now)
+    left = unwatched(alerts.rules, already_open, at=now)
+    is_late = not_kept(session, late.opened)
+    return bool(left.changed or is_late or late.changed or ready_hours(session, settings, now))
+
+
+def _keep(session: Session, judged: Judged, alerts: Alerts, now: datetime, done: Watch) -> None:
+    done.opened += keep(session, judged, alerts, now)
+    done.closed += judged.closed
+
+
+def _judge_hour(
+    session: Session, alerts: Alerts, settings: Settings, targets: Targets, hour: datetime, *, was_made: bool
+) -> Judged:
+    already_open = open_incidents(session)
+    view = View(session, hour, alerts.rules, already_open.keys(), targets, settings.window_hours)
+    return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, gone=view.gone())
+
+
+def _judge_lateness(
+    session: Session, alerts: Alerts, settings: Settings, already_open: Mapping[Subject, Incident], now: datetime
+) -> Judged:
+    """Whether the newest hour that should be there is; a warehouse in which nothing was ever made is not late."""
+    seen = newest_due(session, settings, now)
+    if seen is None:
+        return Judged()
+    due_at = seen.hour + HOUR + timedelta(minutes=settings.late_after_minutes)
+    return judge(alerts.rules, [seen], already_open, at=now if seen.is_there else due_at)
+
+
+def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen | None:
+    """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
+    due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
+    sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
+    [(newest,)] = session.query(sql, [now - HOUR])
+    if newest is None or (settings.first_hour and due < settings.first_hour):
+        return None
+    there = session.materialized_hours("system_health", HourRange.of(due))
+    return DueSeen(due, HOURS, is_there=bool(there), newest=newest)
+
+
+def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tuple[datetime, bool]]:
+    """The next hours to judge, in order, and whether each is there at all; some of them where there are many."""
+    span = _span(session, settings, now)
+    if span is None:
+        return []
+    written = _written(session, span)
+    [*made] = session.query("SELECT DISTINCT asset FROM materialized_hours")
+    needed = {name for (name,) in made} & set(NEEDED)
+    idle_for = now - (last_judged_at(session) or now)
+    ready: list[tuple[datetime, bool]] = []
+    missing: list[tuple[datetime, bool]] = []
+    for hour in span:
+        if hour not in written:
+            missing.append((hour, False))
+        elif is_ready(hour, written[hour], needed, now, idle_for):
+            ready += [*missing, (hour, True)]
+            missing = []
+        else:
+            break
+    return ready[:MOST_HOURS_A_TICK]
+
+
+def is_ready(
+    hour: datetime, written: dict[str, datetime], needed: set[str], now: datetime, idle_for: timedelta
+) -> bool:
+    """Whether an hour can be judged.
+
+    Args:
+        hour: the hour.
+        written: when each of its assets was last written.
+        needed: assets that must be there.
+        now: the time.
+        idle_for: how long no hour has been judged.
+    """
+    quiet_for = now - max(written.values())
+    is_overdue = now >= hour + HOUR + LATEST
+    if needed <= written.keys():
+        return quiet_for >= QUIET or is_overdue
+    return quiet_for >= GIVEN_UP or (is_overdue and idle_for >= LATEST)
+
+
+def _span(session: Session, settings: Settings, now: datetime) -> HourRange | None:
+    """From the first hour that was not judged to the newest that is over and has any table of records."""
+    over = floor_hour(now)
+    [(newest,)] = session.query(
+        "SELECT max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour < ?", [over]
+    )
+    judged = last_judged(session)
+    if newest is None:
+        return None
+    if judged is None:
+        [(newest,)] = session.query(
+            "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour < ?", [over]
+        )
+        return HourRange.of(newest) if newest else None
+    start = max(judged + HOUR, newest - settings.reach_hours * HOUR)
+    return HourRange(start, newest + HOUR) if start <= newest else None
+
+
+def _written(session: Session, span: HourRange) -> dict[datetime, dict[str, datetime]]:
+    """When each asset of each hour was last written; only of hours whose logs were read."""
+    found = session.query(
+        "SELECT hour, asset, materialized_at FROM materialized_hours "
+        "WHERE hour >= ? AND hour < ? AND asset NOT IN (?, 'agent_probes', 'survey_summary')",
+        [span.start, span.end, ASSET],
+    )
+    written: dict[datetime, dict[str, datetime]] = {}
+    for hour, asset, at in found:
+        written.setdefault(hour, {})[asset] = at
+    return {hour: assets for hour, assets in written.items() if "raw_logs" in assets}

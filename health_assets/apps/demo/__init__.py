@@ -1,0 +1,1 @@
+"""The demo: a fleet of agents and the logs that it would have written."""

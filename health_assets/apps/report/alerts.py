@@ -1,0 +1,158 @@
+"""The block of incidents: what is open, what was lately, and what waits to be delivered."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.apps.alerts.incidents import Incident, personal_by_now
+from health_assets.apps.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
+from health_assets.apps.alerts.rules import HourLate
+from health_assets.apps.alerts.watching import newest_due
+from health_assets.core.hours import HOUR
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.core.terminal import printable
+from health_assets.core.wording import counted
+from health_assets.pipeline.layout import plain_table
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Holds, causes
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.session import Session
+
+COLOURS = {"critical": "red", "warning": "yellow", "info": "blue"}
+SEVERITIES = ("critical", "warning", "info")
+INCIDENTS_SHOWN = 20
+IDS_SHOWN = 3
+MOST_TOLD = 400
+
+
+def print_alerts(
+    console: Console, session: Session, since: datetime, targets: Targets, *, is_configured: bool = True
+) -> None:
+    """Open incidents, those closed since a time, and what waits for each channel.
+
+    Args:
+        console: where to.
+        session: a session on the warehouse.
+        since: from when on closed incidents are shown.
+        targets: whose agents are personal.
+        is_configured: whether rules are named, by which somebody judges hours.
+    """
+    judged = last_judged(session) if is_there(session) else None
+    if not is_configured:
+        console.print(
+            "no rules are configured, so no hour is judged; name a file of rules and channels in HEALTH_ALERTS"
+        )
+    if judged is None and not (is_configured and is_there(session)):
+        return
+    found = [personal_by_now(incident, targets) for incident in recent_incidents(session, since)]
+    still_open = [incident for incident in found if incident.closed_at is None]
+    over = [incident for incident in found if incident.closed_at is not None]
+    title = Text("Incidents: ", style="bold")
+    title.append(f"{len(still_open):,} open", style="red" if still_open else "green")
+    title.append(f"  {len(over):,} closed since {since:%Y-%m-%d %H:%M} UTC  ")
+    title.append(f"judged to {judged + HOUR:%Y-%m-%d %H:%M} UTC" if judged else "no hour has been judged yet", "dim")
+    console.print(title)
+    if still_open:
+        console.print(_table(sorted(still_open, key=_urgency), "since"))
+    if over:
+        console.print(Text("closed", style="bold"))
+        console.print(_table(over, "lasted"))
+    for channel, (count, error) in count_waiting(session).items():
+        why = f": {printable(error)}" if error else ""
+        waiting = counted(count, "message waits", "messages wait")
+        console.print(Text(f"{waiting} for the channel {printable(channel)}{why}", style="yellow"))
+
+
+def print_troubles(console: Console, session: Session, settings: Settings, now: datetime) -> bool:
+    """Say that the newest hour is late, what is held, cannot be read or is lost, also where no rule is configured.
+
+    Returns:
+        Whether somebody has to do something: lost lines alone come back by nothing that anybody could do.
+    """
+    seen = newest_due(session, settings, now)
+    late = HourLate().opening(seen) if seen else None
+    if late is not None:
+        console.print(Text(printable(late.reason, MOST_TOLD), style="bold red"), soft_wrap=True)
+    held, unreadable = causes(Holds(session).within()), Ledger(session).unreadable()
+    _print_each(console, "held", held, "red")
+    _print_each(console, "not read", list(unreadable.values()), "yellow")
+    _print_each(
+        console, "lost", [str(log) for log in FileLedger(session).lost(now - settings.reach_hours * HOUR)], "yellow"
+    )
+    return bool(late or held or unreadable)
+
+
+def _print_each(console: Console, what: str, sentences: Sequence[str], style: str) -> None:
+    for sentence in sentences[:INCIDENTS_SHOWN]:
+        console.print(Text(printable(f"{what}: {sentence}", MOST_TOLD), style=style), soft_wrap=True)
+    if len(sentences) > INCIDENTS_SHOWN:
+        console.print(Text(f"{what}: and {len(sentences) - INCIDENTS_SHOWN:,} more", style=style))
+
+
+def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:
+    """What became of the test messages."""
+    if not outcome:
+        console.print("there is no channel; incidents are kept in the table alerts, and nobody is told")
+    for channel, error in outcome.items():
+        if error is None:
+            console.print(Text(f"✓ {printable(channel)} took the test message", style="green"))
+        else:
+            console.print(Text(f"✗ {printable(channel)} did not: {printable(error)}", style="red"))
+
+
+def _urgency(incident: Incident) -> tuple:
+    return SEVERITIES.index(incident.severity), -incident.opened_at.timestamp(), incident.subject_id
+
+
+def _table(incidents: list[Incident], heading: str) -> Table:
+    table = plain_table()
+    table.add_column("severity", no_wrap=True)
+    table.add_column("rule", no_wrap=True)
+    table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("what happened")
+    for incident in incidents[:INCIDENTS_SHOWN]:
+        when = (
+            f"{incident.opened_at:%m-%d %H:%M}"
+            if incident.closed_at is None
+            else _length(incident.closed_at - incident.opened_at)
+        )
+        of_what = (
+            (Text("·", style="dim"), "·")
+            if incident.is_personal
+            else (Text(incident.severity, style=COLOURS[incident.severity]), Text(printable(incident.rule)))
+        )
+        table.add_row(*of_what, when, _told(incident))
+    if len(incidents) > INCIDENTS_SHOWN:
+        table.caption = f"{INCIDENTS_SHOWN} of {len(incidents):,}; all are in the table alerts"
+    return table
+
+
+def _told(incident: Incident) -> Text:
+    if incident.is_personal:
+        return Text(f"{printable(incident.subject_id)}, a personal agent; the table alerts has the rest")
+    text = Text(printable(incident.reason, 300))
+    if incident.recovery is not None:
+        text.append(f" → {printable(incident.recovery)}", style="green" if incident.is_recovered else "dim")
+        return text
+    if ids := _events_of_the_reason(incident):
+        text.append(f"\n{', '.join(printable(name, 60) for name in ids[:IDS_SHOWN])}", style="dim")
+    return text
+
+
+def _events_of_the_reason(incident: Incident) -> list[str]:
+    """Ids of the events that its one sentence is about; none rather than those of another component."""
+    evidence = json.loads(incident.evidence)
+    for loss in evidence.get("explanation", ()):
+        if incident.reason.endswith(loss["sentence"]):
+            return loss["evidence"]
+    return evidence.get("latest_failures", [])
+
+
+def _length(span: timedelta) -> str:
+    hours = span.total_seconds() / 3600
+    return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"

@@ -1,0 +1,67 @@
+"""The blocks that the commands show, one for each scoring system, and which hours they are about."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from health_assets.apps.report.differences import print_differences
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.hours import HOUR, HourRange, parse_hour
+from health_assets.core.settings import Settings
+from health_assets.core.systems import parts
+from health_assets.core.terminal import printable
+from health_assets.pipeline.trace_reading import without_agents
+from health_assets.warehouse.session import Session
+
+Block = Callable[[Console, Session, HourRange], None]
+
+
+def _blocks() -> Iterator[tuple[str, Block]]:
+    for system, module in parts("report").items():
+        yield system, module.print_block
+        if system == "agent_health_state":  # from here on two systems have said what they think of an agent
+            yield "differences", print_differences
+
+
+BLOCKS: dict[str, Block] = dict(_blocks())
+"""The blocks by system, in the order in which they are shown, and among them the one that compares two systems."""
+
+
+def report_hours(session: Session, settings: Settings, asked: str | None, now: datetime) -> HourRange:
+    """The hours that a report shows: the window that ends with an hour, by default the newest.
+
+    Args:
+        session: a session.
+        settings: how long the window is.
+        asked: the hour, as it was named.
+        now: the time; hours that are not over are not shown unless they are named.
+
+    Raises:
+        HealthAssetsError: the name is no hour, or the hour has no scores.
+    """
+    sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'agent_health' AND hour <= ?"
+    [(newest,)] = session.query(sql, [now - HOUR])
+    if newest is None:
+        raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
+    hour = parse_hour(asked) if asked else newest
+    if hour not in session.materialized_hours("agent_health", HourRange.of(hour)):
+        raise HealthAssetsError(
+            f"the hour {hour:%Y-%m-%dT%H} has no scores; the newest that has is {newest:%Y-%m-%dT%H}, and "
+            f"health-assets materialize --from {hour:%Y-%m-%dT%H} --to {hour + HOUR:%Y-%m-%dT%H} makes them"
+        )
+    return HourRange.of(hour).extended_back(settings.window_hours - 1)
+
+
+def print_report(console: Console, session: Session, hours: HourRange) -> None:
+    """All blocks, and before them what else a run says of hours in which only models are known."""
+    if hint := without_agents(session, hours):
+        console.print(Text(printable(hint), style="yellow"), soft_wrap=True)
+    print_health(console, session, hours)
+
+
+def print_health(console: Console, session: Session, hours: HourRange) -> None:
+    """One block for each scoring system that has rows in these hours."""
+    for print_block in BLOCKS.values():
+        print_block(console, session, hours)

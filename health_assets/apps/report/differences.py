@@ -1,0 +1,78 @@
+"""The block of the agents on which systems differ: what each of them says, and why."""
+
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.apps.report.why_systems_differ import COLUMNS, DIFFER_SQL, is_burning, is_spent, why
+from health_assets.core.hours import HourRange
+from health_assets.core.terminal import printable
+from health_assets.core.wording import counted, share
+from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
+from health_assets.scoring.verdict import urgency_sql
+from health_assets.systems.agent_health_model.report import shown_verdict
+from health_assets.systems.agent_health_state.report import COLOURS as COLOURS_OF_STATUSES
+from health_assets.warehouse.session import Session
+
+AGENTS_SHOWN = 8
+
+_FROM = f"""
+FROM (SELECT * FROM agent_health WHERE hour = ?) AS score
+LEFT JOIN (SELECT * FROM agent_health_state WHERE hour = ?) AS document ON document.agent_id = score.agent_id
+LEFT JOIN (SELECT * FROM error_budget WHERE hour = ?) AS budget ON budget.agent_id = score.agent_id
+WHERE {DIFFER_SQL}
+"""
+
+
+def print_differences(console: Console, session: Session, hours: HourRange) -> None:
+    """The agents of the last of these hours on which score, document and budget differ; nothing where none do."""
+    latest = latest_hour(session, "agent_health", hours)
+    if latest is None:
+        return
+    [(count,)] = session.query(f"SELECT count(*) {_FROM}", [latest] * 3)
+    if not count:
+        return
+    console.print()
+    console.print(Text(f"Systems differ on {counted(count, 'agent')}:", style="bold"))
+    console.print(_table(worst_agents(session, latest), count, is_brief=is_narrow(console)))
+
+
+def worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
+    """What the three tables say of the first of these agents, as `differences.why` reads it."""
+    names = {name: f"{table}.{name}" for table, columns in COLUMNS.items() for name in columns}
+    order = f"{urgency_sql('score')}, score.health_score, score.agent_id"
+    sql = f"SELECT {', '.join(names.values())} {_FROM} ORDER BY {order} LIMIT {AGENTS_SHOWN}"
+    return [dict(zip(names, values, strict=True)) for values in session.query(sql, [hour] * 3)]
+
+
+def _table(agents: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table:
+    """An agent a row, with its verdicts in columns, or where it is brief above the clause."""
+    table = plain_table()
+    table.add_column("agent", no_wrap=True, max_width=24)
+    for heading in () if is_brief else ("score", "document", "budget"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("score, document, budget, and why" if is_brief else "why")
+    for agent in agents:
+        score = shown_verdict(agent, f"{agent['health_score']:.1f} ")
+        verdicts = [score, _document(agent), _budget(agent)]
+        reason = Text(why(agent))
+        row = [Text("\n").join([Text(", ").join(verdicts), reason])] if is_brief else [*verdicts, reason]
+        table.add_row(Text(printable(agent["agent_id"])), *row)
+    if count > len(agents):
+        table.caption = f"the {len(agents)} of {count:,} agents to look at first"
+    return table
+
+
+def _document(agent: dict[str, Any]) -> Text:
+    status = agent["status"]
+    return Text("–", style="dim") if status is None else Text(status, style=COLOURS_OF_STATUSES[status])
+
+
+def _budget(agent: dict[str, Any]) -> Text:
+    if agent["budget_spent"] is None:
+        return Text("–", style="dim")
+    spent = f"{share(agent['budget_spent'])} spent"
+    return Text(spent, style="red" if is_spent(agent) else "yellow" if is_burning(agent) else "")

@@ -1,0 +1,126 @@
+"""The FastAPI application: routes behind the gate, problems for errors, an OpenAPI document that says it all."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse, Response
+from pydantic import TypeAdapter
+from starlette.exceptions import HTTPException
+
+from health_assets.apps.serving.access_log import AccessLog
+from health_assets.apps.serving.answers import problem
+from health_assets.apps.serving.docs_page import docs_page
+from health_assets.apps.serving.documents import SCHEMA_VERSION
+from health_assets.apps.serving.doors import Doors
+from health_assets.apps.serving.gate import Gate
+from health_assets.apps.serving.refresher import Refresher, tell_operator
+from health_assets.apps.serving.repeating import Repeated
+from health_assets.apps.serving.routes import response_of, routes
+from health_assets.apps.serving.schemas import Problem
+from health_assets.apps.serving.service import Service
+from health_assets.apps.serving.sessions import Sessions
+from health_assets.core.settings import Settings
+
+NO_PATH = "there is nothing at this path; what there is, is at /docs"
+DESCRIPTION = (
+    "Health documents of AI agents (draft-liang-agent-health-state-00) and the scores behind them, "
+    "answered from memory and renewed from the warehouse in the background."
+)
+CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def create_app(
+    settings: Settings, doors: Doors, log: AccessLog | None, on_fault: Callable[[str], None] = tell_operator
+) -> FastAPI:
+    """The application; its data is loaded and kept new while it runs.
+
+    Args:
+        settings: which warehouse and targets, and how to serve.
+        doors: recognizes callers.
+        log: the access log, which runs as long as the application; None for none.
+        on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
+
+    Raises:
+        HealthAssetsError: the warehouse's URL names no file.
+    """
+    refresher = Refresher(settings, on_fault)
+    # a token that is withdrawn must not wait for a snapshot, which may take minutes
+    tokens = Repeated("tokens", doors.refresh, lambda: settings.serve_refresh_s, on_fault)
+    sessions = Sessions(settings)
+    service = Service(settings, doors, refresher, sessions)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if log is not None:
+            log.start()
+        refresher.start()
+        tokens.start()
+        yield
+        tokens.stop()
+        refresher.stop()
+        sessions.close()
+        if log is not None:
+            log.stop()
+
+    app = FastAPI(
+        title="Health Assets",
+        version=SCHEMA_VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.include_router(routes(service))
+    app.add_middleware(Gate, service=service, doors=doors, requests_per_s=settings.serve_rate_limit, log=log)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _internal)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(docs_page(app.openapi()), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+    return app
+
+
+def _http_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return response_of(problem(error.status_code, NO_PATH if error.status_code == 404 else error.detail))
+
+
+def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    return response_of(problem(422, f"{first['loc'][-1]}: {first['msg']}"))
+
+
+def _internal(_: Request, __: Exception) -> Response:
+    return response_of(problem(500, "something went wrong here; it has been noted"))
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document: what FastAPI knows, and HEAD, the token and the shape of problems."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for path in document["paths"].values():
+            path["head"] = _head_of(path["get"])
+        components = document.setdefault("components", {})
+        components.setdefault("schemas", {})["Problem"] = TypeAdapter(Problem).json_schema()
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def _head_of(operation: dict[str, Any]) -> dict[str, Any]:
+    head = deepcopy(operation)
+    head["operationId"] += "_head"
+    for response in head["responses"].values():
+        response.pop("content", None)
+    return head

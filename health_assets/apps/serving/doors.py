@@ -1,0 +1,124 @@
+"""Who asks, and what that caller may see: roles, teams, tokens and the hosts that are answered.
+
+What belongs here: recognizing a caller, and the one rule of who may do what. What does not: how tokens are kept
+(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`snapshot`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from health_assets.apps.serving import tokens
+from health_assets.apps.serving.answers import Answer, Headers, problem
+from health_assets.apps.serving.audit import UnwritableLogError, note_change
+from health_assets.apps.serving.hosts import AllowedHosts, named
+from health_assets.apps.serving.tokens import Keyring, Role, Token
+from health_assets.apps.serving.view import View
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
+
+Standing = Literal["none", "documents", "read", "operate"]
+"""What a caller may do: nothing, or what a role may; each may do what those before it may."""
+RANKS: dict[str, int] = {"none": 0, **{role: rank for rank, role in enumerate(tokens.ROLES, 1)}}
+
+NEEDS_TOKEN = "this needs a token that may do it, as Authorization: Bearer"
+NOT_KNOWN = "the token that was given is not known or has expired"
+NO_BEARER = "a token is given as one header, Authorization: Bearer …"
+NOT_ENOUGH = "the token may not do this"
+NO_AGGREGATES = "models are measured over the agents of all teams, so a token that is limited to some does not see them"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Args:
+        name: the token's name; None for those without one.
+        standing: what the caller may do.
+        view: what part of the data the caller may see.
+        fault: what is wrong with the credentials that were given; None where there were none or they are good.
+    """
+
+    name: str | None
+    standing: Standing
+    view: View
+    fault: str | None = None
+
+    def refusal(self, role: Role) -> Answer | None:
+        """Why the caller may not do what needs a role; None where it may."""
+        if RANKS[self.standing] >= RANKS[role]:
+            return None
+        if self.name is not None:
+            return problem(403, NOT_ENOUGH, [(b"www-authenticate", b'Bearer error="insufficient_scope"')])
+        challenge = b'Bearer error="invalid_token"' if self.fault else b"Bearer"
+        return problem(401, self.fault or NEEDS_TOKEN, [(b"www-authenticate", challenge)])
+
+
+class Doors:
+    """Recognizes callers.
+
+    Args:
+        settings: the tokens, what those without one may do, which hosts are answered.
+        host: the name or address that is listened on.
+        is_local: whether this machine alone can reach it.
+        on_fault: told in a sentence when the file of tokens cannot be used any more.
+
+    Raises:
+        HealthAssetsError: the tokens cannot be used.
+    """
+
+    def __init__(self, settings: Settings, host: str, on_fault: Callable[[str], None], *, is_local: bool) -> None:
+        self._settings = settings
+        self._on_fault = on_fault
+        self._fault: str | None = None
+        self._keyring = Keyring(tokens.load_tokens(settings))
+        self.has_tokens = tokens.are_configured(settings)
+        self.hosts = AllowedHosts(host, settings.allowed_hosts)
+        # at home is who can be asked from here alone, under no other name, by nobody who could have a token
+        is_at_home = is_local and not self.has_tokens and not named(settings.allowed_hosts)
+        self.anonymous: Standing = settings.anonymous_role or ("read" if is_at_home else "documents")
+        self._stranger, self._unknown, self._unreadable = (
+            Caller(None, self.anonymous, View(), fault) for fault in (None, NOT_KNOWN, NO_BEARER)
+        )
+        self.is_open_to_the_world = self.anonymous == "read" and not is_local
+
+    def caller(self, headers: Headers) -> Caller:
+        """Who sends these headers; with a token that is not known or has expired, nobody in particular."""
+        given = [value for name, value in headers if name == b"authorization"]
+        if not given:
+            return self._stranger
+        scheme, _, secret = given[0].partition(b" ")
+        secret = secret.strip(b" ")
+        if len(given) > 1 or scheme.lower() != b"bearer" or not secret:
+            return self._unreadable
+        token = self._keyring.find(secret, datetime.now(UTC))
+        return self._unknown if token is None else _caller(token)
+
+    def refresh(self) -> None:
+        """Read the tokens again; while they cannot be read the old ones stay, and the operator is told once."""
+        try:
+            found = tokens.load_tokens(self._settings)
+        except HealthAssetsError as error:
+            if str(error) != self._fault:
+                self._fault = str(error)
+                self._on_fault(f"the tokens stay what they were: {error}")
+            return
+        self._fault = None
+        if found == self._keyring.tokens:
+            return
+        before, after = set(self._keyring.tokens), set(found)
+        self._keyring = Keyring(found)
+        changes = {
+            "tokens_taken_in": sorted(token.name for token in after - before),
+            "tokens_left_out": sorted(token.name for token in before - after),
+        }
+        try:
+            note_change(self._settings, "serve", changes)
+        except UnwritableLogError as error:  # a token that is withdrawn must not go on because a disk is full
+            self._on_fault(f"the tokens have changed, but that is not noted: {error.reason}")
+
+
+def _caller(token: Token) -> Caller:
+    teams = None if token.teams is None else frozenset(token.teams)
+    return Caller(token.name, token.role, View(is_full=token.role == "operate", teams=teams))

@@ -1,0 +1,143 @@
+"""What every request passes before it is routed: host, caller, rate limit, method, body; and the documents themselves.
+
+The documents are what the endpoint is for, so their plain spelling is answered here, in tens of microseconds. Another
+spelling of the same URL, and everything else, goes on to FastAPI; `routes` answers it with the same function.
+"""
+
+import time
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from health_assets.apps.serving.access_log import AccessLog
+from health_assets.apps.serving.answers import Answer, Headers, problem
+from health_assets.apps.serving.doors import Doors
+from health_assets.apps.serving.rate_limit import RateLimit
+from health_assets.apps.serving.service import Asked, Service
+
+WELL_KNOWN = b"/.well-known/agent-health"
+AGENTS = b"/agents/"
+METHODS = ("GET", "HEAD")
+ASKED = "health_assets.asked"
+"""Where the routes find who asks, in the scope."""
+
+
+class Gate:
+    """ASGI middleware in front of the routes.
+
+    Args:
+        app: what is behind.
+        service: makes the health documents.
+        doors: recognizes hosts and callers.
+        requests_per_s: what one client address may ask; None for any number.
+        log: where requests are noted; None for nowhere.
+    """
+
+    def __init__(
+        self, app: ASGIApp, service: Service, doors: Doors, requests_per_s: float | None, log: AccessLog | None
+    ) -> None:
+        self._app = app
+        self._service = service
+        self._doors = doors
+        self._log = log
+        self._limit = RateLimit(requests_per_s) if requests_per_s else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or hand on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        client = scope.get("client")
+        asked = Asked(scope["headers"], self._doors.caller(scope["headers"]), client[0] if client else "")
+        if self._log is None:
+            await self._handle(scope, asked, receive, send)
+            return
+        start, counted = time.perf_counter(), _Counted(send)
+        try:
+            await self._handle(scope, asked, receive, counted)
+        finally:
+            query: bytes = scope["query_string"]
+            self._log.note(
+                asked.caller.name or asked.address,
+                scope["method"],
+                scope["raw_path"] + (b"?" + query if query else b""),
+                counted.status,
+                1000 * (time.perf_counter() - start),
+                counted.size,
+            )
+
+    async def _handle(self, scope: Scope, asked: Asked, receive: Receive, send: Send) -> None:
+        is_head = scope["method"] == "HEAD"
+        if (answer := self._refusal(scope, asked) or self._document(scope, asked)) is not None:
+            await _send(answer, send, is_head=is_head)
+            return
+        scope = {**scope, ASKED: asked}
+        if is_head:
+            await self._app({**scope, "method": "GET"}, receive, _without_body(send))
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope, asked: Asked) -> Answer | None:
+        own_address = (scope.get("server") or ("",))[0]
+        if (refusal := self._doors.hosts.refusal(asked.headers, own_address, scope["http_version"])) is not None:
+            return refusal
+        if self._limit is not None and asked.address:
+            wait_s = self._limit.wait_s(asked.address, time.monotonic())
+            if wait_s:
+                return problem(429, "too many requests from this address", [(b"retry-after", b"%d" % wait_s)])
+        if scope["method"] not in METHODS:
+            # the connection ends, so that a body is not waited for
+            headers = [(b"allow", ", ".join(METHODS).encode()), (b"connection", b"close")]
+            return problem(405, "only GET and HEAD are answered", headers)
+        if _has_body(asked.headers):
+            return problem(413, "a request body is not accepted", [(b"connection", b"close")])
+        return None
+
+    def _document(self, scope: Scope, asked: Asked) -> Answer | None:
+        path: bytes = scope["raw_path"]
+        if not path.endswith(WELL_KNOWN):
+            return None
+        if path == WELL_KNOWN:
+            return self._service.host_document(asked)
+        if path.startswith(AGENTS) and len(path) > len(AGENTS) + len(WELL_KNOWN):
+            agent_id = unquote_to_bytes(path[len(AGENTS) : -len(WELL_KNOWN)])
+            return self._service.document(agent_id, asked)
+        return None
+
+
+def _has_body(headers: Headers) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 ")) for name, value in headers
+    )
+
+
+async def _send(answer: Answer, send: Send, *, is_head: bool) -> None:
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+
+
+class _Counted:
+    """Sends on, and keeps what the access log tells of the answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.size = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        elif message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _without_body(send: Send) -> Send:
+    """Headers as of a GET, and nothing after them (RFC 9110, 9.3.2)."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_head

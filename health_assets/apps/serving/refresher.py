@@ -1,0 +1,154 @@
+"""The thread that keeps the snapshot new, and the account of how old it is.
+
+It looks at the files of warehouse and targets at most every `HEALTH_SERVE_REFRESH_S` seconds, and only when one has
+changed does it start a reader; where the warehouse is a database, it starts one each time. Whatever goes wrong, the
+last good snapshot stays.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from health_assets.apps.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
+from health_assets.apps.serving.repeating import Repeated
+from health_assets.apps.serving.snapshot import Batch, Snapshot
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
+from health_assets.core.temporary import remove_what_the_dead_left, temporary_folder
+from health_assets.warehouse.location import is_postgres, path_of
+
+READ_TIMEOUT_S = 600.0
+FIRST_RETRY_S = 5.0
+"""While there is nothing to answer from, a warehouse that is not there yet is looked for more often."""
+BETWEEN_BATCHES_S = 0.002
+
+Fingerprint = tuple[tuple[int, int, int] | None, ...]
+
+
+class Refresher:
+    """Holds the newest snapshot.
+
+    Args:
+        settings: which warehouse and targets, and how often to look.
+        on_fault: told in a sentence, for the operator, when refreshing fails in a new way.
+
+    Raises:
+        HealthAssetsError: the warehouse's URL names no file.
+    """
+
+    def __init__(self, settings: Settings, on_fault: Callable[[str], None]) -> None:
+        self._settings = settings
+        # a database is asked each time whether it has anything new: it has no file that would tell
+        self._warehouse = None if is_postgres(settings.warehouse) else path_of(settings.warehouse)
+        self._files = [settings.targets] if settings.targets else []
+        if self._warehouse is not None:
+            self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
+        self._on_fault = on_fault
+        self._seen: Fingerprint | None = None
+        self._reader: Reader | None = None
+        self._repeated = Repeated("refresher", self.refresh, self._rest_s, self._note_bug, is_at_once=True)
+        self.snapshot: Snapshot | None = None
+        """The newest good one; replaced as a whole."""
+        self.checked_at: datetime | None = None
+        """When the snapshot was last known to be what the warehouse holds."""
+        self.fault: str | None = None
+        """Why the last attempt to refresh failed, as a key of `client.SENTENCES`; None after a good one."""
+
+    def start(self) -> None:
+        """Begin to refresh in the background."""
+        self._repeated.start()
+
+    def stop(self) -> None:
+        """End the thread, and the reader that it may be waiting for."""
+        self._repeated.ask_to_stop()
+        if (reader := self._reader) is not None:
+            reader.interrupt()
+        self._repeated.stop()
+
+    def describe(self) -> dict[str, Any]:
+        """How old the data is, for `/status`."""
+        snapshot = self.snapshot
+        return {
+            "is_ready": snapshot is not None,
+            "is_current": snapshot is not None and self.fault is None,
+            "data_hour": snapshot and snapshot.hour.isoformat(),
+            "data_age_s": snapshot and round((datetime.now(UTC) - snapshot.hour).total_seconds() - 3600, 1),
+            "loaded_at": snapshot and snapshot.loaded_at.isoformat(timespec="seconds"),
+            "checked_at": self.checked_at and self.checked_at.isoformat(timespec="seconds"),
+            "refresh_s": self._settings.serve_refresh_s,
+            "last_error": self.fault and SENTENCES[self.fault],
+        }
+
+    def refresh(self) -> None:
+        """Look once, and replace the snapshot where there is a newer one."""
+        fingerprint = self._fingerprint()
+        if self._warehouse is not None and fingerprint == self._seen:
+            self.checked_at = datetime.now(UTC)
+            return
+        try:
+            fresh = self._read()
+        except (ReaderError, OSError) as error:
+            if not self._repeated.is_stopping:
+                self._note(error)
+            return
+        finally:
+            self._reader = None
+        if fresh is not None:
+            batches = self.snapshot.batches if self.snapshot else []
+            self.snapshot = fresh
+            _let_go(batches)
+        self._seen, self.fault, self.checked_at = fingerprint, None, datetime.now(UTC)
+
+    def _rest_s(self) -> float:
+        wait_s = self._settings.serve_refresh_s
+        return wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S)
+
+    def _read(self) -> Snapshot | None:
+        if self.snapshot is None:
+            remove_what_the_dead_left()  # a server that was killed left its data behind
+        if self._warehouse is not None and not self._warehouse.exists():
+            raise ReaderError("missing", f"there is no warehouse at {self._warehouse} yet; it is waited for")
+        with temporary_folder("serve-") as folder, Reader(self._settings) as reader:
+            self._reader = reader
+            known = self.snapshot.version if self.snapshot else None
+            facts = reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
+            return Snapshot.read(folder, facts) if facts else None
+
+    def _note_bug(self, traceback: str) -> None:
+        self._note(ReaderError(UNREADABLE, traceback))
+
+    def _note(self, error: HealthAssetsError | OSError) -> None:
+        kind = error.kind if isinstance(error, ReaderError) else UNREADABLE
+        if kind != self.fault:
+            self._on_fault(str(error))
+        self.fault, self._seen = kind, None
+
+    def _fingerprint(self) -> Fingerprint:
+        """Changes whenever one of the files does."""
+        return tuple(_stat(path) for path in self._files)
+
+
+def tell_operator(sentence: str) -> None:
+    """Say something on standard error."""
+    print(f"health-assets: {sentence}", file=sys.stderr, flush=True)
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _let_go(batches: list[Batch]) -> None:
+    """Free the batches of an old snapshot one by one: hundreds of megabytes at once would hold up every request.
+
+    The list must be the last thing that holds them.
+    """
+    while batches:
+        batches.pop()
+        time.sleep(BETWEEN_BATCHES_S)

@@ -1,0 +1,261 @@
+"""The routes, and what the OpenAPI document says about them. Each hands its request to the `service`."""
+
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from health_assets.apps.serving import schemas
+from health_assets.apps.serving.answers import Answer
+from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.ordering import Order
+from health_assets.apps.serving.service import ListPage, Page, Service
+from health_assets.scoring.verdict import ORDER
+
+MOST_AGENTS_A_PAGE = 1000
+MOST_ITEMS_A_PAGE = 1000
+MOST_OFFSET = 100_000_000
+
+AgentId = Annotated[
+    str,
+    Path(
+        min_length=1,
+        description="Id of the agent, percent-encoded; a slash in it may also stand for itself.",
+    ),
+]
+OnlyAgent = Annotated[str | None, Query(description="Only this agent's; an agent that is not known has none.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS_A_PAGE, description="Items on a page.")]
+Offset = Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Items to leave out before it.")]
+SessionId = Annotated[str, Path(min_length=1, description="Id of the session.")]
+Candidates = Annotated[
+    str,
+    Query(
+        pattern="^[^,]+(,[^,]+)*$",
+        description="Names of models with commas between, the preferred one first.",
+        examples=["claude-opus-4,gpt-5"],
+    ),
+]
+
+VALIDATORS = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
+        "ETag": "Strong tag of exactly this answer, for If-None-Match.",
+        "Last-Modified": "When the data was loaded.",
+        "Cache-Control": "How long the answer may be kept.",
+    }.items()
+}
+OPTIONAL_TOKEN: dict[str, Any] = {"security": [{}, {"token": []}]}
+
+
+def problems(**whens: str) -> dict[int | str, dict[str, Any]]:
+    """Declare error responses: names of `HTTPStatus` with a sentence each."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {int(HTTPStatus[name]): {"description": when, "content": content} for name, when in whens.items()}
+
+
+ALWAYS = problems(
+    REQUEST_TIMEOUT="The request took too long to arrive.",
+    REQUEST_ENTITY_TOO_LARGE="A request body is not accepted.",
+    TOO_MANY_REQUESTS="This address asks too often; Retry-After says when to come back.",
+    REQUEST_HEADER_FIELDS_TOO_LARGE="The head of the request is too large.",
+    BAD_REQUEST="The request is not valid HTTP.",
+    METHOD_NOT_ALLOWED="Only GET and HEAD are answered.",
+    MISDIRECTED_REQUEST="The request is for a host name that is not answered here.",
+)
+FROM_DATA: dict[int | str, dict[str, Any]] = {
+    **ALWAYS,
+    200: {"headers": VALIDATORS},
+    304: {"description": "The client has this answer already.", "headers": VALIDATORS},
+    **problems(
+        SERVICE_UNAVAILABLE="There is no data yet, or too much is asked at once; Retry-After says when.",
+        UNAUTHORIZED="This needs a token; health documents do so only where the operator has closed them.",
+        FORBIDDEN="The token may not do this.",
+    ),
+}
+INVALID = problems(UNPROCESSABLE_ENTITY="A parameter is not what it must be; the detail names it.")
+NOT_FOUND = problems(NOT_FOUND="There is none of this name.")
+
+
+def routes(service: Service) -> APIRouter:
+    """All routes of the service."""
+    router = APIRouter()
+
+    @router.get(
+        "/.well-known/agent-health",
+        summary="Health document of the host's own agent",
+        tags=["health documents"],
+        response_model=schemas.HealthDocument,
+        responses={**FROM_DATA, **NOT_FOUND},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def host_health_document(request: Request) -> Response:
+        """The agent that is configured as this host's own (source 3, section 4)."""
+        return response_of(service.host_document(request.scope[ASKED]))
+
+    @router.get(
+        "/agents/{agent_id:path}/.well-known/agent-health",
+        summary="Health document of an agent",
+        tags=["health documents"],
+        response_model=schemas.HealthDocument,
+        responses={**FROM_DATA, **NOT_FOUND, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def health_document(agent_id: AgentId, request: Request) -> Response:
+        """The Agent Health State as of the end of the newest hour (source 3, section 4), without authentication.
+
+        Of a personal agent only the token's holder sees more than a coarse status (section 8).
+        """
+        return response_of(service.document(agent_id.encode(), request.scope[ASKED]))
+
+    @router.get(
+        "/agents",
+        summary="Agents, the most urgent first",
+        tags=["scores"],
+        response_model=schemas.AgentPage,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def agents(
+        request: Request,
+        state: Annotated[
+            Literal["healthy", "degraded", "unhealthy", "inactive"] | None, Query(description="Only agents in it.")
+        ] = None,
+        sort: Annotated[
+            Order,
+            Query(
+                description="`verdict` starts with what is known to be bad, and has provisional scores before good "
+                f"ones: {', '.join(ORDER)}; `score` goes by the number alone. With a minus the best come first."
+            ),
+        ] = "verdict",
+        limit: Annotated[int, Query(ge=1, le=MOST_AGENTS_A_PAGE, description="Agents on a page.")] = 100,
+        offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Agents to leave out before it.")] = 0,
+    ) -> Response:
+        """Of a verdict the lowest score comes first, of equal ones by id; agents without a score come last.
+
+        A score that rests on fewer than n_full executions is provisional.
+        """
+        page = Page(state, offset, limit, sort)
+        return response_of(service.agents(page, request.scope[ASKED]))
+
+    @router.get(
+        "/agents/{agent_id:path}",
+        summary="An agent's score with everything behind it",
+        tags=["scores"],
+        response_model=schemas.AgentScore,
+        responses={**FROM_DATA, **NOT_FOUND, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def agent(agent_id: AgentId, request: Request) -> Response:
+        """The Agent Health Model's dimensions, the points that each cost, and the inputs and targets behind them."""
+        return response_of(service.agent(agent_id.encode(), request.scope[ASKED]))
+
+    @router.get(
+        "/models",
+        summary="Rolling health of all models",
+        tags=["models"],
+        response_model=schemas.ModelList,
+        responses=FROM_DATA,
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def models(request: Request) -> Response:
+        """Source 4: the last calls of every model, by name."""
+        return response_of(service.models(request.scope[ASKED]))
+
+    @router.get(
+        "/models/best",
+        summary="The healthiest of several models",
+        tags=["models"],
+        response_model=schemas.BestModel,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def best_model(request: Request, candidates: Candidates) -> Response:
+        """Source 4: the highest score; a model that was not seen counts as 1, and of equal ones the first is taken."""
+        return response_of(service.best_model(candidates.split(","), request.scope[ASKED]))
+
+    @router.get(
+        "/tools",
+        summary="Tools that agents called, the worst first",
+        tags=["tools and usage"],
+        response_model=schemas.ToolPage,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def tools(request: Request, agent_id: OnlyAgent = None, limit: Limit = 100, offset: Offset = 0) -> Response:
+        """Every tool of every agent in the window: calls, failures and latencies.
+
+        The worst is the one whose failure share is at least the greatest, with 95 % certainty, so that one failure of
+        one call does not lead. Calls of no known agent have an empty `agent_id`.
+        """
+        return response_of(service.listed(ListPage("tools", "worst", offset, limit, agent_id), request.scope[ASKED]))
+
+    @router.get(
+        "/usage",
+        summary="Tokens and cost of agents",
+        tags=["tools and usage"],
+        response_model=schemas.UsagePage,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def usage(
+        request: Request,
+        agent_id: OnlyAgent = None,
+        sort: Annotated[
+            Literal["cost", "tokens", "cost_per_success"],
+            Query(description="The greatest first; agents of which it is not known last."),
+        ] = "cost",
+        limit: Limit = 100,
+        offset: Offset = 0,
+    ) -> Response:
+        """Every agent with an execution in the window; at least that much, where not all executions tell theirs."""
+        return response_of(service.listed(ListPage("usage", sort, offset, limit, agent_id), request.scope[ASKED]))
+
+    @router.get(
+        "/sessions/{session_id:path}",
+        summary="A session's reliability and consistency",
+        tags=["sessions"],
+        response_model=schemas.SessionScores,
+        responses={**FROM_DATA, **NOT_FOUND, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def session(session_id: SessionId, request: Request) -> Response:
+        """Source 5: both metrics with the signals of each trace, the flagged traces and how they were aggregated."""
+        return response_of(await service.session(session_id, request.scope[ASKED]))
+
+    @router.get(
+        "/status", summary="How old the data is", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN
+    )
+    async def status(request: Request) -> schemas.ServerStatus:
+        """What is served, from when it is, and why it is not newer."""
+        return JSONResponse(service.status(request.scope[ASKED]), headers={"Cache-Control": "no-store"})  # type: ignore[return-value]
+
+    @router.get(
+        "/livez", summary="Whether the server lives", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN
+    )
+    async def livez() -> schemas.Probe:
+        """For a supervisor that restarts what does not answer."""
+        return response_of(service.liveness())  # type: ignore[return-value]
+
+    @router.get(
+        "/readyz",
+        summary="Whether there is data to answer from",
+        tags=["server"],
+        responses={
+            **ALWAYS,
+            **problems(SERVICE_UNAVAILABLE="There is no data yet, or it is too old; the detail says."),
+        },
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def readyz() -> schemas.Probe:
+        """For a balancer that asks which servers are ready; HEALTH_SERVE_MAX_DATA_AGE_S says what is too old."""
+        return response_of(service.readiness())  # type: ignore[return-value]
+
+    return router
+
+
+def response_of(answer: Answer) -> Response:
+    """An answer as Starlette sends it."""
+    response = Response(answer.body, answer.status)
+    response.raw_headers = answer.headers
+    return response

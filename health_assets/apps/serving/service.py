@@ -1,0 +1,269 @@
+"""Answers from memory: health documents, lists, scores, models. No HTTP framework, no warehouse."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from health_assets.apps.serving.answers import Answer, Headers, answer, dumps, problem, short
+from health_assets.apps.serving.client import SENTENCES, ReaderError
+from health_assets.apps.serving.doors import NO_AGGREGATES, Caller, Doors
+from health_assets.apps.serving.ordering import Order
+from health_assets.apps.serving.quotas import WorkQuota
+from health_assets.apps.serving.rate_limit import client_of
+from health_assets.apps.serving.refresher import FIRST_RETRY_S, Refresher
+from health_assets.apps.serving.sessions import Sessions
+from health_assets.apps.serving.snapshot import Snapshot
+from health_assets.apps.serving.tokens import Role
+from health_assets.apps.serving.view import View
+from health_assets.core.settings import Settings
+from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
+
+NO_AGENT = "no agent of this name is known"
+NO_HOST_AGENT = "no agent is configured as this host's own"
+TOO_MANY_SESSIONS = "too many sessions are asked for by this client"
+NO_SESSION = "there is no such session in the look-back, or it is not public"
+MODEL_COLUMNS = (
+    "model", "health_score", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms", "is_degraded",
+    "last_error", "last_call_at", "window_calls", "degraded_threshold",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, beside what it asks for.
+
+    Args:
+        headers: its headers.
+        caller: who sent it.
+        address: from where.
+    """
+
+    headers: Headers
+    caller: Caller
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A request for agents of a list."""
+
+    state: str | None
+    offset: int
+    limit: int
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A request for items of a list.
+
+    Args:
+        name: the list, `tools` or `usage`.
+        order: one of its orders.
+        offset: how many to leave out.
+        limit: how many to take at most.
+        agent_id: only this agent's; None for all.
+    """
+
+    name: str
+    order: str
+    offset: int
+    limit: int
+    agent_id: str | None
+
+
+class Service:
+    """Answers requests on the event loop; every method but `session` takes microseconds.
+
+    Each method first asks whether the caller may have its answer, however the request came to it.
+
+    Args:
+        settings: the host's agent, how long answers may be kept, how many sessions one client may have looked up.
+        doors: whether there are tokens, by which answers differ.
+        refresher: holds the data.
+        sessions: looks up sessions.
+    """
+
+    def __init__(self, settings: Settings, doors: Doors, refresher: Refresher, sessions: Sessions) -> None:
+        self._doors = doors
+        self._work = WorkQuota(settings.serve_sessions_per_s)
+        self._refresher = refresher
+        self._max_data_age_s = settings.serve_max_data_age_s
+        self._sessions = sessions
+        self._host_agent = settings.host_agent.encode() if settings.host_agent else None
+        seconds = math.ceil(settings.serve_refresh_s)
+        self._public_cache = b"max-age=%d" % seconds
+        self._private_cache = b"private, max-age=%d" % seconds
+
+    def document(self, agent_id: bytes, asked: Asked) -> Answer:
+        """An agent's health document (source 3, section 4); 404 for one that is not known."""
+        return self._document(agent_id, asked, NO_AGENT)
+
+    def host_document(self, asked: Asked) -> Answer:
+        """The health document of the agent that is configured as the host's own."""
+        if self._host_agent is not None:
+            return self._document(self._host_agent, asked, NO_HOST_AGENT)
+        return asked.caller.refusal("documents") or problem(404, NO_HOST_AGENT)
+
+    def agents(self, page: Page, asked: Asked) -> Answer:
+        """A page of agents in the order that is asked for."""
+        snapshot, view = self._open(asked, "read"), asked.caller.view
+        if isinstance(snapshot, Answer):
+            return snapshot
+        head = {
+            "hour": snapshot.hour.isoformat(),
+            "total": snapshot.count(page.state, view),
+            "offset": page.offset,
+            "limit": page.limit,
+        }
+        items = snapshot.page(page.state, page.offset, page.limit, view, order=page.order)
+        return self._answer(asked, dumps(head)[:-1] + b',"agents":[' + items + b"]}", snapshot)
+
+    def agent(self, agent_id: bytes, asked: Asked) -> Answer:
+        """An agent's score with everything behind it."""
+        snapshot, view = self._open(asked, "read"), asked.caller.view
+        if isinstance(snapshot, Answer):
+            return snapshot
+        place = snapshot.find(agent_id, view)
+        if place is None:
+            return problem(404, NO_AGENT)
+        return self._answer(asked, dumps(snapshot.explain(place, is_full_view=view.is_full)), snapshot)
+
+    def models(self, asked: Asked) -> Answer:
+        """Every model's rolling health, by name (source 4)."""
+        snapshot = self._open_aggregates(asked)
+        if isinstance(snapshot, Answer):
+            return snapshot
+        view = asked.caller.view
+        hidden = () if view.is_full else ("last_error",)
+        models = [
+            {name: model[name] for name in MODEL_COLUMNS if name not in hidden}
+            for model in snapshot.models(view).values()
+        ]
+        return self._answer(asked, dumps({"hour": snapshot.model_hour.isoformat(), "models": models}), snapshot)
+
+    def listed(self, page: ListPage, asked: Asked) -> Answer:
+        """A page of tools or of usage; a personal agent's are for who sees all alone."""
+        snapshot, view = self._open(asked, "read"), asked.caller.view
+        if isinstance(snapshot, Answer):
+            return snapshot
+        listing = snapshot.lists[page.name]
+        agent_id = None if page.agent_id is None else page.agent_id.encode()
+        total, items = listing.page(page.order, page.offset, page.limit, agent_id, view)
+        head = {**listing.head(view), "total": total, "offset": page.offset, "limit": page.limit}
+        return self._answer(asked, dumps(head)[:-1] + b',"%s":[' % page.name.encode() + items + b"]}", snapshot)
+
+    def best_model(self, names: list[str], asked: Asked) -> Answer:
+        """The candidate with the highest score (source 4, best_model); of equal ones the first.
+
+        Args:
+            names: at least one.
+            asked: the request.
+        """
+        snapshot = self._open_aggregates(asked)
+        if isinstance(snapshot, Answer):
+            return snapshot
+        candidates = [_candidate(name, snapshot, asked.caller.view) for name in dict.fromkeys(names)]
+        scores = {candidate["model"]: candidate["health_score"] for candidate in candidates}
+        best = best_of(scores, names)
+        body = {
+            "hour": snapshot.model_hour.isoformat(),
+            "model": best,
+            "health_score": scores[best],
+            "candidates": candidates,
+        }
+        return self._answer(asked, dumps(body), snapshot)
+
+    async def session(self, session_id: str, asked: Asked) -> Answer:
+        """A session's scores; waits for a reader. One that the caller may not see looks like one that is not there."""
+        if (refusal := asked.caller.refusal("read")) is not None:
+            return refusal
+        client = f"token {asked.caller.name}" if asked.caller.name else client_of(asked.address)
+        is_work = not self._sessions.costs_nothing(session_id, asked.caller.view)
+        if is_work and (wait_s := self._work.take(client, time.monotonic())):
+            return problem(429, TOO_MANY_SESSIONS, [(b"retry-after", b"%d" % wait_s)])
+        try:
+            found = await self._sessions.find(session_id)
+        except ReaderError as error:
+            return self._unavailable(SENTENCES[error.kind])
+        finally:
+            if is_work:
+                self._work.give_back(client)
+        if found is None or not found.is_visible(asked.caller.view):
+            return problem(404, NO_SESSION)
+        return self._varied(answer(asked.headers, found.body, last_modified=found.read_at, cache=self._private_cache))
+
+    def status(self, asked: Asked) -> dict[str, Any]:
+        """The age of the data, for everybody; its amount, for those who may read it."""
+        snapshot, caller = self._refresher.snapshot, asked.caller
+        may_count = caller.refusal("read") is None
+        return {
+            **self._refresher.describe(),
+            "agents": (snapshot.count(None, caller.view) if snapshot else 0) if may_count else None,
+            "models": (
+                (len(snapshot.models(caller.view)) if snapshot else 0)
+                if may_count and caller.view.teams is None
+                else None
+            ),
+        }
+
+    def liveness(self) -> Answer:
+        """Say that requests are answered at all."""
+        return short({"status": "alive"})
+
+    def readiness(self) -> Answer:
+        """Say whether there is data to answer from, and not too old where a setting says when it is."""
+        told = self._refresher.describe()
+        if not told["is_ready"]:
+            return self._not_ready()
+        most_s, age_s = self._max_data_age_s, told["data_age_s"]
+        if most_s is not None and age_s > most_s:
+            return problem(503, f"the data is {age_s:,.0f} s old, more than the {most_s:,.0f} s that are allowed")
+        return short({"status": "ready"})
+
+    def _document(self, agent_id: bytes, asked: Asked, where_none: str) -> Answer:
+        snapshot, view = self._open(asked, "documents"), asked.caller.view
+        if isinstance(snapshot, Answer):
+            return snapshot
+        place = snapshot.find(agent_id, view)
+        if place is None:
+            return problem(404, where_none)
+        return self._answer(asked, snapshot.document(place, is_full_view=view.is_full), snapshot)
+
+    def _open(self, asked: Asked, role: Role) -> Snapshot | Answer:
+        """The data, or why the caller does not get it."""
+        if (refusal := asked.caller.refusal(role)) is not None:
+            return refusal
+        return self._refresher.snapshot or self._not_ready()
+
+    def _open_aggregates(self, asked: Asked) -> Snapshot | Answer:
+        """The same for what is measured over the agents of all teams."""
+        if asked.caller.refusal("read") is None and asked.caller.view.teams is not None:
+            return problem(403, NO_AGGREGATES)
+        return self._open(asked, "read")
+
+    def _answer(self, asked: Asked, body: bytes, snapshot: Snapshot) -> Answer:
+        cache = self._public_cache if asked.caller.name is None else self._private_cache
+        return self._varied(answer(asked.headers, body, last_modified=snapshot.loaded_at, cache=cache))
+
+    def _varied(self, made: Answer) -> Answer:
+        if self._doors.has_tokens:  # a shared cache must not give one view to those who ask for the other
+            made.headers.append((b"vary", b"authorization"))
+        return made
+
+    def _not_ready(self) -> Answer:
+        fault = self._refresher.fault
+        return self._unavailable(SENTENCES[fault] if fault else "the data is being loaded")
+
+    def _unavailable(self, sentence: str) -> Answer:
+        return problem(503, sentence, [(b"retry-after", b"%d" % FIRST_RETRY_S)])
+
+
+def _candidate(name: str, snapshot: Snapshot, view: View) -> dict[str, Any]:
+    model = snapshot.models(view).get(name)
+    return {
+        "model": name,
+        "health_score": SCORE_OF_UNSEEN_MODEL if model is None else model["health_score"],
+        "is_seen": model is not None,
+    }

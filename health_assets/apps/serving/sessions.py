@@ -1,0 +1,107 @@
+"""Scores of one session: asked of a reader, since a look-back may hold more traces than memory, and kept for a while.
+
+This is the one answer that needs the warehouse. It is kept away from the others: its own reader process, few questions
+at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from health_assets.apps.serving.answers import dumps
+from health_assets.apps.serving.client import SENTENCES, Reader, ReaderError
+from health_assets.apps.serving.view import View
+from health_assets.core.settings import Settings
+
+TIMEOUT_S = 20.0
+MOST_WAITING = 32
+MOST_PATIENCE_S = 20.0
+"""How long a question waits for its turn."""
+MOST_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAnswer:
+    """The JSON of a session, whose its agents are, and when it was read.
+
+    Args:
+        body: the JSON.
+        is_personal: whether one of its agents is somebody's own.
+        teams: of its agents; None among them where one is of no team.
+        read_at: when it was read.
+    """
+
+    body: bytes
+    is_personal: bool
+    teams: frozenset[str | None]
+    read_at: datetime
+
+    def is_visible(self, view: View) -> bool:
+        """Whether a caller may see it: all agents are of the caller's teams, and personal ones want the full view."""
+        return (view.is_full or not self.is_personal) and (view.teams is None or self.teams <= view.teams)
+
+
+class Sessions:
+    """Looks sessions up, one at a time, in the order in which they are asked for.
+
+    Args:
+        settings: which warehouse, and how long an answer is kept.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._reader = Reader(settings)
+        self._keep_s = settings.serve_refresh_s
+        self._kept: OrderedDict[str, tuple[float, SessionAnswer | None]] = OrderedDict()
+        self._waiting = 0
+        self._turn = asyncio.Lock()  # whoever waits gets it in turn, which a lock of threads does not promise
+
+    def costs_nothing(self, session_id: str, view: View) -> bool:
+        """Whether an answer is kept that the caller may see; of others the caller must not even learn that they are."""
+        kept = self._kept[session_id][1] if self._has(session_id) else None
+        return kept is not None and kept.is_visible(view)
+
+    async def find(self, session_id: str) -> SessionAnswer | None:
+        """The newest scores of a session; None where it had nothing in the look-back.
+
+        Raises:
+            ReaderError: the warehouse cannot be asked now.
+        """
+        if self._has(session_id):
+            return self._kept[session_id][1]
+        if self._waiting >= MOST_WAITING:
+            raise ReaderError("crowded", SENTENCES["crowded"])
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._turn.acquire(), MOST_PATIENCE_S)
+        except TimeoutError as error:
+            raise ReaderError("crowded", SENTENCES["crowded"]) from error
+        finally:
+            self._waiting -= 1
+        try:
+            if self._has(session_id):  # another asked for the same meanwhile
+                return self._kept[session_id][1]
+            found = await asyncio.to_thread(self._reader.ask, {"session": session_id}, TIMEOUT_S)
+        finally:
+            self._turn.release()
+        fresh = found and SessionAnswer(
+            dumps(found["answer"]), found["is_personal"], frozenset(found["teams"]), datetime.now(UTC)
+        )
+        self._keep(session_id, fresh)
+        return fresh
+
+    def close(self) -> None:
+        """End the reader."""
+        self._reader.interrupt()
+        self._reader.close()
+
+    def _has(self, session_id: str) -> bool:
+        return time.monotonic() < self._kept.get(session_id, (0.0, None))[0]
+
+    def _keep(self, session_id: str, fresh: Any) -> None:
+        self._kept.pop(session_id, None)
+        self._kept[session_id] = (time.monotonic() + self._keep_s, fresh)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)

@@ -1,0 +1,215 @@
+"""The newest hour in memory: find an agent, list agents by score, all without the warehouse.
+
+A snapshot never changes. It is some 50 batches of Arrow rows, ascending by agent id; an agent is found by bisection in
+the batches' own buffers, so 180,000 agents cost no Python object each: neither memory, nor time under the interpreter's
+lock in which no request would be answered.
+"""
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from health_assets.apps.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
+from health_assets.apps.serving.listing import Listing
+from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
+from health_assets.apps.serving.team_lists import TeamLists
+from health_assets.apps.serving.texts import Texts
+from health_assets.apps.serving.view import View
+from health_assets.scoring.explanation import explain, unmeasured
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some agents that follow each other, with the columns that requests look at most as plain bytes."""
+
+    start: int
+    rows: pa.RecordBatch
+    keys: Texts
+    documents: Texts
+    items: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent stands."""
+
+    batch: Batch
+    row: int
+
+
+class Snapshot:
+    """All agents, models and lists of the newest hour.
+
+    Args:
+        batches: rows as `documents.agents_sql` makes them, ascending by the bytes of the agent's id.
+        positions: positions of agents in order, as `ordering` lays them out.
+        facts: what `reader.write_snapshot` tells about the whole.
+        loaded_at: when it was loaded.
+        lists: the lists by name, as `list_files.LISTS` has them.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[pa.RecordBatch],
+        positions: bytes,
+        facts: dict[str, Any],
+        loaded_at: datetime,
+        lists: dict[str, Listing],
+    ) -> None:
+        self.version: str = facts["version"]
+        self.hour = datetime.fromisoformat(facts["hour"])
+        self.model_hour = datetime.fromisoformat(facts["model_hour"])
+        self._models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
+        self._public_models = {name: row for name, row in self._models.items() if row["is_public"]}
+        self.loaded_at = loaded_at
+        self.lists = lists
+        self._batches: list[Batch] = []
+        self.agents = 0
+        for rows in batches:
+            if rows.num_rows:
+                texts = [Texts(rows.column(name)) for name in ("agent_id", "document", "item")]
+                self._batches.append(Batch(self.agents, rows, *texts))
+                self.agents += rows.num_rows
+        self._of_teams = TeamLists([batch.rows.column("team") for batch in self._batches], facts["teams"])
+        self._first_keys = [batch.keys[0] for batch in self._batches]
+        self._starts = [batch.start for batch in self._batches]
+        self._positions = memoryview(positions).cast("i")
+        self._slices: Slices = facts["slices"]
+
+    @classmethod
+    def read(cls, folder: Path, facts: dict[str, Any]) -> "Snapshot":
+        """Read what a reader wrote into a folder, into memory."""
+        with pa.OSFile(str(folder / AGENTS_FILE)) as file, pa.ipc.open_stream(file) as stream:
+            batches = list(stream)
+        teams = facts["teams"]
+        lists = {name: Listing.read(folder, name, facts["lists"].get(name), teams) for name in ("tools", "usage")}
+        return cls(batches, (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC), lists)
+
+    def models(self, view: View) -> dict[str, dict[str, Any]]:
+        """The models that callers see, by name; those whose view is limited to teams see none, as they are of all."""
+        if view.teams is not None:
+            return {}
+        return self._models if view.is_full else self._public_models
+
+    def find(self, agent_id: bytes, view: View) -> Place | None:
+        """The agent with this id, as UTF-8; None where there is none that the caller may see."""
+        number = bisect_right(self._first_keys, agent_id) - 1
+        if number < 0:
+            return None
+        batch = self._batches[number]
+        low, high = 0, len(batch.keys)
+        while low < high:
+            middle = (low + high) // 2
+            if batch.keys[middle] < agent_id:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(batch.keys) or batch.keys[low] != agent_id:
+            return None
+        if view.teams is not None and not self._of_teams.has(batch.start + low, view.teams):
+            return None
+        return Place(batch, low)
+
+    def document(self, place: Place, *, is_full_view: bool) -> bytes:
+        """The agent's health document; of a personal agent the coarse one, unless the view is the full one."""
+        full = _full(place, "full_document") if is_full_view else None
+        return full or place.batch.documents[place.row]
+
+    def count(self, state: str | None, view: View) -> int:
+        """How many agents that the caller may see are in a state, or are known at all."""
+        return len(self._in_order(state, "verdict", view))
+
+    def page(self, state: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
+        """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
+
+        Args:
+            state: one of `documents.STATES`, or None for all.
+            offset: how many to leave out.
+            limit: how many to take at most.
+            view: personal agents with their state and score, rather than coarse and without one; of which teams.
+            order: by verdict or by score.
+        """
+        places = [self._place(position) for position in self._in_order(state, order, view)[offset : offset + limit]]
+        return b",".join(
+            (_full(place, "full_item") if view.is_full else None) or place.batch.items[place.row] for place in places
+        )
+
+    def is_personal(self, place: Place) -> bool:
+        """Whether somebody's own agent stands there."""
+        return place.batch.rows.column("is_personal")[place.row].as_py()
+
+    def explain(self, place: Place, *, is_full_view: bool) -> dict[str, Any]:
+        """An agent's score: dimensions, the points that each component cost, inputs and targets, and the evidence."""
+        if self.is_personal(place) and not is_full_view:
+            return {"hour": self.hour.isoformat(), **json.loads(place.batch.items[place.row])}
+        row = {name: _known(place.batch.rows.column(name)[place.row].as_py()) for name in place.batch.rows.schema.names}
+        return {
+            "hour": self.hour.isoformat(),
+            "agent_id": row["agent_id"],
+            "state": row["state"],
+            "status": row["status"],
+            "health_score": row["health_score"],
+            "is_provisional": None if row["state"] is None else bool(row["is_provisional"]),
+            "n": row["n"],
+            "n_full": row["n_full"],
+            "is_personal": row["is_personal"],
+            "window_start": row["window_start"].isoformat(),
+            "window_end": row["window_end"].isoformat(),
+            "dimensions": {
+                name: {
+                    "score": row[column],
+                    "points": points,
+                    "cost": _cost(row[column], points),
+                    "is_evaluated": row[column] is not None and name not in unmeasured(row),
+                }
+                for name, (column, points) in DIMENSIONS.items()
+            },
+            "factors": {name: row[name] for name in FACTORS},
+            "inputs": {name: row[name] for name in INPUTS},
+            "targets": {name: row[name] for name in TARGETS_USED},
+            "explanation": _explanation(row),
+            "formula_version": row["formula_version"],
+        }
+
+    @property
+    def batches(self) -> list[Batch]:
+        """The batches, for an owner who wants to let go of them one by one."""
+        return list(self._batches)
+
+    def _in_order(self, state: str | None, order: Order, view: View) -> memoryview:
+        name = slice_name(state, order=order, is_full_view=view.is_full)
+        start, count = self._slices[name]
+        everyone = self._positions[start : start + count]
+        return everyone if view.teams is None else self._of_teams.among(name, everyone, view.teams)
+
+    def _place(self, position: int) -> Place:
+        batch = self._batches[bisect_right(self._starts, position) - 1]
+        return Place(batch, position - batch.start)
+
+
+def _full(place: Place, column: str) -> bytes | None:
+    full = place.batch.rows.column(column)[place.row]
+    return full.as_py().encode() if full.is_valid else None
+
+
+def _known(value: Any) -> Any:
+    """As JSON can write it: a number that it cannot is unknown."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _explanation(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What cost the agent its points; nothing where it has no score."""
+    if row["health_score"] is None:
+        return []
+    return [loss.as_dict() for loss in explain(row, json.loads(row["evidence"] or "{}"))]
+
+
+def _cost(score: float | None, points: int) -> float | None:
+    return None if score is None else points * (1 - score)

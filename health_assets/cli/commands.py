@@ -1,0 +1,492 @@
+"""The commands; each does little more than read its flags and call the rest."""
+
+import os
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from health_assets import BEGAN, __version__
+from health_assets.apps.serving.audit import audited, warehouse_name
+from health_assets.core import json_logs
+from health_assets.core.errors import HealthAssetsError, TurnTimeoutError, is_want_of_memory
+from health_assets.core.hours import HOUR, HourGroups, HourRange, floor_hour
+from health_assets.core.raw_roots import RawRoot, raw_root
+from health_assets.core.settings import Settings, load_settings
+from health_assets.core.terminal import printable
+
+if TYPE_CHECKING:
+    from health_assets.systems.survey.registry import RegisteredAgent
+
+
+class _Commands(TyperGroup):
+    """The commands; where memory is short, in whatever words a library says so, each ends with one sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if not is_want_of_memory(error):
+                raise
+        # outside of the handler: what the error's frames hold is free by now
+        return _complain(
+            "there is not enough memory for this; allow the process more, or ask for fewer hours at a time"
+        )
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoint.")
+app.add_typer(tokens_app, name="token")
+console = Console(width=None if sys.stdout.isatty() else 120)
+errors = Console(stderr=True)
+JSON_WIDTH = 200
+"""Characters of a line of a table that is the message of a JSON object."""
+MOST_TOLD = 4000
+"""Most characters of one line on the terminal."""
+
+RawOption = Annotated[
+    str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
+]
+TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
+WarehouseOption = Annotated[
+    str | None, typer.Option("--warehouse", help="DuckDB file or PostgreSQL URL (HEALTH_WAREHOUSE).")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _main(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    """Health Assets: the health of every AI agent, every hour, from its logs."""
+    if json_logs.are_wanted():
+        console.file, console.width = json_logs.write_json(), JSON_WIDTH
+    if version:
+        console.print(f"health-assets {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def materialize(
+    start: Annotated[
+        str | None, typer.Option("--from", help="First hour, like 2026-06-07T00, in UTC; by default the logs' first.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Hour to stop before; by default after the last that is over.")
+    ] = None,
+    raw: RawOption = None,
+    targets: TargetsOption = None,
+    warehouse: WarehouseOption = None,
+    system: Annotated[
+        list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
+    ] = None,
+) -> None:
+    """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
+    with _readable_errors():
+        settings = _settings(raw, targets, warehouse)
+        _require_targets(settings)  # before anything that takes long
+        asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
+        with audited(settings, "materialize", **asked):
+            _materialize(settings, _hours(settings, start, end), BEGAN, system or ())
+
+
+@app.command()
+def report(
+    agent: Annotated[str | None, typer.Option(help="Show this agent: score, evidence, document, sessions.")] = None,
+    hour: Annotated[
+        str | None, typer.Option(help="Hour to show, like 2026-06-07T23, in UTC; by default the newest with scores.")
+    ] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Show the health of the fleet, or all that is known of one agent, as of the end of an hour."""
+    from health_assets.apps.report.agent import print_agent
+    from health_assets.apps.report.blocks import print_report, report_hours
+    from health_assets.warehouse.store import Warehouse
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with Warehouse.of(settings).read() as session:
+            hours = report_hours(session, settings, hour, datetime.now(UTC))
+            if agent is None:
+                print_report(console, session, hours)
+            else:
+                print_agent(console, session, hours, agent)
+
+
+@app.command()
+def prune(
+    older_than_days: Annotated[int | None, typer.Option(help="Days of rows to keep (HEALTH_KEEP_DAYS).", min=1)] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Drop record and component rows of old hours; scores stay, and any hour can be made again from the raw logs."""
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with console.status("loading"):
+            from health_assets.apps.report.pruning import print_pruned
+            from health_assets.defs.pipeline import Pipeline
+            from health_assets.defs.pruning import prune_now
+        asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
+        with console.status("dropping"), audited(settings, "prune", **asked):
+            pruned = prune_now(Pipeline(settings), older_than_days)
+        print_pruned(console, pruned)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
+) -> None:
+    """Make sample logs of a small fleet that end now, materialize them, and show the fleet's health."""
+    from health_assets.cli.demo import Demo
+
+    with _readable_errors():
+        made = Demo(folder)
+        hours = made.make_samples(floor_hour(datetime.now(UTC)))
+        console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
+        os.environ.update(made.environment())  # for Dagster, too: `dev` shows the run
+        _materialize(load_settings(), hours, time.monotonic())
+
+
+@app.command()
+def dev(
+    demo: Annotated[
+        bool | None, typer.Option("--demo/--own", help="Show the demo, or logs of your own; by default these, if any.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Folder of the demo.")] = Path("data/demo"),
+    host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 3000,
+) -> None:
+    """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
+    from health_assets.cli.demo import Demo
+    from health_assets.cli.dev import command, what_to_show, with_home
+
+    with _readable_errors():
+        shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
+        environment = with_home({**os.environ, **shown_here.environment})
+        console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
+        sys.stdout.flush()
+        os.execve(sys.executable, command(host, port), environment)
+
+
+@app.command()
+def migrate(warehouse: WarehouseOption = None) -> None:
+    """Make the tables of a warehouse, or bring those of an older one up to this program's version."""
+    from health_assets.warehouse.location import is_postgres
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        with audited(settings, "migrate", warehouse=warehouse_name(settings)):
+            if is_postgres(settings.warehouse):
+                from health_assets.warehouse.migrations import migrate as migrate_schema
+
+                migrate_schema(settings.warehouse, settings.lock_timeout_s)
+            else:
+                from health_assets.warehouse.store import Warehouse
+
+                with Warehouse.of(settings).write():  # which does it by itself
+                    pass
+        from health_assets.schema.catalog import SCHEMA_VERSION
+
+        console.print(f"the warehouse has version {SCHEMA_VERSION}, that of this program")
+
+
+EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
+"""Exit codes of `check`; 1 is an error and 2 a wrong command line, as for every command."""
+
+
+PrivateOption = Annotated[
+    bool, typer.Option("--allow-private", help="Ask private addresses too (HEALTH_ALLOW_PRIVATE_ADDRESSES).")
+]
+
+
+@app.command()
+def check(
+    url: Annotated[str, typer.Argument(help="The agent's address, or that of its health document.")],
+    timeout_s: Annotated[float, typer.Option(help="Most seconds that the whole answer may take.")] = 10.0,
+    previous_status: Annotated[str | None, typer.Option(help="The agent's status when it was last asked.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+    allow_private: PrivateOption = False,
+) -> None:
+    """Ask an agent for its health, and print what that means for whoever wants to use it.
+
+    Exit code: 0 proceed, 3 proceed with caution, 4 avoid, 5 unknown; 1 for an error, 2 for a wrong command line.
+    """
+    from health_assets.consumer import advise, display, fetch_health
+
+    with _readable_errors():
+        is_allowed = allow_private or load_settings().allow_private_addresses
+        answer = fetch_health(url, timeout_s=timeout_s, allow_private=is_allowed)
+        advice = advise(answer, previous_status=previous_status)
+        if as_json:
+            typer.echo(display.as_json(advice))
+        else:
+            display.print_advice(console, advice)
+    raise typer.Exit(EXIT_CODES[advice.kind])
+
+
+@app.command()
+def survey(
+    registry: Annotated[Path | None, typer.Option(help="YAML list of agents to ask (HEALTH_REGISTRY).")] = None,
+    warehouse: WarehouseOption = None,
+    allow_private: PrivateOption = False,
+) -> None:
+    """Ask every agent of a registry for its health now, keep the answers, and print them by platform."""
+    from health_assets.systems.survey.registry import load_registry
+
+    with _readable_errors():
+        settings = _settings(None, None, warehouse)
+        if allow_private:
+            settings = settings.model_copy(update={"allow_private_addresses": True})
+        path = registry or settings.registry
+        if path is None:
+            raise HealthAssetsError("no registry is named; use --registry or HEALTH_REGISTRY")
+        agents = load_registry(path)
+        with audited(settings, "survey", registry=str(path), warehouse=warehouse_name(settings)):
+            _survey(settings, agents)
+
+
+TROUBLE = 3
+"""Exit code of `alerts` where the pipeline itself is in trouble, whatever the health of the agents is."""
+
+
+@app.command()
+def alerts(
+    rules: Annotated[Path | None, typer.Option("--alerts", help="Rules and channels (HEALTH_ALERTS).")] = None,
+    warehouse: WarehouseOption = None,
+    targets: TargetsOption = None,
+    test: Annotated[bool, typer.Option("--test", help="Send a test message to every channel.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Judge new hours and deliver what waits, as the sensor does.")
+    ] = False,
+    days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
+) -> None:
+    """Show whether the newest hour is late, which hours are held, logs not read, incidents, and what is undelivered.
+
+    Exit code: 3 where an hour is late or held, or a log cannot be read. With --test, 1 where a channel did not take its
+    message.
+    """
+    from health_assets.apps.alerts.config import load_alerts
+
+    with _readable_errors():
+        settings = _settings(None, targets, warehouse)
+        path = rules or settings.alerts
+        if (test or now) and path is None:
+            raise HealthAssetsError("no rules and channels are named; use --alerts or HEALTH_ALERTS")
+        if path is not None:
+            load_alerts(path)  # so that whoever only looks is told of what is wrong in it, too
+        if test:
+            _test_channels(path)
+            return
+        if now:
+            with audited(settings, "alerts --now", rules=str(path), warehouse=warehouse_name(settings)):
+                _tell_now(settings, path)
+        is_trouble = _show_alerts(settings, days, is_configured=path is not None)
+    if is_trouble:
+        raise typer.Exit(TROUBLE)
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Name or address to listen on (HEALTH_SERVE_HOST); by default 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen on (HEALTH_SERVE_PORT), by default 8080; 0 takes any.", min=0, max=65535),
+    ] = None,
+    warehouse: WarehouseOption = None,
+    targets: TargetsOption = None,
+    host_agent: Annotated[
+        str | None, typer.Option(help="Agent whose document is the host's own (HEALTH_HOST_AGENT).")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate chain in PEM, to speak HTTPS (HEALTH_SERVE_TLS_CERT).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="Its private key, unless it is in the same file (HEALTH_SERVE_TLS_KEY).")
+    ] = None,
+) -> None:
+    """Serve every agent's health document and score over HTTP, from memory."""
+    from health_assets.apps.serving.server import serve as serve_until_stopped
+
+    def say(address: str) -> None:
+        console.print(f"serving health documents on {address}, what there is on {address}/docs (Ctrl-C stops)")
+
+    with _readable_errors():
+        settings = _settings(None, targets, warehouse)
+        flags = {
+            "host_agent": host_agent, "serve_host": host, "serve_port": port,
+            "serve_tls_cert": tls_cert, "serve_tls_key": tls_key,
+        }  # fmt: skip
+        settings = settings.model_copy(update={name: value for name, value in flags.items() if value is not None})
+        if settings.serve_tls_key is not None and settings.serve_tls_cert is None:
+            raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
+        _require_targets(settings)
+        serve_until_stopped(
+            settings, settings.serve_host, settings.serve_port, say, settings.serve_tls_cert, settings.serve_tls_key
+        )
+
+
+@tokens_app.command("new")
+def new_token(
+    role: Annotated[str, typer.Option(help="What it may do: documents, read or operate.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name by which logs call its holder; by default the role and a number.")
+    ] = None,
+    team: Annotated[
+        list[str] | None, typer.Option(help="Team whose agents it sees, again for more; all agents by default.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(help="Days until it expires; never by default.", min=1, max=3660)] = None,
+) -> None:
+    """Make a token of the endpoint: print it, this once, and the lines to keep, from which it does not follow."""
+    from health_assets.apps.serving import tokens
+
+    with _readable_errors():
+        expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days) if days else None
+        secret, kept = tokens.new_token(name or tokens.some_name(role), role, team or (), expires)
+        with audited(load_settings(), "token new", **kept.model_dump(mode="json")):
+            typer.echo(f"the token, which is shown this once: {secret}")
+            typer.echo(f"to keep in the file of HEALTH_TOKENS_FILE:\n\ntokens:\n{kept.lines()}")
+
+
+def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
+    given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
+    return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def _require_targets(settings: Settings) -> None:
+    """Refuse a targets file that cannot be used.
+
+    Raises:
+        HealthAssetsError: it cannot.
+    """
+    from health_assets.core.targets import load_targets
+
+    load_targets(settings.targets)
+
+
+def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups:
+    """The hours named, from and to those that the logs hold where one is not."""
+    with console.status("looking at the logs") as status:
+        from health_assets.logs.progress import listening
+        from health_assets.pipeline.wanted_hours import wanted_hours
+
+        with listening(lambda read: status.update(f"looking at the logs: {read}")):
+            wanted = wanted_hours(settings, start, end, datetime.now(UTC))
+    for sentence in wanted.told:
+        console.print(printable(sentence, MOST_TOLD), soft_wrap=True, markup=False, highlight=False)
+    return wanted.hours
+
+
+def _materialize(
+    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str] = ()
+) -> None:
+    """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
+    with console.status("loading Dagster and Great Expectations"):
+        from health_assets.apps.report.blocks import print_health
+        from health_assets.cli.progress import progress_bar
+        from health_assets.cli.run_report import print_left_behind, print_outcome
+        from health_assets.cli.running import run_hours, step_count
+        from health_assets.defs.pipeline import Pipeline
+        from health_assets.systems.staleness import left_behind
+
+        steps = step_count(settings, systems)
+    with progress_bar(console, hours, steps) as shown:
+
+        def say_that_it_waits(sentence: str) -> None:
+            shown.on_wait()
+            _say(sentence)
+
+        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
+    if outcome.error is not None and not outcome.failed_checks:
+        raise HealthAssetsError(outcome.error)
+    with Pipeline(settings).open().read() as session:
+        print_outcome(console, outcome, session, time.monotonic() - since)
+        if outcome.error is None:
+            print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
+        print_health(console, session, HourRange(hours.start, hours.end))
+    if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
+        raise HealthAssetsError("; ".join(problems))
+
+
+def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
+    with console.status("loading"):
+        from health_assets.systems.survey import keeping
+        from health_assets.systems.survey.report import print_block, probing_bar
+        from health_assets.warehouse.store import Warehouse
+
+    with probing_bar(console, len(agents)) as on_probe:
+        done = keeping.survey(settings, agents, on_probe=on_probe)
+    console.print(f"{done}.")
+    this_hour = floor_hour(datetime.now(UTC))
+    with Warehouse.of(settings).write() as session:
+        keeping.summarise(session, done.hours)
+        # where nobody was due, the last survey is of this hour or the one before
+        for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
+            print_block(console, session, hours)
+
+
+def _test_channels(path: Path | None) -> None:
+    from health_assets.apps.alerts.config import load_alerts
+    from health_assets.apps.alerts.delivering import try_channels
+    from health_assets.apps.report.alerts import print_trials
+
+    configured = load_alerts(path)
+    with console.status("sending"):
+        outcome = try_channels(configured, datetime.now(UTC))
+    print_trials(console, outcome)
+    if any(outcome.values()):
+        sys.exit(1)
+
+
+def _tell_now(settings: Settings, path: Path | None) -> None:
+    with console.status("judging"):
+        from health_assets.apps.alerts.config import load_alerts
+        from health_assets.apps.alerts.ticking import tick
+        from health_assets.core.targets import load_targets
+
+        done = tick(settings, load_alerts(path), load_targets(settings.targets), datetime.now(UTC))
+    console.print(f"{done}.", markup=False)
+
+
+def _show_alerts(settings: Settings, days: int, *, is_configured: bool) -> bool:
+    """Show all that is wrong; gives whether an hour is late or held, or a log cannot be read."""
+    with console.status("loading"):
+        from health_assets.apps.report.alerts import print_alerts, print_troubles
+        from health_assets.core.targets import load_targets
+        from health_assets.warehouse.store import Warehouse
+
+        targets = load_targets(settings.targets)
+    with Warehouse.of(settings).read() as session:
+        is_trouble = print_troubles(console, session, settings, datetime.now(UTC))
+        since = datetime.now(UTC) - timedelta(days=days)
+        print_alerts(console, session, since, targets, is_configured=is_configured)
+    return is_trouble
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    try:
+        yield
+    except TurnTimeoutError as error:
+        _complain(str(error), os.EX_TEMPFAIL)
+    except HealthAssetsError as error:
+        _complain(str(error))
+
+
+def _say(sentence: str) -> None:
+    errors.print(f"health-assets: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _complain(sentence: str, exit_code: int = 1) -> NoReturn:
+    told = "\n".join(printable(line, MOST_TOLD) for line in f"health-assets: {sentence}".split("\n"))
+    errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,109 @@
+"""Agents' names: patterns that fold the names that logs give into one agent (the `names:` of the targets file).
+
+What belongs here: one pattern, and the SQL that applies a list of them. What does not: reading the targets file
+(`targets`) and which rows get other names (`logs`, `ingestion`).
+
+Regular expressions are those of the DuckDB that works in this process (RE2), whatever the warehouse is, so that a
+pattern means the same everywhere.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import duckdb
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from health_assets.core.terminal import printable
+
+
+class AgentName(BaseModel):
+    r"""A pattern, and the agent that every name is which it matches as a whole.
+
+    Args:
+        match: regular expression (RE2) that must match the whole name.
+        agent: the agent; `\\1` in it stands for what the first group of the pattern matched.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    match: Annotated[str, Field(min_length=1)]
+    agent: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _can_be_applied(self) -> "AgentName":
+        try:
+            with duckdb.connect() as connection:
+                connection.execute(f"SELECT {mapped(_quoted(''), [self])}")
+        except duckdb.Error as error:
+            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            given = [repr(printable(text, 60)) for text in (self.match, self.agent)]
+            raise ValueError(f"{given[0]} cannot make {given[1]} of a name: {reason}") from None
+        return self
+
+
+def mapped(name: str, names: Sequence[AgentName]) -> str:
+    """SQL for the agent that a reported name stands for: that of the first pattern that matches, else the name.
+
+    Args:
+        name: SQL for the name that the log gives; null stays null.
+        names: the patterns, in the order in which they are tried.
+    """
+    if not names:
+        return name
+    branches = " ".join(
+        f"WHEN regexp_full_match({name}, {_quoted(one.match)}) THEN {_replaced(name, one)}" for one in names
+    )
+    return f"CASE {branches} ELSE {name} END"
+
+
+def reported(name: str, names: Sequence[AgentName]) -> str:
+    """SQL for the column `agent_id_reported`: the name that the log gives where it is not the agent's; else null."""
+    return f"nullif({name}, {mapped(name, names)})" if names else "NULL::VARCHAR"
+
+
+def agents_of(reported_names: Iterable[str], names: Sequence[AgentName]) -> dict[str, str]:
+    """The agent of each of some reported names."""
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"SELECT name, {mapped('name', names)} FROM (SELECT unnest(?) AS name)", [list(reported_names)]
+        ).fetchall()
+    return dict(rows)
+
+
+def with_agents(rows: pa.Table, names: Sequence[AgentName]) -> pa.Table:
+    """Rows whose `agent_id` is as reported, with the agents' own in its place and `agent_id_reported` beside it."""
+    if not names:
+        return rows
+    encoded = rows["agent_id"].combine_chunks().dictionary_encode()
+    told = encoded.dictionary.to_pylist()
+    agents = agents_of(told, names)
+    kept = [name if agents[name] != name else None for name in told]
+    for column, values in (("agent_id", [agents[name] for name in told]), ("agent_id_reported", kept)):
+        place = rows.schema.get_field_index(column)
+        rows = rows.set_column(place, column, pa.array(values, pa.string()).take(encoded.indices))
+    return rows
+
+
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UUID_LIKE = "%-____-____-____-____________%"
+"""A pattern of SQL's LIKE that every name with a UUID in it matches."""
+
+
+def alike_but_for_uuids(names: Iterable[str]) -> list[str]:
+    """Of some agents' names those that differ from another one by a UUID alone, in order."""
+    by_rest: dict[str, list[str]] = {}
+    for name in names:
+        if UUID.search(name):
+            by_rest.setdefault(UUID.sub("", name), []).append(name)
+    return sorted(name for alike in by_rest.values() if len(alike) > 1 for name in alike)
+
+
+def _replaced(name: str, one: AgentName) -> str:
+    whole = f"^(?:{one.match})$"
+    return f"coalesce(nullif(regexp_replace({name}, {_quoted(whole)}, {_quoted(one.agent)}), ''), {name})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

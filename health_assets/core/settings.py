@@ -1,0 +1,214 @@
+"""Settings: where the logs, the targets and the warehouse are, and how long windows last.
+
+Every setting is an environment variable (prefix `HEALTH_`); one that is empty is not set, and the commands' flags
+override it. What a single agent is expected to do is not a setting but a target (`targets`).
+"""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import parse_hour
+from health_assets.core.judges import TRUSTED
+from health_assets.core.raw_roots import raw_root
+
+
+def load_settings() -> "Settings":
+    """The settings of the environment.
+
+    Raises:
+        HealthAssetsError: a variable has an impossible value.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_context=False)[0]
+    # outside of the handler: the library's error would hold its own traceback, and all in it, to the end of the process
+    message = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        raise HealthAssetsError(message)
+    name = f"HEALTH_{first['loc'][0]}".upper()
+    raise HealthAssetsError(f"{name}: {message}, got {first['input']!r}")
+
+
+def _hour(value: datetime | str | None) -> datetime | None:
+    try:
+        return parse_hour(value) if isinstance(value, str) else value
+    except HealthAssetsError as error:
+        raise ValueError(str(error)) from error
+
+
+def _patterns(value: object) -> object:
+    """Patterns that a text names between commas; those of a program as they are."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+def _local_file(value: Path | str | None) -> Path | str | None:
+    if isinstance(value, str) and "://" in value:
+        raise ValueError("the model tracker appends to a file of this machine")
+    return value
+
+
+class Settings(BaseSettings):
+    """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
+
+    model_config = SettingsConfigDict(env_prefix="HEALTH_", env_ignore_empty=True, extra="ignore")
+
+    raw: Annotated[Path | str, BeforeValidator(raw_root)] = Field(
+        Path("data/raw"), description="Folder below which the raw logs lie, or a URL in an object store (s3://...)."
+    )
+    targets: Path | None = Field(None, description="targets.yaml; without one, the defaults apply to every agent.")
+    warehouse: str = Field(
+        "data/health.duckdb", description="The warehouse: a DuckDB file, or a duckdb:/// or postgresql:// URL."
+    )
+    window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
+    lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
+    lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")
+    lease_s: float = Field(
+        60.0, ge=1, le=3600, description="A run that gave no sign of life for so long has lost its turn to write."
+    )
+    lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for its turn to write.")
+    memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
+    clock_skew_s: float = Field(
+        300.0, ge=0, le=86_400, description="How much later than now an event may be before it is rejected."
+    )
+    max_rejected_lines: int = Field(
+        100_000, ge=1, description="Rejected lines of one file that are kept; the others are one record with a count."
+    )
+    max_unpacked_gib: int = Field(
+        64, ge=1, le=1 << 20, description="Most that is read of one file, once it is unpacked; the rest is rejected."
+    )
+    hold_hours: float = Field(
+        2.0, ge=0, le=24 * 366, description="How long an hour waits for known lines that cannot be read just now."
+    )
+    schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialized.")
+    late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
+    schedules: bool = Field(True, description="Whether Dagster's schedules start by themselves.")
+    first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(
+        None, description="First hour that Dagster offers and its sensor looks after; by default the logs' first."
+    )
+    run_history_days: int = Field(30, ge=1, description="How long Dagster's runs and their events are kept.")
+
+    keep_days: int | None = Field(
+        None, ge=1, description="Days of record and component rows that are kept; without it, all."
+    )
+
+    # sources 4, 5 and 2
+    model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
+    model_degraded_threshold: float = Field(0.7, ge=0, le=1, description="A model whose score is below it is degraded.")
+    tracker_log: Annotated[Path | None, BeforeValidator(_local_file)] = Field(
+        None, description="Raw log (.jsonl, below the raw root) that the process's model tracker appends to."
+    )
+    weight_confidence: float = Field(1.0, ge=0, le=1, description="Weight of the confidence signal.")
+    weight_loop_detection: float = Field(1.0, ge=0, le=1, description="Weight of the loop detection signal.")
+    weight_tool_correctness: float = Field(0.8, ge=0, le=1, description="Weight of the tool correctness signal.")
+    weight_coherence: float = Field(1.0, ge=0, le=1, description="Weight of the coherence signal.")
+    flag_threshold: float = Field(0.5, ge=0, le=1, description="A trace whose risk is above it is flagged.")
+    pass_threshold: float = Field(0.5, ge=0, le=1, description="Lowest session score that passes.")
+    top_k_share: float = Field(0.15, gt=0, le=1, description="Share of a session's traces that makes its tail.")
+    ensemble_weight: float = Field(0.1, ge=0, le=1, description="Weight of a session's single worst trace.")
+    evaluation_window_hours: int | None = Field(
+        None, ge=1, le=24 * 366, description="Window of the reliability evaluation; by default the evaluation window."
+    )
+    judge_url: str | None = Field(
+        None, pattern="^https?://", description="OpenAI-compatible endpoint of the safety judge; without one, none."
+    )
+    judge_model: str | None = Field(None, min_length=1, description="Model that judges.")
+    judge_key: SecretStr | None = Field(None, description="Key of the endpoint, where it wants one.")
+    judge_max_runs: int = Field(100, ge=1, le=100_000, description="Most evaluation runs sent in one run of the judge.")
+    judge_timeout_s: float = Field(60.0, gt=0, description="How long to wait for one answer of the judge.")
+    judge_max_parts: int = Field(
+        50, ge=1, le=10_000, description="Most parts of one long run that are sent; of more, chance decides which."
+    )
+    trusted_judgements: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = Field(
+        TRUSTED, description="Logs, as path patterns, whose judgements may speak as a model or a person."
+    )
+    registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
+    survey_minute: int = Field(30, ge=0, le=59, description="Minute past the hour at which the survey starts.")
+    survey_concurrency: int = Field(32, ge=1, le=1024, description="Most agents that the survey asks at a time.")
+    survey_waiting: int = Field(1024, ge=0, le=65536, description="Most requests more that wait for silent agents.")
+    survey_per_host: int = Field(2, ge=1, le=1024, description="Most of them on one host.")
+    survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
+    survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
+    survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
+    allow_private_addresses: bool = Field(
+        False, description="Whether `check` and the survey may ask addresses that are not public."
+    )
+    alerts: Path | None = Field(None, description="alerts.yaml: rules and channels; without one nobody is told.")
+
+    # the health endpoint
+    host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")
+    token: SecretStr | None = Field(None, description="A bearer token that may operate, as it is; without one, none.")
+    tokens: SecretStr | None = Field(None, description="Kept tokens as JSON, as in the file of HEALTH_TOKENS_FILE.")
+    tokens_file: Path | None = Field(None, description="YAML file of the kept tokens: name, role, teams, fingerprint.")
+    anonymous_role: Literal["none", "documents", "read"] | None = Field(
+        None, description="What those without a token may do; by default read at home and otherwise documents."
+    )
+    allowed_hosts: str = Field("", description="Host names answered besides the own ones, with commas; * is any.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="How processes log: as text, or one JSON object a line."
+    )
+    access_log: str | None = Field(None, description="File of the access log, or - for standard error; without, none.")
+    audit_log: Path | None = Field(None, description="File of the audit log of changes; without one, none is kept.")
+    min_agents_per_aggregate: int = Field(
+        5, ge=1, description="Fewest other agents among which a personal agent is part of an aggregate."
+    )
+    serve_host: str = Field("127.0.0.1", description="Name or address that the endpoint listens on.")
+    serve_port: int = Field(8080, ge=0, le=65535, description="Port that it listens on; 0 takes any that is free.")
+    serve_tls_cert: Path | None = Field(None, description="Certificate chain in PEM, to speak HTTPS.")
+    serve_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
+    serve_max_data_age_s: float | None = Field(
+        None,
+        gt=0,
+        description="Seconds after the end of its hour at which data is too old for `/readyz`; by default never.",
+    )
+    serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
+    serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
+    serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")
+    serve_connections_per_address: int = Field(100, ge=1, description="Of them, those of one client address.")
+    serve_sessions_per_s: float = Field(5.0, gt=0, description="Sessions a second that one client may have looked up.")
+
+    @model_validator(mode="after")
+    def _look_back_holds_the_window(self) -> "Settings":
+        if self.lookback_hours < self.window_hours:
+            raise ValueError(
+                f"HEALTH_LOOKBACK_HOURS: the look-back is shorter than the window of {self.window_hours} h"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_kept_holds_the_look_back(self) -> "Settings":
+        if self.keep_days is not None and self.keep_days < self.fewest_keep_days:
+            raise ValueError(f"HEALTH_KEEP_DAYS: {self.too_few_days(self.keep_days)}")
+        return self
+
+    def too_few_days(self, days: int) -> str:
+        """Why rows must be kept longer than so many days."""
+        return (
+            f"{days} days are too few to keep: an hour's results look back {self.reach_hours} h, on hours that do so "
+            f"themselves; keep at least {self.fewest_keep_days} days"
+        )
+
+    @property
+    def fewest_keep_days(self) -> int:
+        """The days that must be kept so that the newest hours never need what retention dropped."""
+        return -(-2 * self.reach_hours // 24)
+
+    @property
+    def evaluation_hours(self) -> int:
+        """Length of the window of the reliability evaluation."""
+        return self.evaluation_window_hours or self.window_hours
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether evaluation runs can be judged by a model."""
+        return self.judge_url is not None and self.judge_model is not None
+
+    @property
+    def reach_hours(self) -> int:
+        """How many hours of events, ending with its own, the results for an hour depend on."""
+        return max(self.lookback_hours, 2 * self.window_hours, self.evaluation_hours)

@@ -1,0 +1,322 @@
+"""Recognition: what became of raw logs that the ledger knows, by what they hold and not by their names.
+
+What belongs here: comparing the files that there are now with those that were read, and with each other. What does not:
+looking into files (`file_looks`), what follows for the ledger and the tables (`warehouse.file_ledger`) and reading
+lines (`logs`).
+
+A log is *contained* in a file whose plain bytes begin with the log's: the same log renamed, packed, rotated or copied,
+and perhaps grown since. Of files that are there now, one that is contained in another is its copy and counts for
+nothing; of equal ones the greatest name counts. So what counts follows from the files alone, not from when they came.
+
+A log that was read and is no longer under its name has *moved* to the file that contains it now, or is gone. Of
+files that were not read before, a few kilobytes are looked at; whole files are compared only where these agree.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from health_assets.core.judges import TRUSTED, is_trusted
+from health_assets.logs.file_looks import Looks, Memory
+from health_assets.logs.identity import Identity, shorter_heads
+from health_assets.logs.known_files import KnownFile, Recognized
+from health_assets.logs.stores import RawFile, is_among
+
+
+def recognize(
+    known: Mapping[str, KnownFile],
+    files: Sequence[RawFile],
+    unreadable: Collection[str] = (),
+    *,
+    unpacked_bytes: int,
+    trusted: Collection[str] = TRUSTED,
+    memory: Memory | None = None,
+) -> Recognized:
+    """Find out what became of known files, and which of those there are now count.
+
+    Args:
+        known: what the ledger says.
+        files: all raw logs that there are now.
+        unreadable: what is there and cannot be read; nothing is found out about it.
+        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+        trusted: patterns of logs whose judgements count as whose they say they are; no other log counts for these.
+        memory: what is known of files by now, and how much may be read; by default nothing and everything. A file that
+            it puts off counts as one that nobody knows.
+    """
+    return _Comparison(known, files, unreadable, unpacked_bytes, trusted, memory).result()
+
+
+def cut_or_replaced(
+    files: Iterable[RawFile],
+    before: Mapping[str, Identity | None],
+    now: Mapping[str, Identity],
+    unpacked_bytes: int,
+) -> set[str]:
+    """Names of files that no longer begin with what was read of them before, as far as that is known.
+
+    The others may still have fewer lines, where this program makes other lines of the same bytes than an older one.
+
+    Args:
+        files: the files.
+        before: by name, what was read of it; None where an older version read it, and nobody knows.
+        now: by name, what was read of it just now.
+        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+    """
+    chosen = [file for file in files if before[file.source_file] is not None]
+    looks = Looks({file.source_file: now.get(file.source_file) for file in chosen}, [], unpacked_bytes)
+    return {file.source_file for file in chosen if not looks.contains(file, before[file.source_file])}
+
+
+class _Comparison:
+    def __init__(
+        self,
+        known: Mapping[str, KnownFile],
+        files: Sequence[RawFile],
+        unreadable: Collection[str],
+        unpacked_bytes: int,
+        trusted: Collection[str],
+        memory: Memory | None,
+    ) -> None:
+        self._known = known
+        self._files = {file.source_file: file for file in files}
+        self._unreadable = unreadable
+        self._trusted = trusted
+        self._unchanged = {
+            name for name, file in self._files.items() if name in known and known[name].stamp == file.stamp
+        }
+        self._logs_by_heads = Counter(
+            own.identity.heads
+            for own in known.values()
+            if own.copy_of is None and own.identity is not None and not own.is_cut
+        )
+        self._looks = Looks(
+            {name: known[name].identity for name in self._unchanged},
+            [file for name, file in self._files.items() if name not in self._unchanged],
+            unpacked_bytes,
+            memory,
+        )
+
+    def result(self) -> Recognized:
+        copies = self._copies()
+        counting = [name for name in self._files if name not in copies]
+        found = Recognized([self._files[name] for name in counting])
+        for name, keeper in copies.items():
+            identity = self._looks.identity(self._files[name])
+            if identity:
+                found.copies[name] = (self._files[name], identity, keeper)
+        self._find_moved(found, copies)
+        self._find_back(found)
+        found.gone = {
+            name
+            for name, own in self._known.items()
+            if own.copy_of is None
+            and name not in self._files
+            and name not in found.moved
+            and name not in found.contained
+            and name not in found.back
+            and (own.is_cut or not is_among(self._unreadable, name))
+        }
+        self._find_unread(found)
+        return found
+
+    def _find_unread(self, found: Recognized) -> None:
+        """Tell which of the files that count have to be read."""
+        displaced = found.contained | found.pushed_out
+        stamps = {
+            found.name_now(name): own.stamp
+            for name, own in self._known.items()
+            if own.copy_of is None and name not in displaced
+        }
+        stamps |= {name: file.stamp for name, file in found.same.items()}
+        for file in found.files:
+            if file.source_file not in stamps:
+                found.new.append(file)
+            elif stamps[file.source_file] != file.stamp:
+                found.changed.append(file)
+        found.before = {now: self._known[name] for now, name in found.names_before.items()}
+
+    # -- files that are there now --
+
+    def _copies(self) -> dict[str, str]:
+        """The files that do not count, each with the one that does."""
+        settled = {
+            name: keeper
+            for name in self._unchanged
+            if (keeper := self._known[name].copy_of) is not None and self._still_counts(keeper, name)
+        }
+        doubtful = {
+            name for name in self._files if name not in self._unchanged or self._known[name].copy_of is not None
+        } - settled.keys()
+        if not doubtful:
+            return settled
+        rest = [file for name, file in self._files.items() if name not in settled]
+        steady = [file.source_file for file in rest if file.source_file not in doubtful]
+        holders = self._looks.holders(
+            [
+                (self._looks.heads_among(doubtful), rest),
+                (self._looks.heads_among(steady), [self._files[name] for name in doubtful]),
+            ],
+            lambda names: self._looks.identities([self._files[name] for name in names]),
+        )
+        longer: dict[str, str] = {}
+        for name, others in holders.items():
+            greater = [other for other in others if self._counts_for(other, name)]
+            if greater:
+                longer[name] = max(greater)
+        return settled | {name: _end_of(longer, name) for name in longer}
+
+    def _still_counts(self, keeper: str, copy: str) -> bool:
+        """Whether a file goes on counting for its copy: as it was, or out of sight when all that it held was loaded.
+
+        A gone file whose copy is all of it has not gone at all, so that is looked at anew. Of one that cannot be read,
+        nobody knows better.
+        """
+        if is_among(self._unreadable, keeper):
+            return True
+        if keeper in self._files:
+            is_as_it_was = keeper in self._unchanged and self._known[keeper].copy_of is None
+            return is_as_it_was and self._counts_for(keeper, copy)
+        own = self._known.get(keeper)
+        return (
+            own is not None
+            and own.is_complete
+            and own.identity != self._known[copy].identity
+            and self._may_count_for(keeper, copy)
+        )
+
+    def _counts_for(self, other: str, name: str) -> bool:
+        """Whether a file that begins with all of another makes that one its copy."""
+        if not self._may_count_for(other, name):
+            return False
+        is_longer = not self._looks.is_same(self._files[name], self._files[other])
+        return is_longer or self._rank(name) < self._rank(other)
+
+    def _may_count_for(self, other: str, name: str) -> bool:
+        """Whether no trust is lost where a log goes by another name.
+
+        Else anybody who copies what a person wrote could make it an agent's.
+        """
+        return is_trusted(other, self._trusted) or not is_trusted(name, self._trusted)
+
+    def _rank(self, name: str) -> tuple[bool, str]:
+        """Of equal files, the greatest counts."""
+        return is_trusted(name, self._trusted), name
+
+    # -- files that were read --
+
+    def _find_moved(self, found: Recognized, copies: Mapping[str, str]) -> None:
+        """Find the logs that are not, or not only, under their old names."""
+        homeless = {name: own.identity for name, own in self._homeless(copies) if own.identity}
+        homes = self._homes(homeless, copies)
+        resuming = self._resuming(homeless.keys() - homes.keys(), copies)
+        homes |= resuming
+        taken: set[str] = set()
+        for name in sorted(homes, key=lambda name: (homeless[name].plain_bytes, name), reverse=True):
+            home = homes[name]
+            if name in resuming:
+                found.resumed[home] = name
+            if home in taken or self._goes_on(home, homes):
+                found.contained.add(name)
+                continue
+            taken.add(home)
+            found.moved[name] = home
+            if self._is_all_of(name, home):
+                found.same[home] = self._files[home]
+        found.contained |= {name for name in copies if self._counted(name) and name not in found.moved}
+        self._find_displaced(found, taken)
+
+    def _find_back(self, found: Recognized) -> None:
+        """Find what files held before they were cut, in files that are others than in the last run."""
+        cut = {name: own.identity for name, own in self._known.items() if own.is_cut and own.identity}
+        others = [file for name, file in self._files.items() if name not in self._unchanged]
+        holders = self._looks.holders([({name: own.heads for name, own in cut.items()}, others)], lambda _: cut)
+        found.back = {name for name, files in holders.items() if any(self._may_count_for(file, name) for file in files)}
+
+    def _homes(self, homeless: Mapping[str, Identity], copies: Mapping[str, str]) -> dict[str, str]:
+        """The files that hold logs which are no longer where they were."""
+        keepers = set(copies.values())
+        targets = [
+            file
+            for name, file in self._files.items()
+            if name not in copies and (name not in self._unchanged or name in keepers or self._was_copy(name))
+        ]
+        heads = {name: own.heads for name, own in homeless.items()}
+        homes = {}
+        for name, others in self._looks.holders([(heads, targets)], lambda _: homeless).items():
+            fit = [other for other in others if self._may_count_for(other, name)]
+            if fit:
+                homes[name] = max(fit)
+        return homes
+
+    def _resuming(self, gone: Collection[str], copies: Mapping[str, str]) -> dict[str, str]:
+        """For logs that are nowhere, a file that was a copy of it, counts now, and still begins as it did.
+
+        What both held would count twice, were the rows of the log that is gone to stay.
+        """
+        found: dict[str, str] = {}
+        for name in sorted(self._files.keys() - copies.keys()):
+            own = self._known.get(name)
+            if own is None or own.copy_of is None or own.copy_of not in gone:
+                continue
+            may_count = self._may_count_for(name, own.copy_of)
+            if may_count and self._looks.contains(self._files[name], own.identity):
+                found[own.copy_of] = max(found.get(own.copy_of, name), name, key=self._plain_bytes)
+        return found
+
+    def _plain_bytes(self, name: str) -> int:
+        identity = self._known[name].identity
+        return identity.plain_bytes if identity else 0
+
+    def _find_displaced(self, found: Recognized, taken: Collection[str]) -> None:
+        """Find the logs that are nowhere, and whose names other known logs have now."""
+        for home in self._known.keys() & taken:
+            if not self._counted(home) or home in found.moved or home in found.contained:
+                continue
+            identity = self._known[home].identity
+            is_nothing = identity is not None and identity.is_empty
+            (found.contained if is_nothing else found.pushed_out).add(home)
+
+    def _homeless(self, copies: Mapping[str, str]) -> Iterable[tuple[str, KnownFile]]:
+        """Known logs that are gone from their names, or stand there beside another that counts for them."""
+        for name, own in self._known.items():
+            if own.copy_of is not None or own.identity is None or own.identity.is_empty or own.is_cut:
+                continue
+            if name in copies or self._holds_another(name, own.identity):
+                yield name, own
+
+    def _holds_another(self, name: str, before: Identity) -> bool:
+        """Whether a name is no longer there, or its file begins otherwise than it did."""
+        if name not in self._files:
+            return not is_among(self._unreadable, name)
+        if name in self._unchanged:
+            return False
+        if not self._looks.begins_as(name, before):
+            return True
+        logs = sum(self._logs_by_heads[heads] for heads in shorter_heads(self._looks.heads(name)))
+        # all logs may begin with the same header, so the rest decides where it may be another of them
+        return logs > 1 and not self._looks.contains(self._files[name], before)
+
+    def _counted(self, name: str) -> bool:
+        return name in self._known and self._known[name].copy_of is None
+
+    def _was_copy(self, name: str) -> bool:
+        return name in self._known and self._known[name].copy_of is not None
+
+    def _goes_on(self, home: str, homes: Mapping[str, str]) -> bool:
+        """Whether a file has a log of its own in the ledger already, as it was or grown."""
+        own = self._known.get(home)
+        if own is None or own.copy_of is not None or home in homes:
+            return False
+        if home in self._unchanged or own.identity is None or own.identity.is_empty:
+            return home in self._unchanged
+        return self._looks.contains(self._files[home], own.identity)
+
+    def _is_all_of(self, name: str, home: str) -> bool:
+        """Whether a file holds exactly a known log, of which nothing depends on name, time or damage of the file."""
+        own = self._known[name]
+        return not own.rejected and self._looks.is_whole_and(self._files[home], own.identity)
+
+
+def _end_of(chain: Mapping[str, str], name: str) -> str:
+    while name in chain:
+        name = chain[name]
+    return name

@@ -1,0 +1,143 @@
+"""The scope of an ingestion: what it has to bring up to date, and what the tables lack before it reads any file.
+
+What belongs here: which parts of which files are asked for, missing or changed. What does not: reading files and
+changing rows (`ingestion`).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from health_assets.core.hours import HourRange
+from health_assets.logs.files import RawFile
+from health_assets.pipeline.late_logs import names_of
+from health_assets.pipeline.trace_assembly import AwaySpans
+from health_assets.schema.catalog import FROM_SPANS, TABLE_OF_RECORD
+from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Lines, Part
+from health_assets.warehouse.session import Session
+
+
+class Asked:
+    """The scope of a run: the hours asked for, those that they look back on, and what comes back with them.
+
+    Args:
+        session: a session, before anything is changed.
+        hours: the hours asked for.
+        tables: the record tables asked for.
+        present: names of the logs that there are now, or whose rows are to be deleted.
+        lookback_hours: length of the look-back.
+        trace_hours: how many hours apart spans of a trace may be and still see each other.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        hours: HourRange,
+        tables: Sequence[str],
+        present: set[str],
+        lookback_hours: int,
+        trace_hours: int,
+    ) -> None:
+        self.hours = hours
+        self.tables = [*tables] if "spans" in tables else [*tables, "spans"]
+        self.present = present
+        self.trace_hours = trace_hours
+        self.span = hours.extended_back(lookback_hours - 1)
+        # components of the look-back look back themselves; what was dropped there comes back whole or not at all
+        self.reach = hours.extended_back(2 * (lookback_hours - 1))
+        self.restored = {table: session.dropped_hours(table, self.reach) for table in self.tables if table != "spans"}
+        """By table, the hours that retention dropped and that come back now."""
+        self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
+        self.away = AwaySpans(session, trace_hours)
+        self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
+
+        self.held: set[datetime] = set()
+        """Hours of which something cannot be had now: they keep what they have, but for their spans."""
+
+    @property
+    def restored_hours(self) -> set[datetime]:
+        """The hours that come back of any table but `spans`, which come back for others' sake."""
+        return set().union(*(hours for table, hours in self.restored.items() if table != "spans"))
+
+    def includes(self, part: Part) -> bool:
+        """Whether a part is to be in its hour's table at the end; what is not waits until a run asks for it."""
+        table = TABLE_OF_RECORD[part.record_type]
+        is_present = part.source_file in self.present or part.source_file == TRACES
+        if part.record_type == "span":
+            return (is_present or part.hour in self.hours) and part.hour not in self.away
+        if part.hour in self.held:
+            return False
+        is_before = part.hour in self.span or self.restores(part)
+        return table in self.tables and (part.hour in self.hours or (is_before and is_present))
+
+    def restores(self, part: Part) -> bool:
+        """Whether a part belongs to an hour of its table that retention dropped and that comes back now."""
+        return part.hour in self.restored.get(TABLE_OF_RECORD[part.record_type], ())
+
+
+@dataclass(frozen=True)
+class Due:
+    """The parts that the tables lack, as the ledger knows them before any file is read.
+
+    Args:
+        new: files that were never read.
+        changed: files that differ from what was read.
+        before: what the ledger says of the changed ones.
+        waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
+        not_loaded: known parts that the tables do not have as they are, asked for or not.
+        lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
+        traces: (trace_id, hour) of the spans whose rows are to be replaced.
+    """
+
+    new: Sequence[RawFile]
+    changed: Sequence[RawFile]
+    before: Mapping[Part, Entry]
+    waiting: Mapping[Part, int]
+    not_loaded: AbstractSet[Part]
+    lost: AbstractSet[Part]
+    traces: pa.Table
+
+    @property
+    def fresh(self) -> list[RawFile]:
+        """Files of which is not known what they hold now."""
+        return [*self.new, *self.changed]
+
+    def fresh_parts(self, found: Mapping[Part, Lines]) -> dict[Part, Lines]:
+        """Of what was found in files, what the fresh ones hold."""
+        names = names_of(self.fresh)
+        return {part: lines for part, lines in found.items() if part.source_file in names}
+
+    def lines_less(self, found: Mapping[Part, Lines]) -> dict[Part, int]:
+        """Count by how many lines a part of a changed file has become shorter, where it has.
+
+        A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
+        one a rejected one. The file may hold what it held all the same (`recognition.cut_or_replaced`).
+        """
+        more: Counter[tuple[str, bool]] = Counter()
+        fewer: list[tuple[Part, int]] = []
+        for part, before, after in self._compared(found):
+            more[part.source_file, part.record_type == "rejected"] += max(0, after.count - before.count)
+            fewer.append((part, before.count - after.count))
+        less: dict[Part, int] = {}
+        for part, lines in fewer:
+            others = part.source_file, part.record_type != "rejected"
+            become_other = max(0, min(lines, more[others]))
+            more[others] -= become_other
+            if lines > become_other:
+                less[part] = lines - become_other
+        return less
+
+    def changed_by(self, found: Mapping[Part, Lines]) -> set[Part]:
+        """Parts whose lines, or whose rows in the tables, are others than before, now that files have been read."""
+        differing = {part for part, before, after in self._compared(found) if before != after}
+        return differing | self.lost | (self.not_loaded & self.waiting.keys())
+
+    def _compared(self, found: Mapping[Part, Lines]) -> Iterator[tuple[Part, Lines, Lines]]:
+        """Every part of a fresh file, with what it held before and what it holds now."""
+        now = self.fresh_parts(found)
+        for part in self.before.keys() | now.keys():
+            yield part, self.before[part].lines if part in self.before else NO_LINES, now.get(part, NO_LINES)

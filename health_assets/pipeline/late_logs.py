@@ -1,0 +1,247 @@
+"""Late logs: what the logs hold that the hours' tables do not, found out without changing anything.
+
+What belongs here: comparing files with what the ledger says of them. What does not: parsing (`logs`), loading what is
+missing (`ingestion`) and requesting runs that do (`defs.sensors`).
+"""
+
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from health_assets.core.errors import UnreadableFilesError
+from health_assets.core.hours import floor_hour
+from health_assets.core.judges import TRUSTED
+from health_assets.logs.files import RawFile
+from health_assets.logs.known_files import Recognized
+from health_assets.logs.late_memory import Count, LateMemory
+from health_assets.logs.limits import Limits, current_limits
+from health_assets.logs.reader import Content, contents
+from health_assets.logs.recognition import recognize
+from health_assets.logs.stores import Faults, is_among
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Holds, still_held
+from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
+from health_assets.warehouse.session import Session
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What is needed to tell which hours' tables no longer agree with the logs, without holding the warehouse.
+
+    Args:
+        found: what became of known files.
+        files: new and changed files.
+        entries: what the ledger says of the changed ones, under their names of now.
+        not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now.
+        held: hours that cannot be built yet.
+    """
+
+    found: Recognized
+    files: Sequence[RawFile]
+    entries: Sequence[Entry]
+    not_loaded: Sequence[Part]
+    held: Set[datetime] = frozenset()
+
+
+def unread(
+    session: Session,
+    files: Sequence[RawFile],
+    unreadable: Collection[str] = (),
+    *,
+    limits: Limits | None = None,
+    trusted: Collection[str] = TRUSTED,
+) -> Unread:
+    """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
+
+    Whoever must not hold the warehouse while files are read does the two steps of this: `recognize`, and `compared`.
+
+    Args:
+        session: a session on the warehouse.
+        files: all raw logs that there are now.
+        unreadable: what is there and cannot be read.
+        limits: what is taken of logs; by default that of now.
+        trusted: patterns of logs whose judgements count as whose they say they are.
+    """
+    limits = limits or current_limits()
+    before = FileLedger(session).known(limits.until)
+    found = recognize(before, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    return compared(session, found, unreadable)
+
+
+def compared(session: Session, found: Recognized, unreadable: Collection[str] = ()) -> Unread:
+    """Look up what recognized files are compared with; reads nothing but the warehouse."""
+    ledger = Ledger(session)
+    known = ledger.entries(found.names_before.values())
+    waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
+    return Unread(
+        found,
+        [*found.new, *found.changed],
+        [replace(entry, part=_part_now(found, entry.part)) for entry in known],
+        [_part_now(found, part) for part in waiting],
+        still_held(Holds(session).within(), unreadable),
+    )
+
+
+def all_unread(files: Sequence[RawFile], limits: Limits, trusted: Collection[str] = TRUSTED) -> Unread:
+    """The files that count, where there is no warehouse that knows any."""
+    found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    return Unread(found, found.files, [], [])
+
+
+def _part_now(found: Recognized, part: Part) -> Part:
+    return replace(part, source_file=found.name_now(part.source_file))
+
+
+def late_parts(
+    found: Unread,
+    memory: LateMemory | None = None,
+    unreadable: Faults | None = None,
+    limits: Limits | None = None,
+) -> dict[Part, Lines]:
+    """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
+
+    Args:
+        found: what `unread` gave.
+        memory: what files held when they were last looked at, and how much may be read; what it puts off is seen
+            another time. By default everything is read.
+        unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
+        limits: what is taken of the files; by default that of now.
+
+    Raises:
+        UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
+    """
+    memory = memory or LateMemory.boundless()
+    files = [file for file in found.files if not memory.is_put_off(file)]
+    memory.only_wait_for(files)
+    _remember(_to_be_read(files, memory), memory, unreadable, limits)
+    files = [file for file in files if memory.counts_of(file) is not None]
+    now = parts_of(files, _remembered(files, memory))
+    before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
+    late = {part: now.get(part, NO_LINES) for part in before.keys() | now.keys() if before.get(part) != now.get(part)}
+    return dict.fromkeys(found.not_loaded, NO_LINES) | late
+
+
+def _to_be_read(files: Sequence[RawFile], memory: LateMemory) -> list[RawFile]:
+    """The files of which the memory does not know what they hold, as far as it allows."""
+    return [file for file in memory.in_turn(files) if memory.counts_of(file) is None and memory.may_read(file)]
+
+
+def _remember(files: Sequence[RawFile], memory: LateMemory, unreadable: Faults | None, limits: Limits | None) -> None:
+    """Read files, and note what they hold; of one that cannot be read, nothing."""
+    files, counted = _counted(files, unreadable, limits)
+    for file in files:
+        memory.of(file).counts = []
+    for content in counted:
+        count = Count(content.record_type, content.hour, content.lines, content.digest, content.future_at)
+        counts = memory.of(files[content.file_id]).counts
+        if counts is not None:
+            counts.append(count)
+
+
+def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
+    return [
+        Content(place, count.record_type, count.hour, count.lines, count.digest, count.future_at)
+        for place, file in enumerate(files)
+        for count in memory.counts_of(file) or ()
+    ]
+
+
+def _counted(
+    files: Sequence[RawFile], unreadable: Faults | None, limits: Limits | None
+) -> tuple[Sequence[RawFile], Sequence[Content]]:
+    """What those of the files hold that can be read, and which these are."""
+    while files:
+        try:
+            return files, contents(files, limits)
+        except UnreadableFilesError as error:
+            if unreadable is None:
+                raise
+            unreadable |= error.faults
+            files = [file for file in files if file.source_file not in error.faults]
+    return [], []
+
+
+@dataclass(frozen=True)
+class HeldHours:
+    """The hours that raw logs hold something of.
+
+    Args:
+        events: hours of events.
+        rejected: hours of rejected lines.
+        loaded: hours of events that are in the tables, although their files are gone or cannot be read.
+    """
+
+    events: Set[datetime]
+    rejected: Set[datetime]
+    loaded: Set[datetime]
+
+
+def held_hours(
+    session: Session | None,
+    files: Sequence[RawFile],
+    unreadable: Faults,
+    limits: Limits | None = None,
+    trusted: Collection[str] = TRUSTED,
+) -> HeldHours:
+    """Look through the logs; reads files that the warehouse does not know yet.
+
+    Args:
+        session: a session on the warehouse; None before there is one.
+        files: all raw logs that there are now.
+        unreadable: is filled with files that cannot be read.
+        limits: what is taken of the files; by default that of now.
+        trusted: patterns of logs whose judgements count as whose they say they are.
+    """
+    limits = limits or current_limits()
+    found = (
+        unread(session, files, unreadable, limits=limits, trusted=trusted)
+        if session
+        else all_unread(files, limits, trusted)
+    )
+    late = late_parts(found, unreadable=unreadable, limits=limits)
+    rejected = {part.hour for part in late if part.record_type == "rejected"}
+    events = {part.hour for part in late if part.record_type != "rejected"}
+    if session is None:
+        return HeldHours(events, rejected, set())
+    there = names_of(found.found.files)  # also of changed ones: what is in them as before is not late
+    known = [
+        (found.found.name_now(name), kind, hour, is_loaded)
+        for name, kind, hour, is_loaded in Ledger(session).known_hours()
+    ]
+    events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
+    rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
+    loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}
+    return HeldHours(events, rejected, loaded)
+
+
+def names_of(files: Sequence[RawFile]) -> set[str]:
+    """The names by which the ledger knows these files."""
+    return {file.source_file for file in files}
+
+
+def parts_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, Lines]:
+    """The parts of the files that were read; rejected lines get the hour that the contract gives them."""
+    hours = rejected_hours(files, found)
+    return {
+        Part(
+            files[content.file_id].source_file,
+            content.record_type,
+            content.hour or hours[files[content.file_id].source_file],
+        ): Lines(content.lines, str(content.digest))
+        for content in found
+    }
+
+
+def future_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
+    """The earliest event of the future in each of the files that holds any."""
+    times = sorted((content.future_at, content.file_id) for content in found if content.future_at is not None)
+    return {files[file_id].source_file: time for time, file_id in reversed(times)}
+
+
+def rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
+    """The hour of each file's rejected lines: that of its earliest good event, else of its modification time."""
+    hours = {file.source_file: floor_hour(datetime.fromtimestamp(file.modified_ns // 10**9, UTC)) for file in files}
+    events = [(content.file_id, content.hour) for content in found if content.hour]
+    for file_id, hour in sorted(events, reverse=True):
+        hours[files[file_id].source_file] = hour
+    return hours

@@ -1,0 +1,207 @@
+"""Trace assembly: bring what follows from spans up to date, after spans were loaded.
+
+What belongs here: which hours' records a changed span may touch, and putting their rows in place of those before. What
+does not: how spans become such records (`logs.traces`) and loading spans (`ingestion`).
+
+How it stays exact. `spans` holds every span of every log that was read, whatever hours were asked for. What follows
+from the spans of an hour is a function of the spans in the look-back before and after it. When spans change, the hours
+in which their traces start anything are put together anew, and compared with what the ledger says of them:
+an hour that is asked for gets the rows, any other is marked as not loaded and waits.
+
+An hour that sees one whose spans retention dropped is not put together, since it would get too little. `ingestion` has
+the spans back that an hour asked for sees; any other is noted, and put together anew once its spans are there.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
+
+import ibis
+import pyarrow as pa
+from ibis import ir
+
+from health_assets.core.agent_names import with_agents
+from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
+from health_assets.core.targets import Targets
+from health_assets.logs.traces import Assembled, assemble
+from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
+from health_assets.scoring.targets import resolve_sla
+from health_assets.warehouse.ledger import HOUR_TYPE, NO_LINES, TRACES, Entry, Ledger, Lines, Part
+from health_assets.warehouse.session import Session
+
+RECORD_TYPES = tuple(RECORD_OF_TABLE[table] for table in FROM_SPANS)
+SPANS_AT_ONCE = 2_000_000
+STARTING_KINDS = ("agent", "chat", "tool")
+"""Kinds of spans that can become an execution, a model call or a tool call."""
+
+
+def traces_of(session: Session, parts: Iterable[Part]) -> pa.Table:
+    """(trace_id, hour) of the spans of these parts, as the table has them now."""
+    chosen = list(parts)
+    if not chosen:
+        return pa.table({"trace_id": pa.array([], pa.string()), "hour": pa.array([], HOUR_TYPE)})
+    spans = _inside(session, _reach((part.hour for part in chosen), 0))
+    places = pa.table(
+        {
+            "source_file": [part.source_file for part in chosen],
+            "hour": pa.array([part.hour for part in chosen], HOUR_TYPE),
+        }
+    )
+    own = spans.semi_join(ibis.memtable(places), ["source_file", "hour"])
+    return session.arrow(own.select("trace_id", "hour").distinct())
+
+
+def touched_hours(session: Session, traces: pa.Table, lookback_hours: int) -> set[datetime]:
+    """Hours whose records may differ because of changed spans.
+
+    Args:
+        session: a session, after the spans were loaded.
+        traces: (trace_id, hour) of the changed spans, of before and after.
+        lookback_hours: how many hours apart spans of a trace may be and still see each other.
+    """
+    if not traces.num_rows:
+        return set()
+    own = set(traces["hour"].unique().to_pylist())
+    spans = _starting(_inside(session, _reach(own, lookback_hours)))
+    changed = ibis.memtable(traces).rename(changed_hour="hour")
+    reach = ibis.interval(hours=lookback_hours)
+    near = spans.inner_join(changed, "trace_id").filter(
+        lambda pair: pair.hour <= pair.changed_hour + reach, lambda pair: pair.hour >= pair.changed_hour - reach
+    )
+    return own | set(session.arrow(near.select("hour").distinct())["hour"].to_pylist())
+
+
+class AwaySpans:
+    """The hours whose spans are not there because retention dropped them, or what came before.
+
+    Args:
+        session: a session.
+        trace_hours: how many hours apart spans of a trace may be and still see each other.
+    """
+
+    def __init__(self, session: Session, trace_hours: int) -> None:
+        self._trace_hours = trace_hours
+        self._end = session.dropped_until("spans") or EVER.start
+        self._back = session.materialized_hours("spans", HourRange(EVER.start, self._end))
+
+    def __contains__(self, hour: datetime) -> bool:
+        return hour < self._end and hour not in self._back
+
+    def seen_from(self, hours: Iterable[datetime]) -> set[datetime]:
+        """Those of some hours that see an hour whose spans are away."""
+        return {hour for hour in hours if any(seen in self for seen in self._sight(HourRange.of(hour)))}
+
+    def bring_back(self, hours: Iterable[datetime]) -> set[datetime]:
+        """What some hours see of the hours whose spans are away; from now on these count as back."""
+        back = {seen for whole in contiguous(hours) for seen in self._sight(whole) if seen in self}
+        self._back |= back
+        return back
+
+    def _sight(self, hours: HourRange) -> HourRange:
+        """Hours that these see, as far as any can be away."""
+        seen = hours.extended_back(self._trace_hours).extended_forward(self._trace_hours)
+        return seen.intersection(HourRange(EVER.start, self._end))
+
+
+class TraceAssembly:
+    """Puts records together from the spans of a warehouse.
+
+    Args:
+        session: a write session, in which the spans are as the logs have them.
+        targets: targets that resolve SLA breaches.
+        lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        is_asked: whether a part is to be loaded now.
+    """
+
+    def __init__(
+        self, session: Session, targets: Targets, lookback_hours: int, is_asked: Callable[[Part], bool]
+    ) -> None:
+        self._session = session
+        self._ledger = Ledger(session)
+        self._targets = targets
+        self._lookback_hours = lookback_hours
+        self._is_asked = is_asked
+        self.changed: set[Part] = set()
+        self.loaded: set[Part] = set()
+
+    def bring_up_to_date(self, hours: Collection[datetime]) -> None:
+        """Compare what follows from spans in these hours with the ledger, and load what is asked for.
+
+        Afterwards, `changed` has the parts that differ from before, and `loaded` those whose rows were replaced.
+        """
+        for some in self._groups(hours):
+            known = self._ledger.of_traces(_reach(some, 0))
+            for made in assemble(self._spans(some), some, self._lookback_hours):
+                self._replace(made, some, known)
+
+    def _groups(self, hours: Collection[datetime]) -> Iterator[list[datetime]]:
+        """The hours in groups of which each has as many spans as may be held at once, or is a single hour."""
+        if not hours:
+            return
+        span = _reach(hours, 0)
+        counted = self._session.query(
+            "SELECT hour, CAST(sum(lines) AS BIGINT) FROM raw_logs "
+            "WHERE record_type = 'span' AND hour >= $start AND hour < $end GROUP BY hour",
+            {"start": span.start, "end": span.end},
+        )
+        spans = dict(counted)
+        group: list[datetime] = []
+        size = 0
+        for hour in sorted(hours):
+            # hours far from each other have little in common, and would make one another's reach wide
+            is_far = bool(group) and hour - group[-1] > self._lookback_hours * HOUR
+            if group and (size + spans.get(hour, 0) > SPANS_AT_ONCE or is_far):
+                yield group
+                group, size = [], 0
+            group.append(hour)
+            size += spans.get(hour, 0)
+        yield group
+
+    def _spans(self, hours: Collection[datetime]) -> pa.Table:
+        """All spans of traces that start anything in these hours, in as many hours as they see."""
+        spans = _inside(self._session, _reach(hours, self._lookback_hours))
+        chosen = ibis.memtable(pa.table({"hour": pa.array(list(hours), HOUR_TYPE)}))
+        traces = _starting(spans).semi_join(chosen, "hour").select("trace_id").distinct()
+        return self._session.arrow(spans.semi_join(traces, "trace_id"))
+
+    def _replace(self, made: Assembled, hours: Collection[datetime], known: dict[Part, Entry]) -> None:
+        entries = []
+        to_load = set()
+        for hour in hours:
+            part = Part(TRACES, made.record_type, hour)
+            lines = Lines(*made.counts[hour]) if hour in made.counts else NO_LINES
+            before = known.get(part, Entry(part, NO_LINES, is_loaded=True))
+            is_same = before.lines.count == lines.count == 0 or before.lines == lines
+            if not is_same:
+                entries.append(Entry(part, lines, is_loaded=False, superseded=before.superseded))
+                self.changed.add(part)
+            if self._is_asked(part) and not (is_same and before.is_loaded):
+                to_load.add(part)
+        self._ledger.replace(entries)
+        self._ledger.delete_rows(to_load)
+        self._insert(made, {part.hour for part in to_load})
+        self._ledger.mark_loaded(to_load)
+        self.loaded |= to_load
+
+    def _insert(self, made: Assembled, hours: set[datetime]) -> None:
+        if not hours or not made.rows.num_rows:
+            return
+        table = TABLE_OF_RECORD[made.record_type]
+        rows = ibis.memtable(with_agents(made.rows, self._targets.names))
+        wanted = rows if made.counts.keys() <= hours else rows.filter(rows.hour.isin(sorted(hours)))
+        if table == "executions":
+            wanted = resolve_sla(wanted, self._targets)
+        self._session.insert(table, wanted.select(*columns_of(table)))
+
+
+def _reach(hours: Iterable[datetime], lookback_hours: int) -> HourRange:
+    chosen = list(hours)
+    whole = HourRange(min(chosen), max(chosen) + HOUR)
+    return whole.extended_back(lookback_hours).extended_forward(lookback_hours)
+
+
+def _inside(session: Session, hours: HourRange) -> ir.Table:
+    return session.hours_of("spans", hours)
+
+
+def _starting(spans: ir.Table) -> ir.Table:
+    return spans.filter(spans.kind.isin(STARTING_KINDS))

@@ -1,0 +1,206 @@
+"""Which hours a command is about: those that were named, else those that the logs hold something of.
+
+What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
+happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).
+
+The hour that runs is not over, so its events are not all there yet. It is never chosen by itself; who names it gets it
+as it is so far, and again when it is over.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour, parse_hour
+from health_assets.core.raw_roots import shown
+from health_assets.core.settings import Settings
+from health_assets.core.wording import counted
+from health_assets.logs.limits import Limits
+from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files
+from health_assets.pipeline.late_logs import HeldHours, held_hours
+from health_assets.pipeline.planning import late_ranges, newest_finished_hour
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
+
+
+@dataclass(frozen=True)
+class WantedHours:
+    """The hours of a run, and what is to be said of the choice.
+
+    Args:
+        hours: the hours.
+        told: sentences about the choice.
+    """
+
+    hours: HourGroups
+    told: tuple[str, ...] = ()
+
+
+def wanted_hours(settings: Settings, first: str | None, end: str | None, now: datetime) -> WantedHours:
+    """The hours from `first` to `end`; where one is missing, those that the logs in the raw root tell.
+
+    Args:
+        settings: where the logs and the warehouse are.
+        first: the first hour, as it was named.
+        end: the hour to stop before, as it was named.
+        now: the time.
+
+    Raises:
+        HealthAssetsError: a name is no hour, or one that has not begun; the range is empty; the warehouse was filled
+            from another raw root; the logs hold no event of an hour that is over.
+    """
+    start, stop = first and parse_hour(first), end and parse_hour(end)
+    _refuse_future(start or None, stop or None, now)
+    if start and stop:
+        if stop <= start:
+            raise HealthAssetsError(f"--to ({end}) must be after --from ({first})")
+        _refuse_another_root(settings)
+        return WantedHours(HourGroups((HourRange(start, stop),)))
+    _refuse_another_root(settings)
+    held, scored = _look(settings, now)
+    return _of_logs(settings, held, scored, start or None, stop or None, now)
+
+
+def _refuse_future(start: datetime | None, stop: datetime | None, now: datetime) -> None:
+    running = floor_hour(now)
+    if start is not None and start > running:
+        raise HealthAssetsError(
+            f"--from {start:%Y-%m-%dT%H} has not begun yet; "
+            f"the newest hour that is over is {running - HOUR:%Y-%m-%dT%H}"
+        )
+    if stop is not None and stop > running + HOUR:
+        raise HealthAssetsError(
+            f"--to {stop:%Y-%m-%dT%H} asks for hours that have not begun yet; --to {running:%Y-%m-%dT%H} ends with the "
+            f"newest hour that is over, --to {running + HOUR:%Y-%m-%dT%H} with the one that runs"
+        )
+
+
+def _refuse_another_root(settings: Settings) -> None:
+    """Refuse the logs of another raw root before anything is made of them; the run itself would, too, but as a failure.
+
+    Raises:
+        HealthAssetsError: the warehouse was filled from another.
+    """
+    warehouse = Warehouse.of(settings)
+    try:
+        with warehouse.read() as session:
+            is_known = Ledger(session).knows_root(settings.raw)
+        if not is_known:
+            files = list_files(settings.raw, {})  # with the warehouse closed, since stores take their time
+            with warehouse.read() as session:
+                Ledger(session).refuse_another_root(settings.raw, files)
+    except NoWarehouseError:
+        return
+
+
+def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
+    """What the logs hold, and which hours have scores already."""
+    unreadable: Faults = {}
+    files, warehouse = list_files(settings.raw, unreadable), Warehouse.of(settings)
+    limits = Limits.of(settings, now)
+    try:
+        with warehouse.read() as session:
+            held, scored = held_hours(session, files, unreadable, limits, settings.trusted_judgements), _scored(session)
+    except NoWarehouseError:
+        held, scored = held_hours(None, files, unreadable, limits, settings.trusted_judgements), set()
+    if held.events:
+        return held, scored
+    if not files and unreadable:
+        raise HealthAssetsError(f"no raw log below {shown(settings.raw)} can be read: {'; '.join(unreadable.values())}")
+    if not files:
+        raise HealthAssetsError(f"no raw log lies below {shown(settings.raw)}; {NAMES_THAT_COUNT}")
+    logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
+    why = "; ".join(unreadable.values())
+    if held.rejected:
+        hours = HourRange.of(min(held.rejected))
+        why = f"see why lines are rejected by --from {hours.start:%Y-%m-%dT%H} --to {hours.end:%Y-%m-%dT%H}"
+    raise HealthAssetsError(f"there is no event in {logs} below {shown(settings.raw)}; {why or 'they hold no line'}")
+
+
+def _scored(session: Session) -> set[datetime]:
+    found = session.query("SELECT DISTINCT hour FROM materialized_hours WHERE asset IN (SELECT unnest(?))", [SCORES])
+    return {hour for (hour,) in found}
+
+
+SCORES = [
+    "agent_health", "system_health", "agent_health_state", "model_health", "session_scores", "error_budget",
+    "agent_reliability", "tool_health", "agent_usage",
+]  # fmt: skip
+"""Assets whose hours are filled again, since their rows may follow from others that come before."""
+
+
+def _of_logs(
+    settings: Settings,
+    held: HeldHours,
+    scored: Set[datetime],
+    start: datetime | None,
+    stop: datetime | None,
+    now: datetime,
+) -> WantedHours:
+    over = newest_finished_hour(now) + HOUR
+    of_logs = HourRange(min(held.events), max(held.events) + HOUR)
+    told = [f"the logs in {shown(settings.raw)} hold events of {of_logs}"]
+    first, end = start or of_logs.start, stop or min(of_logs.end, over)
+    if stop is None and of_logs.end > over:
+        later = sorted(hour for hour in held.events if hour >= over)
+        if first >= over:
+            raise HealthAssetsError(_nothing_is_over(later, over, of_logs, start))
+        told.append(_later(later))
+    if end <= first:
+        raise HealthAssetsError(
+            f"--to ({stop or of_logs.end:%Y-%m-%dT%H}) must be after --from ({first:%Y-%m-%dT%H}); {told[0]}"
+        )
+    asked = HourRange(first, end)
+    hours = worth_materializing(held, scored, asked, settings.reach_hours)
+    if left_out := len(asked) - len(hours):
+        those = f"these {len(asked):,} hours" if asked == of_logs else f"the hours of {asked}"
+        told.append(
+            f"{left_out:,} of {those} are left out: no event lies in them nor in the {settings.reach_hours:,} h "
+            "before, so nothing is known of any agent there"
+        )
+    return WantedHours(hours, tuple(told))
+
+
+def _later(later: list[datetime]) -> str:
+    hours = contiguous(later)
+    if len(later) == 1:
+        return f"they hold events of {later[0]:%Y-%m-%dT%H} too, which is not over and left for later"
+    first, last = f"{hours[0].start:%Y-%m-%dT%H}", f"{hours[-1].end - HOUR:%Y-%m-%dT%H}"
+    several = counted(len(later), "hour")
+    return f"they hold events of {several} from {first} to {last} too, which are not over and left for later"
+
+
+def _nothing_is_over(later: list[datetime], running: datetime, of_logs: HourRange, start: datetime | None) -> str:
+    if later[0] > running and start is None:
+        return f"the logs hold events of {of_logs} alone, which has not begun; is a clock wrong?"
+    return (
+        f"the logs hold no event of an hour that is over; see {running:%Y-%m-%dT%H} as it is so far by "
+        f"--from {running:%Y-%m-%dT%H} --to {running + HOUR:%Y-%m-%dT%H}"
+    )
+
+
+def worth_materializing(held: HeldHours, scored: Set[datetime], span: HourRange, reach_hours: int) -> HourGroups:
+    """Of a range the hours that hold something, those that depend on them and those that have scores already.
+
+    A hole that is shorter than the reach stays: the hours before the next event are looked back on anyway.
+
+    Args:
+        held: what the logs hold.
+        scored: hours that have scores.
+        span: the range.
+        reach_hours: how far results look back.
+    """
+    alone = {hour for hour in held.rejected | held.loaded | scored if hour in span}
+    ranges = late_ranges(set(held.events), reach_hours, span.end, only_themselves=alone)
+    inside = [own for own in (own.intersection(span) for own in ranges) if len(own)]
+    if not inside:
+        return HourGroups((span,))
+    filled = [inside[0]]
+    for own in inside[1:]:
+        if own.start - filled[-1].end < reach_hours * HOUR:
+            filled[-1] = HourRange(filled[-1].start, own.end)
+        else:
+            filled.append(own)
+    return HourGroups(tuple(filled))

@@ -1,0 +1,116 @@
+"""What every asset's batches are made of: their source, its rows, and facts by hour."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import ibis
+import pandas as pd
+from ibis import ir
+
+from health_assets.core.hours import HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import describe
+from health_assets.warehouse.session import Session
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them.
+
+    Where only `some` of the hours were asked for, the others are looked at with them, and nothing is said of them.
+    """
+
+    asset: str
+    session: Session
+    hours: HourRange
+    targets: Targets
+    settings: Settings
+    some: HourGroups | None = None
+
+    @property
+    def asked(self) -> HourGroups:
+        """The hours that the checks are about."""
+        return self.some or HourGroups((self.hours,))
+
+    def rows(self) -> ir.Table:
+        """The asset's rows for the hours checked."""
+        return self.session.hours_of(self.asset, self.hours)
+
+    @cached_property
+    def row_counts(self) -> dict[datetime, int]:
+        """How many rows the asset has in each of the hours checked, counted once; hours without any are left out."""
+        return {hour: count for hour, (count,) in self.by_hour(f"SELECT hour, count(*) FROM {self.asset}").items()}
+
+    def by_hour(
+        self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None
+    ) -> dict[datetime, tuple]:
+        """Values by hour: the rows of `select` (which starts with the hour) for the hours checked or given."""
+        span = hours or self.hours
+        sql = f"{select} WHERE hour >= ? AND hour < ? AND {condition} GROUP BY hour"
+        return {hour: tuple(values) for hour, *values in self.session.query(sql, [span.start, span.end, *parameters])}
+
+
+def rows(source: Source) -> ir.Table:
+    """The asset's own rows, with how many and which required values are missing, and the end of their hour."""
+    own = source.rows()
+    required = [name for name, _, is_nullable, _ in describe(source.asset) if not is_nullable]
+    missing = {name: own[name].isnull() for name in required}
+    return own.mutate(
+        missing_values=sum((is_missing.cast("int64") for is_missing in missing.values()), ibis.literal(0)),
+        missing_columns=ibis.literal("").concat(
+            *(is_missing.ifelse(f"{name} ", "") for name, is_missing in missing.items())
+        ),
+        next_hour=own.hour + ibis.interval(hours=1),
+    )
+
+
+def hours(source: Source) -> pd.DataFrame:
+    """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
+    actual = source.session.column_types(source.asset)
+    changed = [name for name, sql_type, _, _ in describe(source.asset) if actual.get(name) != sql_type]
+    return pd.DataFrame(
+        {"hour": list(source.hours), "columns_of_other_type": len(changed), "changed_columns": ", ".join(changed)}
+    )
+
+
+def with_facts(frame: pd.DataFrame, names: Sequence[str], values: dict[datetime, tuple]) -> pd.DataFrame:
+    """Add values by hour as columns; 0 in an hour that has none."""
+    none = (0,) * len(names)
+    columns = zip(*(values.get(hour, none) for hour in frame["hour"]), strict=True)
+    return frame.assign(**dict(zip(names, map(list, columns), strict=True)))
+
+
+def hours_with_windows(
+    source: Source,
+    count_column: str,
+    components: str = "health_components",
+    component: str = "executions",
+    always: str | None = None,
+) -> pd.DataFrame:
+    """`hours`, with what the windows of all agents that are not retired count, and what their hours' components do.
+
+    Args:
+        source: the asset with the windows.
+        count_column: what it counts, by window.
+        components: the table that its windows are made of.
+        component: what of it is counted; the columns are called `<component>_in_windows` and `<component>_of_hours`.
+        always: an `agent_id` that stands for nobody, whom no target retires.
+    """
+    exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
+    is_in = "IN" if source.targets.defaults.retired else "NOT IN"
+    condition = f"agent_id {is_in} (SELECT unnest(?))"
+    parameters: list[Any] = [exceptions]
+    if always is not None:
+        condition, parameters = f"({condition} OR agent_id = ?)", [exceptions, always]
+    span = source.hours.extended_back(source.settings.window_hours - 1)
+    by_hour = source.by_hour(f"SELECT hour, sum({component})::BIGINT FROM {components}", condition, parameters, span)
+    counts = [by_hour.get(hour, (0,))[0] for hour in span]
+    length = source.settings.window_hours
+    of_hours = [sum(counts[place : place + length]) for place in range(len(source.hours))]
+    frame = hours(source).assign(**{f"{component}_of_hours": of_hours})
+    in_windows = source.by_hour(f"SELECT hour, sum({count_column})::BIGINT FROM {source.asset}")
+    return with_facts(frame, [f"{component}_in_windows"], in_windows)

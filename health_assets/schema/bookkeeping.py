@@ -1,0 +1,85 @@
+"""What the warehouse knows of itself: the files and roots it was filled from, its hours and its version."""
+
+from datetime import datetime
+
+from sqlmodel import SQLModel
+
+from health_assets.schema.columns import Hourly, at, count, text
+
+
+class RawFile(SQLModel, table=True):
+    """The raw logs that were read, as they were then; a file is read again only when it differs."""
+
+    __tablename__ = "raw_files"
+
+    source_file: str = text("Raw log, relative to the raw root.", key=True)
+    size_bytes: int = count("Size when it was read.")
+    modified_ns: int = count("Modification time when it was read, nanoseconds since 1970.")
+    lines: int = count("Records in it: lines that were not blank, and where a line holds spans, these.")
+    rejected: int = count("Records among them that were rejected.")
+    plain_bytes: int | None = count("Bytes that it holds, unpacked.")
+    content_digest: str | None = text("Digest of these bytes, by which the log is known under another name.")
+    head_digests: str | None = text("Digests of its first 1, 2, 4, ... 4096 bytes, as far as it has so many.")
+    copy_of: str | None = text("Raw log that begins with all that this one holds, and counts in its place.")
+    gone_at: datetime | None = at("When a run first found it gone, without its lines elsewhere.", nullable=True)
+    future_at: datetime | None = at(
+        "Earliest time of those that were rejected for being in the future, after which the file is read again; null "
+        "where there is none.",
+        nullable=True,
+    )
+
+
+class RawFileNote(SQLModel, table=True):
+    """What readers counted in the raw logs besides the lines that they made of them, and which could not be read."""
+
+    __tablename__ = "raw_file_notes"
+
+    source_file: str = text("Raw log, relative to the raw root.", key=True)
+    note: str = text("What was counted, as records that no table has a place for; or why it was not read.", key=True)
+    records: int = count("How many.")
+
+
+class RawRoot(SQLModel, table=True):
+    """The raw roots that the warehouse was filled from: one, or the places that it has moved through."""
+
+    __tablename__ = "raw_roots"
+
+    root: str = text("Folder of the raw logs.", key=True)
+
+
+class MaterializedHour(Hourly, table=True):
+    """Hours of assets that have been materialized; an hour without rows is told from one never computed."""
+
+    __tablename__ = "materialized_hours"
+
+    asset: str = text("Asset that was materialized.", key=True)
+    rows: int = count("Rows that the hour has.")
+    materialized_at: datetime = at("When it was last materialized.")
+    changed_at: datetime | None = at("When its rows last changed; null while it has never had any.", nullable=True)
+    dropped_digest: str | None = text(
+        "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "
+        "its rows."
+    )
+
+
+class HeldHour(Hourly, table=True):
+    """Hours that cannot be built now. They keep their rows, and are built when the cause is gone or held for long."""
+
+    __tablename__ = "held_hours"
+
+    source_file: str = text("Raw log with lines of the hour that cannot be had, relative to the raw root.", key=True)
+    reason: str = text("Why it cannot.")
+    lines: int = count("Lines of it that the hour needs.")
+    held_at: datetime = at("When a run first found it so.")
+    held_until: datetime = at("When the hour stops waiting for the log, and is built without these lines.")
+
+
+class WarehouseVersion(SQLModel, table=True):
+    """The version of the tables, so that an older program refuses a newer warehouse."""
+
+    __tablename__ = "warehouse_version"
+
+    version: int = count("Version of the tables.", key=True)
+
+
+TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, HeldHour, WarehouseVersion)

@@ -1,0 +1,69 @@
+"""The Agent Health Model (source 1): hourly components, scores of agents, and the fleet."""
+
+import ibis
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.schema.records import EVENT_TABLES
+from health_assets.scoring.health_components import health_components
+from health_assets.systems.agent_health_model.agent_health import agent_health
+from health_assets.systems.agent_health_model.system_health import system_health
+from health_assets.systems.agent_health_model.urgency import with_verdict
+
+SUMMED_TABLES = ("executions", "trigger_events")
+
+
+def _components(inputs: Inputs) -> ir.Table:
+    sightings = [inputs.table(name).select("hour", "agent_id") for name in EVENT_TABLES if name not in SUMMED_TABLES]
+    return health_components(
+        inputs.table("executions"), inputs.table("trigger_events"), ibis.union(*sightings), inputs.targets
+    )
+
+
+def _agents(inputs: Inputs) -> ir.Table:
+    settings = inputs.settings
+    components = inputs.table("health_components", back_hours=settings.lookback_hours)
+    scored = agent_health(components, inputs.targets, inputs.hours, settings.window_hours, settings.lookback_hours)
+    return inputs.with_windows(scored, "health_components", settings.window_hours)
+
+
+def _fleet(inputs: Inputs) -> ir.Table:
+    windows = inputs.windows("health_components", inputs.settings.window_hours)
+    return system_health(inputs.table("agent_health"), windows)
+
+
+def _busiest_agents(rows: ir.Table) -> ir.Table:
+    summed = rows.group_by("agent_id").aggregate(
+        executions=rows.executions.sum(), failures=rows.failures.sum(), long_running=rows.long_running.sum(),
+        sla_breaches=rows.sla_breaches.sum(), trigger_failures=rows.trigger_failures.sum(),
+    )  # fmt: skip
+    return summed.order_by(ibis.desc("executions"), "agent_id")
+
+
+def _worst_agents(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    active = with_verdict(latest.filter(latest.state != "inactive"))
+    return active.order_by("urgency", "health_score", "agent_id").select(
+        "hour", "agent_id", "verdict", "health_score", "is_provisional", "n", "n_full", "asr", "long_running",
+        "sla_breaches", "trigger_failures",
+    )  # fmt: skip
+
+
+def _latest_hours(rows: ir.Table) -> ir.Table:
+    return rows.order_by(ibis.desc("hour")).select(
+        "hour", "health_score", "agents", "healthy", "degraded", "unhealthy", "inactive", "provisional",
+        "hours_covered",
+    )  # fmt: skip
+
+
+ASSETS = (
+    Derived(
+        "health_components", EVENT_TABLES, _components, "busiest agents", _busiest_agents,
+        gates=("raw_logs",), needs="an event of an agent", is_component=True,
+    ),
+    Derived(
+        "agent_health", ("health_components",), _agents, "worst agents", _worst_agents,
+        needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+    ),
+    Derived("system_health", ("agent_health",), _fleet, "latest hours", _latest_hours, needs="an hour"),
+)  # fmt: skip

@@ -1,0 +1,44 @@
+"""Batches of the Agent Health Model."""
+
+import ibis
+import pandas as pd
+from ibis import ir
+
+from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
+
+
+def scored_agents(source: Source) -> ir.Table:
+    """Rows of `agent_health`, with what they should say of having a score and of its being provisional."""
+    own = rows(source)
+    return own.mutate(
+        has_score=own.health_score.notnull().cast("int64"),
+        is_active=(own.n > 0).cast("int64"),
+        is_called_provisional=own.is_provisional.fill_null(False).cast("int64"),
+        rests_on_few=((own.n > 0) & (own.n < own.n_full)).cast("int64"),
+        window_hours=ibis.literal(source.settings.window_hours),
+    )
+
+
+def hours_of_components(source: Source) -> pd.DataFrame:
+    """`hours`, with sums over the components and counts of the events that they were made from."""
+    sums = source.by_hour("SELECT hour, sum(executions)::BIGINT, sum(triggers)::BIGINT FROM health_components")
+    frame = with_facts(hours(source), ["summed_executions", "summed_triggers"], sums)
+    for name, table in (("counted_executions", "executions"), ("counted_triggers", "trigger_events")):
+        frame = with_facts(frame, [name], source.by_hour(f"SELECT hour, count(*) FROM {table}"))
+    return frame
+
+
+def hours_of_windows(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions of all agents' windows, and those of the hours that the windows are made of."""
+    return hours_with_windows(source, "n")
+
+
+def hours_of_fleet(source: Source) -> pd.DataFrame:
+    """`hours`, with the rows of `system_health` and what they count, and the same counted in `agent_health`."""
+    sums = ("agents", "healthy + degraded + unhealthy + inactive", "provisional")
+    counts = ", ".join(f"sum({one})::BIGINT" for one in sums)
+    own = source.by_hour(f"SELECT hour, count(*), {counts} FROM system_health")
+    frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states", "provisional"], own)
+    provisional = "count(CASE WHEN is_provisional THEN 1 END)"
+    agents = source.by_hour(f"SELECT hour, count(*), {provisional} FROM agent_health")
+    return with_facts(frame, ["agent_rows", "provisional_rows"], agents)

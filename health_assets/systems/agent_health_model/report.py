@@ -1,0 +1,126 @@
+"""The Agent Health Model's block: the fleet, and its agents from those on that a person looks at first."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.core.hours import HourRange
+from health_assets.core.terminal import printable
+from health_assets.core.wording import counted
+from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
+from health_assets.scoring.explanation import COLUMNS, costliest, explain, unmeasured
+from health_assets.scoring.verdict import runs, urgency_sql, verdict
+from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
+from health_assets.systems.agent_health_model.system_health import STATES
+from health_assets.warehouse.session import Session
+
+COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
+POINTS = {
+    "rel": RELIABILITY_POINTS, "perf": PERFORMANCE_POINTS, "stab": STABILITY_POINTS, "oper": OPERATIONAL_POINTS,
+}  # fmt: skip
+LEAST_LOSS = 0.05
+AGENTS_SHOWN = 15
+
+
+def print_block(console: Console, session: Session, hours: HourRange) -> None:
+    """The fleet in the last of these hours, and its agents in the order of their verdicts."""
+    latest = latest_hour(session, "system_health", hours)
+    if latest is None:
+        return
+    [(score, agents)] = session.query("SELECT health_score, agents FROM system_health WHERE hour = ?", [latest])
+    found = session.query(
+        "SELECT state, is_provisional, count(*) FROM agent_health WHERE hour = ? GROUP BY state, is_provisional",
+        [latest],
+    )
+    counts = dict.fromkeys(((state, False) for state in STATES), 0)
+    counts |= {(state, bool(is_provisional)): number for state, is_provisional, number in found}
+    title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
+    title.append(f"  {counted(agents, 'agent')}: ")
+    for state, is_provisional in sorted(counts, key=lambda count: (STATES.index(count[0]), count[1])):
+        before = f"{counts[state, is_provisional]:,} "
+        title.append_text(shown_verdict({"state": state, "is_provisional": is_provisional}, before)).append("  ")
+    console.print()
+    console.print(title)
+    console.print(_agents_table(session, latest, agents, is_brief=is_narrow(console)))
+
+
+def shown_verdict(agent: Mapping[str, Any], before: str = "") -> Text:
+    """An agent's verdict behind a text; a provisional one is pale, for it is neither good nor bad news yet."""
+    word = verdict(agent["state"], is_provisional=agent["is_provisional"])
+    return Text(before + word, style=f"{'dim ' if agent['is_provisional'] else ''}{COLOURS[agent['state']]}")
+
+
+def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
+    """The agents to look at first, the points that each dimension cost them unless it is brief, and what cost most."""
+    own = ("agent_id", "state", "is_provisional", "health_score", "reliability_score", "operational_score")
+    names = tuple(dict.fromkeys((*own, *COLUMNS)))
+    order = f"{urgency_sql()}, health_score, agent_id"
+    sql = f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order} LIMIT ?"
+    shown = [dict(zip(names, values, strict=True)) for values in session.query(sql, [hour, AGENTS_SHOWN])]
+    table = plain_table()
+    table.add_column("agent", no_wrap=True, max_width=24)
+    table.add_column("state", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    for dimension in () if is_brief else POINTS:
+        table.add_column(f"-{dimension}", justify="right", no_wrap=True)
+    table.add_column("runs", justify="right", no_wrap=True)
+    table.add_column("what cost most")
+    for agent in shown:
+        table.add_row(
+            Text(printable(agent["agent_id"])), shown_verdict(agent),
+            _points(agent["health_score"]), *(() if is_brief else map(_lost, _losses(agent))), runs(agent),
+            Text(_reason(agent)),
+        )  # fmt: skip
+    table.caption = "\n".join(_captions(shown, count, is_brief=is_brief))
+    return table
+
+
+def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Iterator[str]:
+    """What the signs of the table mean, as far as it has them."""
+    if not is_brief:
+        yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
+    if not is_brief and any(agent["health_score"] is not None and unmeasured(agent) for agent in shown):
+        yield "– not evaluated: no runtime in the logs, or no expected_runtime_s in the targets"
+    if any(agent["is_provisional"] for agent in shown):
+        yield "? provisional: too few runs to know, so the score leans to 100"
+    if count > len(shown):
+        yield f"the {len(shown)} of {count:,} agents to look at first; all are in the table agent_health"
+
+
+def _losses(agent: dict[str, Any]) -> list[float | None]:
+    """Points that each dimension cost; None where it could not be evaluated."""
+    scores = {
+        "reliability": agent["reliability_score"], "performance": agent["performance_score"],
+        "stability": agent["stability_score"], "operation": agent["operational_score"],
+    }  # fmt: skip
+    return [
+        None if score is None or name in unmeasured(agent) else points * (1 - score)
+        for points, (name, score) in zip(POINTS.values(), scores.items(), strict=True)
+    ]
+
+
+def _lost(points: float | None) -> str:
+    return "·" if points is not None and points <= LEAST_LOSS else _points(points)
+
+
+def _points(points: float | None) -> str:
+    return "–" if points is None else f"{points:.1f}"
+
+
+def _reason(agent: dict[str, Any]) -> str:
+    """The loss that is greatest, as what was seen against what was expected."""
+    if agent["health_score"] is None:
+        return "no execution in the window"
+    loss = costliest(explain(agent))
+    return loss.sentence if loss and loss.lost > LEAST_LOSS else ""
+
+
+def _colour_of(score: float | None) -> str:
+    if score is None:
+        return "dim"
+    return "green" if score >= 85 else "yellow" if score >= 65 else "red"

@@ -1,0 +1,1 @@
+"""The Agent Health State (source 3): the quantities of an agent's health document."""

@@ -1,0 +1,129 @@
+"""The Agent Health State (source 3): operational status, calibration and decay of every agent.
+
+Ratios are compared by their counts, in whole numbers, so that 19 of 20 is 0.95 and a tenth more is not more than a
+tenth. Without executions in the window, ratios and latencies are null and the status is unknown; without executions
+whose runtime is known, latencies are null and no verdict rests on them.
+"""
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import Targets
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.latency_buckets import latency_ms
+from health_assets.scoring.look_back import with_look_back
+from health_assets.scoring.relations import lookup
+from health_assets.scoring.targets import listed_agents, with_targets_used
+from health_assets.scoring.windows import window_sums
+
+STATUSES = ("healthy", "degraded", "unhealthy", "unknown")
+TRENDS = ("stable", "declining", "improving")
+FEWEST_SAMPLES = 10
+BASELINE_FACTOR = 3
+COUNTS = ("executions", "successes", "failures", "untimed")
+
+
+def agent_health_state(
+    components: ir.Table,
+    parts: ir.Table,
+    latencies: ir.Table,
+    targets: Targets,
+    hours: HourRange,
+    window_hours: int,
+    lookback_hours: int,
+) -> ir.Table:
+    """One row per known, not retired agent and hour: all columns but those of the window and `last_healthy_at`.
+
+    Args:
+        components: `health_components` of `hours`, and of the look-back and two windows before their ends.
+        parts: `state_components` of the look-backs of `hours` and no others.
+        latencies: `hour`, `agent_id`, `p50_bucket` and `p99_bucket` of the windows with executions.
+        targets: what each agent is expected to do.
+        hours: the hours to describe.
+        window_hours: length W of the evaluation window.
+        lookback_hours: how long an agent stays known after its last event.
+    """
+    rows = _counts(components, targets, hours, window_hours, lookback_hours)
+    rows = with_look_back(rows, parts, hours, lookback_hours)
+    rows = lookup(rows, latencies, ["hour", "agent_id"])
+    rows = rows.mutate(
+        measurement_window_seconds=ibis.literal(window_hours * 3600, "int64"),
+        latency_p50_ms=latency_ms(rows.p50_bucket),
+        latency_p99_ms=latency_ms(rows.p99_bucket),
+        formula_version=ibis.literal(FORMULA_VERSION),
+    )
+    return _decay(_status(_ratios(rows)))
+
+
+def _counts(
+    components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
+) -> ir.Table:
+    """Known agents, the counts of each window and of the window just before it, and the target."""
+    own, before = _sums(components, listed_agents(targets), hours, window_hours, lookback_hours)
+    own = with_targets_used(own, targets, ["baseline_latency_ms"])
+    before = before.select(
+        "agent_id", hour=before.hour + ibis.interval(hours=window_hours),
+        samples_before="executions", successes_before="successes",
+    )  # fmt: skip
+    joined = lookup(own, before, ["hour", "agent_id"])
+    return joined.mutate(
+        samples_before=joined.samples_before.fill_null(0),
+        successes_before=joined.successes_before.fill_null(0),
+        latency_sample_count=joined.executions - joined.untimed,
+    ).rename(sample_count="executions")
+
+
+def _sums(
+    components: ir.Table, listed: ir.Table, hours: HourRange, window_hours: int, lookback_hours: int
+) -> tuple[ir.Table, ir.Table]:
+    """Sums over the windows of these hours, and at least over those that end one window earlier."""
+    start, end = hours.start - window_hours * HOUR, hours.end - window_hours * HOUR
+    if len(hours) > 1:  # the earlier windows are mostly later windows of the same pass
+        both = window_sums(components, listed, HourRange(start, hours.end), window_hours, lookback_hours, COUNTS)
+        return both.filter(both.hour >= hours.start), both
+    own = window_sums(components, listed, hours, window_hours, lookback_hours, COUNTS)
+    return own, window_sums(components, listed, HourRange(start, end), window_hours, window_hours, COUNTS)
+
+
+def _ratios(rows: ir.Table) -> ir.Table:
+    """Source 3, section 4.4."""
+    return rows.mutate(
+        response_ratio=rows.successes / rows.sample_count.nullif(0),
+        error_ratio=rows.failures / rows.sample_count.nullif(0),
+        previous_response_ratio=rows.successes_before / rows.samples_before.nullif(0),
+    )
+
+
+def _status(rows: ir.Table) -> ir.Table:
+    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half."""
+    is_slow = rows.latency_p99_ms > BASELINE_FACTOR * rows.baseline_latency_ms
+    status = ibis.cases(
+        (rows.sample_count < FEWEST_SAMPLES, "unknown"),
+        (rows.successes * 2 < rows.sample_count, "unhealthy"),
+        (rows.successes * 20 < rows.sample_count * 19, "degraded"),
+        (is_slow.fill_null(False), "degraded"),
+        else_="healthy",
+    )
+    return rows.mutate(status=status)
+
+
+def _decay(rows: ir.Table) -> ir.Table:
+    """Source 3, sections 4.3 (uptime) and 4.5; a change of more than 0.10 is a trend."""
+    # both sides of ratio - ratio before > 1/10, times both counts; without samples in either, 0 > 0
+    change = 10 * (rows.successes * rows.samples_before - rows.successes_before * rows.sample_count)
+    tenth = rows.sample_count * rows.samples_before
+    trend = ibis.cases((change > tenth, "improving"), (-change > tenth, "declining"), else_="stable")
+    since = ibis.coalesce(rows.last_restart_at, rows.first_event_at)
+    now = rows.hour + ibis.interval(hours=1)
+    return rows.mutate(
+        calibration_trend=trend,
+        uptime_seconds=_seconds(since, now),
+        days_since_model_change=_seconds(rows.last_model_change_at, now) / 86_400,
+        last_capability_update=rows.last_capability_update_at,
+    )
+
+
+def _seconds(start: ir.TimestampValue, end: ir.TimestampValue) -> ir.FloatingValue:
+    """From `start` to `end`, to the microsecond; null where there is no start."""
+    return end.delta(start, unit="microsecond") / 1e6

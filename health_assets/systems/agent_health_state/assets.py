@@ -1,0 +1,116 @@
+"""The Agent Health State (source 3): hourly parts, and the health document of every agent as columns."""
+
+from datetime import datetime
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.schema.records import EVENT_TABLES
+from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.systems.agent_health_state.agent_health_state import agent_health_state
+from health_assets.systems.agent_health_state.last_healthy import (
+    corrections,
+    last_known,
+    unhealthy_since,
+    with_last_healthy,
+)
+from health_assets.systems.agent_health_state.state_components import state_components
+
+TIMES_OF_SIGHTINGS = {
+    "trigger_events": "fired_at", "model_calls": "ended_at", "tool_calls": "ended_at", "signals": "given_at",
+    "judgements": "judged_at",
+}  # fmt: skip
+
+
+def _components(inputs: Inputs) -> ir.Table:
+    sightings = [
+        inputs.table(name).select("hour", "agent_id", first_event_at=at) for name, at in TIMES_OF_SIGHTINGS.items()
+    ]
+    return state_components(inputs.table("executions"), inputs.table("agent_updates"), sightings)
+
+
+def _states(inputs: Inputs) -> ir.Table:
+    settings = inputs.settings
+    window_hours, lookback_hours = settings.window_hours, settings.lookback_hours
+    described = agent_health_state(
+        inputs.table("health_components", back_hours=max(lookback_hours, 2 * window_hours)),
+        inputs.table("state_components", back_hours=lookback_hours),
+        _latencies(inputs),
+        inputs.targets,
+        inputs.hours,
+        window_hours,
+        lookback_hours,
+    )
+    rows, _ = inputs.session.kept(inputs.with_windows(described, "health_components", window_hours))
+    return with_last_healthy(rows, _known(inputs, rows, inputs.hours.start))
+
+
+def _latencies(inputs: Inputs) -> ir.Table:
+    window_hours = inputs.settings.window_hours
+    parts = inputs.table("state_components", back_hours=window_hours).select("hour", "agent_id", "latency_buckets")
+    parts = parts.filter(parts.latency_buckets.notnull())
+    if len(inputs.hours) == 1:
+        return window_buckets(parts, inputs.hours)
+    in_order = inputs.session.arrow(parts.order_by("agent_id", "hour"))
+    return ibis.memtable(sliding_window_buckets(in_order, inputs.hours, window_hours))
+
+
+def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
+    """When each of these agents was last healthy, as is known of the hours before a time.
+
+    The latest of these hours knows it of all its agents; only for others is history looked through.
+    """
+    states = inputs.session.table("agent_health_state")
+    earlier = states.filter(states.hour < before)
+    [(latest,)] = inputs.session.query("SELECT max(hour) FROM agent_health_state WHERE hour < ?", [before])
+    if latest is None:
+        return last_known(earlier)
+    at_latest = inputs.session.hours_of("agent_health_state", HourRange.of(latest))
+    newcomers, count = inputs.session.kept(agents.select("agent_id").distinct().anti_join(at_latest, "agent_id"))
+    known = at_latest.select("agent_id", "last_healthy_at")
+    if not count:
+        return known
+    return ibis.union(known, last_known(earlier.semi_join(newcomers, "agent_id")))
+
+
+def _correct_later_hours(inputs: Inputs) -> None:
+    states = inputs.session.table("agent_health_state")
+    if not inputs.session.query("SELECT 1 FROM agent_health_state WHERE hour >= ? LIMIT 1", [inputs.hours.end]):
+        return
+    rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
+    if count:
+        wrong = corrections(rows, _known(inputs, rows, inputs.hours.end))
+        inputs.session.correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
+
+
+def _agents_that_change(rows: ir.Table) -> ir.Table:
+    counted = rows.group_by("agent_id").aggregate(
+        executions=rows.latency_buckets.length().sum(), last_restart_at=rows.last_restart_at.max(),
+        last_model=rows.last_model.max(), model_switches=rows.last_model_switch_at.count(),
+    )  # fmt: skip
+    return counted.order_by(ibis.desc("executions"), "agent_id")
+
+
+def _worst_agents(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    severity = latest.status.cases(("unhealthy", 0), ("degraded", 1), ("healthy", 2), else_=3)
+    return latest.order_by(severity, "response_ratio", "agent_id").select(
+        "hour", "agent_id", "status", "sample_count", "response_ratio", "latency_p50_ms", "latency_p99_ms",
+        "calibration_trend", "last_healthy_at", "uptime_seconds", "days_since_model_change",
+    )  # fmt: skip
+
+
+ASSETS = (
+    Derived(
+        "state_components", EVENT_TABLES, _components, "busiest agents", _agents_that_change,
+        gates=("raw_logs",), needs="an event of an agent", is_component=True,
+    ),
+    Derived(
+        "agent_health_state", ("health_components", "state_components"), _states, "worst agents", _worst_agents,
+        needs="a known agent",
+        back_hours=lambda settings: max(settings.lookback_hours, 2 * settings.window_hours),
+        after=_correct_later_hours,
+    ),
+)  # fmt: skip

@@ -1,0 +1,94 @@
+"""The Agent Health State's block: how many agents have which status, and those that are not healthy."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.core.hours import HourRange
+from health_assets.core.terminal import printable
+from health_assets.core.wording import duration, share
+from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
+from health_assets.systems.agent_health_state.agent_health_state import STATUSES
+from health_assets.warehouse.session import Session
+
+COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "unknown": "dim"}
+TREND_COLOURS = {"improving": "green", "declining": "red", "stable": ""}
+AILING = ("unhealthy", "degraded")
+AGENTS_SHOWN = 10
+SHOWN = (
+    "agent_id", "status", "response_ratio", "calibration_trend", "latency_p50_ms", "latency_p99_ms", "uptime_seconds",
+    "days_since_model_change", "last_healthy_at", "window_end",
+)  # fmt: skip
+
+
+def print_block(console: Console, session: Session, hours: HourRange) -> None:
+    """The statuses in the last of these hours, and the agents that are degraded or unhealthy, worst first."""
+    latest = latest_hour(session, "agent_health_state", hours)
+    if latest is None:
+        return
+    counts = dict(
+        session.query("SELECT status, count(*) FROM agent_health_state WHERE hour = ? GROUP BY status", [latest])
+    )
+    title = Text(f"Health documents at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    for status in STATUSES:
+        title.append(f"{counts.get(status, 0):,} {status}  ", style=COLOURS[status])
+    console.print()
+    console.print(title)
+    ailing = sum(counts.get(status, 0) for status in AILING)
+    if ailing:
+        console.print(_table(_worst_agents(session, latest), ailing, is_brief=is_narrow(console)))
+
+
+def _worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
+    found = session.query(
+        f"""
+        SELECT {", ".join(SHOWN)} FROM agent_health_state
+        WHERE hour = ? AND status IN (SELECT unnest(?))
+        ORDER BY status = 'degraded', response_ratio, agent_id LIMIT {AGENTS_SHOWN}
+        """,
+        [hour, list(AILING)],
+    )
+    return [dict(zip(SHOWN, values, strict=True)) for values in found]
+
+
+def _table(agents: list[dict[str, Any]], ailing: int, *, is_brief: bool) -> Table:
+    table = plain_table()
+    table.add_column("agent", no_wrap=True, max_width=24)
+    table.add_column("status", no_wrap=True)
+    table.add_column("responded", justify="right", no_wrap=True)
+    table.add_column("trend", no_wrap=True)
+    for heading in ("p50", "p99", *(() if is_brief else ("up for", "model since")), "healthy until"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for agent in agents:
+        trend = agent["calibration_trend"]
+        table.add_row(
+            Text(printable(agent["agent_id"])), Text(agent["status"], style=COLOURS[agent["status"]]),
+            share(agent["response_ratio"]), Text(trend, style=TREND_COLOURS[trend]),
+            *(duration(_seconds_of_ms(agent[name])) for name in ("latency_p50_ms", "latency_p99_ms")),
+            *(() if is_brief else _since_changes(agent)), _ago(agent["last_healthy_at"], agent["window_end"]),
+        )  # fmt: skip
+    table.caption = "durations count to the end of the hour"
+    if ailing > AGENTS_SHOWN:
+        table.caption += f"\nthe worst {AGENTS_SHOWN} of {ailing:,} agents; all are in the table agent_health_state"
+    return table
+
+
+def _since_changes(agent: dict[str, Any]) -> tuple[str, str]:
+    """How long it is up, and how long its model is the same."""
+    return duration(agent["uptime_seconds"]), duration(_seconds_of_days(agent["days_since_model_change"]))
+
+
+def _seconds_of_ms(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3
+
+
+def _seconds_of_days(days: float | None) -> float | None:
+    return None if days is None else days * 86_400
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    """How long before the window's end the agent was last healthy; a dash for never."""
+    return "–" if moment is None else f"{duration((now - moment) / timedelta(seconds=1))} ago"

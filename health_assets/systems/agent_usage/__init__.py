@@ -1,0 +1,1 @@
+"""Usage: tokens and cost by agent."""

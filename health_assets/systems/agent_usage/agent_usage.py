@@ -1,0 +1,53 @@
+"""Usage: what agents' executions took in tokens and dollars, and what a success costs (contract, section 8).
+
+The part of an hour is, for each agent, sums over its executions, and how many of them tell an amount at all. Sums are
+null where no execution tells one: nobody knows that an agent was free.
+
+    cost_per_success_usd = cost_usd / successes
+
+The failures' cost is part of what a success costs, since somebody paid for them. Where only some executions tell what
+they cost, sums and cost per success are what is known of, so at least that was spent; `executions_with_tokens` and
+`executions_with_cost` say how many tell.
+"""
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.core.targets import Targets
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.targets import with_targets_used
+from health_assets.scoring.usage import AMOUNTS, summed
+from health_assets.scoring.window_merges import merged_windows
+
+COUNTS = ("executions", "successes", "executions_with_tokens", "executions_with_cost")
+
+
+def usage_components(executions: ir.Table) -> ir.Table:
+    """One row per (hour, agent_id) with an execution: every column of `usage_components`."""
+    rows = executions
+    tells_tokens = rows.input_tokens.notnull() | rows.output_tokens.notnull()
+    return rows.group_by(["hour", "agent_id"]).aggregate(
+        executions=rows.count(),
+        successes=rows.count(where=rows.succeeded),
+        executions_with_tokens=rows.count(where=tells_tokens),
+        executions_with_cost=rows.cost_usd.count(),
+        **{name: summed(rows, name) for name in AMOUNTS},
+    )
+
+
+def agent_usage(components: ir.Table, targets: Targets, hours: HourRange, window_hours: int) -> ir.Table:
+    """One row per hour and not retired agent with an execution in the window: all columns but those of the window.
+
+    Args:
+        components: `usage_components` of `hours` and the window before them.
+        targets: for which agents are retired.
+        hours: the hours to give rows for.
+        window_hours: length of the evaluation window.
+    """
+    rows = merged_windows(components, ("agent_id",), hours, window_hours, (*COUNTS, *AMOUNTS))
+    rows = with_targets_used(rows, targets, [])
+    return rows.mutate(
+        cost_per_success_usd=rows.cost_usd / rows.successes.nullif(0),
+        formula_version=ibis.literal(FORMULA_VERSION),
+    )

@@ -1,0 +1,48 @@
+"""Usage: each hour's tokens and cost, and what every agent took over the window."""
+
+import ibis
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
+
+
+def _components(inputs: Inputs) -> ir.Table:
+    return usage_components(inputs.table("executions"))
+
+
+def _usage(inputs: Inputs) -> ir.Table:
+    window_hours = inputs.settings.window_hours
+    components = inputs.table("usage_components", back_hours=window_hours)
+    rows = agent_usage(components, inputs.targets, inputs.hours, window_hours)
+    return inputs.with_windows(rows, "usage_components", window_hours)
+
+
+def _costliest_by_hour(rows: ir.Table) -> ir.Table:
+    return _costliest_first(rows).select(
+        "hour", "agent_id", "executions", "input_tokens", "output_tokens", "cost_usd", "executions_with_cost"
+    )
+
+
+def _costliest(rows: ir.Table) -> ir.Table:
+    return _costliest_first(of_newest_hour(rows)).select(
+        "hour", "agent_id", "executions", "successes", "input_tokens", "output_tokens", "cost_usd",
+        "executions_with_cost", "cost_per_success_usd",
+    )  # fmt: skip
+
+
+def _costliest_first(rows: ir.Table) -> ir.Table:
+    unknown_last = [ibis.desc(name, nulls_first=False) for name in ("cost_usd", "input_tokens", "executions")]
+    return rows.order_by(*unknown_last, "agent_id", "hour")
+
+
+ASSETS = (
+    Derived(
+        "usage_components", ("executions",), _components, "costliest hours of agents", _costliest_by_hour,
+        gates=("raw_logs",), needs="an execution", is_component=True,
+    ),
+    Derived(
+        "agent_usage", ("usage_components",), _usage, "costliest agents", _costliest,
+        needs="an execution in the window", back_hours=lambda settings: settings.window_hours,
+    ),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""Usage: hourly sums of tokens and cost, and what every agent took in the window."""
+
+from health_assets.schema.columns import Hourly, Windowed, count, number, text
+
+
+class UsageComponent(Hourly, table=True):
+    """Executions of each agent in the hour, with the tokens and the cost that they tell; a window is the sum."""
+
+    __tablename__ = "usage_components"
+
+    agent_id: str = text("Agent with an execution in the hour.", key=True)
+    executions: int = count("Executions that ended in the hour.")
+    successes: int = count("Executions that succeeded.")
+    executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
+    executions_with_cost: int = count("Executions that tell their cost.")
+    input_tokens: int | None = count("Tokens into models; null where no execution tells any.")
+    output_tokens: int | None = count("Tokens out of models; null where no execution tells any.")
+    cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
+
+
+class AgentUsage(Windowed, table=True):
+    """Tokens and cost of every agent with an execution in the window; at least that much, where not all tell theirs."""
+
+    __tablename__ = "agent_usage"
+
+    agent_id: str = text("Agent with an execution in the window.", key=True)
+    executions: int = count("Executions in the window.")
+    successes: int = count("Executions that succeeded.")
+    executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
+    executions_with_cost: int = count("Executions that tell their cost.")
+    input_tokens: int | None = count("Tokens into models; null where no execution tells any.")
+    output_tokens: int | None = count("Tokens out of models; null where no execution tells any.")
+    cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
+    cost_per_success_usd: float | None = number(
+        "cost_usd / successes in US dollars: failures cost, too. Null without a success or any cost."
+    )
+    formula_version: str = text("Version of the formula set that made the row.")
+
+
+TABLES = (UsageComponent, AgentUsage)

@@ -1,0 +1,1 @@
+"""Error budgets: how much of its allowed failures each agent has spent, and how fast."""

@@ -1,0 +1,30 @@
+"""Error budgets: how much of its allowed failures each agent has spent, and how fast."""
+
+import ibis
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.error_budget.error_budget import error_budget
+
+
+def _budgets(inputs: Inputs) -> ir.Table:
+    window_hours, lookback_hours = inputs.settings.window_hours, inputs.settings.lookback_hours
+    components = inputs.table("health_components", back_hours=lookback_hours)
+    budgets = error_budget(components, inputs.targets, inputs.hours, window_hours, lookback_hours)
+    return inputs.with_windows(budgets, "health_components", window_hours)
+
+
+def _most_spent(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    return latest.order_by(ibis.desc("budget_spent", nulls_first=False), "agent_id").select(
+        "hour", "agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "n", "failures", "allowed_failures",
+        "expected_success_rate",
+    )  # fmt: skip
+
+
+ASSETS = (
+    Derived(
+        "error_budget", ("health_components",), _budgets, "most spent budgets", _most_spent,
+        needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+    ),
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""Error budgets: how much of the failures that its target allows an agent has had, and how fast it goes on.
+
+Source: the idea of error budgets and burn rates in Google's *The Site Reliability Workbook*, "Alerting on SLOs", in our
+own words. Who expects a share s of executions to succeed allows the share 1 - s to fail. Of n executions in the window,
+
+    allowed_failures = (1 - s) n
+    budget_spent     = failures / allowed_failures
+
+1 is all of the budget, 2 twice of it. A burn rate is the speed of spending: the share that failed in the last hours,
+over the share that may.
+
+    burn_rate = (failures_h / n_h) / (1 - s)
+
+At 1 the budget lasts exactly as long as the window; at 4, steadily, a quarter of it. Over the whole window the burn
+rate is `budget_spent` itself, so it has no column of its own. A long window says that it matters and a short one that
+it goes on, so an alarm asks for both.
+
+Where nothing ran there is no rate, and where nothing may fail (s = 1) there is no budget of which a failure could be a
+share: both are null, and neither is 0. The counts are there all the same.
+"""
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.core.targets import Targets
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.targets import listed_agents, with_targets_used
+from health_assets.scoring.windows import WindowSum, sums_over_windows
+
+SHORT_WINDOWS_HOURS = (1, 6)
+
+BILLION = 10**9
+
+
+def error_budget(
+    components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
+) -> ir.Table:
+    """One row per known, not retired agent and hour: every column of `error_budget` but those of the window.
+
+    Args:
+        components: hourly components, at least of `hours` and the look-back before them.
+        targets: for the success rate that is expected of each agent.
+        hours: the hours to give rows for.
+        window_hours: length of the evaluation window.
+        lookback_hours: how long an agent stays known after its last event. No short window reaches further back, since
+            earlier hours may not be there.
+    """
+    sums = {"n": WindowSum("executions", window_hours), "failures": WindowSum("failures", window_hours)}
+    for length in SHORT_WINDOWS_HOURS:
+        reach = min(length, lookback_hours)
+        sums |= {f"n_{length}h": WindowSum("executions", reach), f"failures_{length}h": WindowSum("failures", reach)}
+    summed = sums_over_windows(components, listed_agents(targets), hours, sums, lookback_hours)
+    rows = with_targets_used(summed, targets, ["expected_success_rate"])
+    return rows.mutate(
+        allowed_failures=_allowed(rows, rows.n),
+        budget_spent=_spent(rows, rows.failures, rows.n),
+        **{
+            f"burn_rate_{length}h": _spent(rows, rows[f"failures_{length}h"], rows[f"n_{length}h"])
+            for length in SHORT_WINDOWS_HOURS
+        },
+        formula_version=ibis.literal(FORMULA_VERSION),
+    )
+
+
+def _allowed(rows: ir.Table, executions: ir.NumericValue) -> ir.NumericValue:
+    """Failures allowed of so many executions.
+
+    In whole billionths, for 1 - 0.95 is not 0.05 in binary, and one failure of twenty should be all of the budget.
+    """
+    billionths = BILLION - (rows.expected_success_rate * BILLION).round().cast("int64")
+    return billionths.cast("float64") * executions / BILLION
+
+
+def _spent(rows: ir.Table, failures: ir.NumericValue, executions: ir.NumericValue) -> ir.NumericValue:
+    """Failures as a share of those allowed of so many executions: over any window, also its burn rate."""
+    return failures / _allowed(rows, executions).nullif(0)

@@ -1,0 +1,1 @@
+"""The evidence of lost points: which executions cost what, of the Agent Health Model (source 1)."""

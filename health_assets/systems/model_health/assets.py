@@ -1,0 +1,47 @@
+"""Model health (source 4): each hour's last calls, and the rolling health of every model."""
+
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.model_health.model_health import model_components, model_health
+
+
+def _last_calls(inputs: Inputs) -> ir.Table:
+    return model_components(inputs.table("model_calls"), inputs.settings.model_window_calls)
+
+
+def _models(inputs: Inputs) -> ir.Table:
+    settings = inputs.settings
+    return model_health(
+        inputs.table("model_components", back_hours=settings.lookback_hours),
+        inputs.table("model_calls", back_hours=settings.lookback_hours),
+        inputs.hours,
+        settings.lookback_hours,
+        settings.model_window_calls,
+        settings.model_degraded_threshold,
+    )
+
+
+def _failing_models(rows: ir.Table) -> ir.Table:
+    counted = rows.group_by("model").aggregate(kept_calls=rows.count(), failures=rows.count(where=~rows.succeeded))
+    return counted.order_by(counted.failures.desc(), "model")
+
+
+def _worst_models(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    return latest.order_by("health_score", "model").select(
+        "hour", "model", "health_score", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms",
+        "is_degraded", "last_error",
+    )  # fmt: skip
+
+
+ASSETS = (
+    Derived(
+        "model_components", ("model_calls",), _last_calls, "models with most failures", _failing_models,
+        gates=("raw_logs",), needs="a call to a model", is_component=True,
+    ),
+    Derived(
+        "model_health", ("model_components", "model_calls"), _models, "worst models", _worst_models,
+        needs="a call to a model in the look-back", back_hours=lambda settings: settings.lookback_hours,
+    ),
+)  # fmt: skip

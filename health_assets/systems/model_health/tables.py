@@ -1,0 +1,43 @@
+"""Model health (source 4): each hour's last calls, and the rolling health of every model."""
+
+from datetime import datetime
+
+from health_assets.schema.columns import Hourly, at, count, flag, number, text
+
+
+class ModelComponent(Hourly, table=True):
+    """The last calls of each model and hour, as many as a rolling window holds; windows take the last of these."""
+
+    __tablename__ = "model_components"
+
+    model: str = text("Model that was called.", key=True)
+    call_id: str = text("Id of the call.", key=True)
+    ended_at: datetime = at("When the call ended.")
+    succeeded: bool = flag("Whether the call succeeded.")
+    latency_ms: float | None = number("Latency in milliseconds.")
+    error: str | None = text("Error as the log states it; null where it states an empty one.")
+    source_file: str = text("Raw log that holds the call; orders calls that ended at the same moment.")
+    line_number: int = count("Line in that file, likewise.")
+    window_calls: int = count("Setting used: most calls that the hour has of a model.")
+
+
+class ModelHealth(Hourly, table=True):
+    """Rolling health of every model called in the look-back, over its last calls before the end of the hour."""
+
+    __tablename__ = "model_health"
+
+    model: str = text("Model.", key=True)
+    health_score: float = number("Share of the calls that succeeded, 0 to 1.")
+    success_count: int = count("Calls that succeeded.")
+    failure_count: int = count("Calls that failed.")
+    p50_latency_ms: float | None = number("Median latency in milliseconds (nearest rank); null without latencies.")
+    p95_latency_ms: float | None = number("95th percentile of latency in milliseconds (nearest rank).")
+    is_degraded: bool = flag("Whether the score is below the threshold.")
+    last_error: str | None = text("Error of the latest failed call that states one; null where none does.")
+    last_call_at: datetime = at("When the latest call ended.")
+    window_calls: int = count("Setting used: calls that the rolling window holds.")
+    degraded_threshold: float = number("Setting used: scores below it are degraded.")
+    formula_version: str = text("Version of the formula set that made the score.")
+
+
+TABLES = (ModelComponent, ModelHealth)

@@ -1,0 +1,12 @@
+"""The assets of all scoring systems, as each system declares them.
+
+What belongs here: finding them. What does not: the names of the systems (`core.systems`), and running assets (`defs`).
+"""
+
+from health_assets.core.systems import parts
+from health_assets.pipeline.derived import Derived
+
+SYSTEMS: dict[str, tuple[Derived, ...]] = {system: module.ASSETS for system, module in parts("assets").items()}
+"""The assets by scoring system, in the order of the lineage."""
+DERIVED: dict[str, Derived] = {asset.name: asset for assets in SYSTEMS.values() for asset in assets}
+"""The same by their own name."""

@@ -1,0 +1,68 @@
+"""The reliability evaluation (source 2): consistency of tasks, and reliability and safety of agents."""
+
+import ibis
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.systems.reliability.consistency import average_over_tasks, baseline_runs, task_consistency
+from health_assets.systems.reliability.overall import agent_reliability
+from health_assets.systems.reliability.predictability import confidence_counts, predictability
+from health_assets.systems.reliability.robustness import robustness
+from health_assets.systems.reliability.safety import safety
+
+RUN_COLUMNS = ("hour", "execution_id", "agent_id", "task_id", "condition", "succeeded", "confidence", "violations")
+
+
+def _tasks(inputs: Inputs) -> ir.Table:
+    window_hours = inputs.settings.evaluation_hours
+    runs = inputs.session.arrow(baseline_runs(inputs.table("executions", back_hours=window_hours)))
+    rows = ibis.memtable(task_consistency(runs, inputs.hours, window_hours))
+    rows = inputs.with_windows(rows, "executions", window_hours)
+    return rows.mutate(formula_version=ibis.literal(FORMULA_VERSION))
+
+
+def _agents(inputs: Inputs) -> ir.Table:
+    settings, session = inputs.settings, inputs.session
+    executions = inputs.table("executions", back_hours=settings.evaluation_hours)
+    runs, _ = session.kept(executions.filter(executions.task_id.notnull()).select(*RUN_COLUMNS))
+    judgements = inputs.table("judgements", back_hours=settings.reach_hours)
+    windows = inputs.windows("executions", settings.evaluation_hours)
+    predicted = predictability(session.arrow(confidence_counts(runs)), inputs.hours, settings.evaluation_hours)
+    return agent_reliability(
+        robustness(runs, windows),
+        average_over_tasks(inputs.table("task_consistency")),
+        ibis.memtable(predicted),
+        safety(runs, judgements, windows, early_hours=settings.reach_hours - settings.evaluation_hours),
+        windows,
+    )
+
+
+def _least_consistent_tasks(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    return latest.order_by("outcome_agreement", "agent_id", "task_id").select(
+        "hour", "agent_id", "task_id", "runs", "successes", "c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res"
+    )
+
+
+def _least_reliable_agents(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    return latest.order_by(latest.reliability.asc(nulls_first=False), "agent_id").select(
+        "hour", "agent_id", "reliability", "r_con", "r_pred", "r_rob", "r_saf", "tasks", "runs", "judged"
+    )
+
+
+ASSETS = (
+    Derived(
+        "task_consistency", ("executions",), _tasks, "least consistent tasks", _least_consistent_tasks,
+        gates=("raw_logs",),
+        needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
+        back_hours=lambda settings: settings.evaluation_hours,
+    ),
+    Derived(
+        "agent_reliability", ("executions", "judgements", "task_consistency"), _agents,
+        "least reliable agents", _least_reliable_agents,
+        needs="an evaluation run (an execution with a task_id) in the evaluation window",
+        back_hours=lambda settings: settings.reach_hours,
+    ),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""Batches of the reliability evaluation."""
+
+import ibis
+import pandas as pd
+from ibis import ir
+
+from health_assets.quality.batches import Source, hours, rows, with_facts
+
+
+def scored_tasks(source: Source) -> ir.Table:
+    """Rows of `task_consistency`, with whether there are pairs and distances, and the window's full length."""
+    own = rows(source)
+    return own.mutate(
+        has_pairs=(own.pairs > 0).cast("int64"),
+        has_c_traj_d=own.c_traj_d.notnull().cast("int64"),
+        has_c_traj_s=own.c_traj_s.notnull().cast("int64"),
+        window_hours=ibis.literal(source.settings.evaluation_hours),
+    )
+
+
+def scored_reliability(source: Source) -> ir.Table:
+    """Rows of `agent_reliability`, with which scores there are and should be, and the window's full length."""
+    own = rows(source)
+    has_dimensions = own.r_con.notnull() & own.r_pred.notnull() & own.r_rob.notnull()
+    return own.mutate(
+        has_reliability=own.reliability.notnull().cast("int64"),
+        has_dimensions=has_dimensions.cast("int64"),
+        has_safety=own.r_saf.notnull().cast("int64"),
+        is_judged=(own.judged > 0).cast("int64"),
+        window_hours=ibis.literal(source.settings.evaluation_hours),
+    )
+
+
+def hours_of_tasks(source: Source) -> pd.DataFrame:
+    """`hours`, with the runs of all tasks, and the baseline runs in the windows."""
+    frame = hours(source).assign(baseline_runs=_evaluation_runs(source, "condition = 'baseline'"))
+    of_tasks = source.by_hour("SELECT hour, sum(runs)::BIGINT FROM task_consistency")
+    return with_facts(frame, ["runs_of_tasks"], of_tasks)
+
+
+def hours_of_reliability(source: Source) -> pd.DataFrame:
+    """`hours`, with the runs and tasks of all agents, the evaluation runs in the windows, and rows of tasks."""
+    frame = hours(source).assign(runs_of_hours=_evaluation_runs(source))
+    own = source.by_hour("SELECT hour, sum(runs)::BIGINT, sum(tasks)::BIGINT FROM agent_reliability")
+    frame = with_facts(frame, ["runs_in_windows", "tasks_of_agents"], own)
+    return with_facts(frame, ["task_rows"], source.by_hour("SELECT hour, count(*) FROM task_consistency"))
+
+
+def _evaluation_runs(source: Source, condition: str = "true") -> list[int]:
+    """For each hour checked, the evaluation runs in the window that ends with it."""
+    length = source.settings.evaluation_hours
+    span = source.hours.extended_back(length - 1)
+    condition = f"task_id IS NOT NULL AND {condition}"
+    by_hour = source.by_hour("SELECT hour, count(*) FROM executions", condition, hours=span)
+    counts = [by_hour.get(hour, (0,))[0] for hour in span]
+    return [sum(counts[place : place + length]) for place in range(len(source.hours))]

@@ -1,0 +1,55 @@
+"""The reliability of agents (source 2, "Overall Reliability"): the dimensions put together.
+
+A mean skips what is not available and is null when nothing is; the overall value alone wants all three dimensions.
+Safety stands beside it.
+"""
+
+from collections.abc import Sequence
+
+import ibis
+from ibis import ir
+
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.relations import lookup
+from health_assets.systems.reliability.robustness import RATIOS
+
+COUNTS = ("tasks", "runs_with_confidence", "judged", "violated")
+
+
+def agent_reliability(
+    runs: ir.Table, consistency: ir.Table, predictability: ir.Table, safety: ir.Table, windows: ir.Table
+) -> ir.Table:
+    """One row per hour and agent with evaluation runs in the window: every column of `agent_reliability`.
+
+    r_con = mean of c_out, (c_traj_d + c_traj_s) / 2 and c_res; r_pred = p_brier; r_rob = mean of the ratios;
+    reliability = (r_con + r_pred + r_rob) / 3.
+
+    Args:
+        runs: rows of `robustness`.
+        consistency: rows of `average_over_tasks`.
+        predictability: rows of `predictability`.
+        safety: rows of `safety`.
+        windows: `hour`, `window_start`, `window_end` and `hours_covered` of every hour asked for.
+    """
+    rows = lookup(runs, windows.select("hour", "window_start", "window_end", "hours_covered"), "hour")
+    for part in (consistency, predictability, safety):
+        rows = lookup(rows, part, ["hour", "agent_id"])
+    rows = rows.mutate(
+        r_con=_mean([rows.c_out, _mean([rows.c_traj_d, rows.c_traj_s]), rows.c_res]),
+        r_pred=rows.p_brier,
+        r_rob=_mean([rows[name] for name in RATIOS.values()]),
+        **{name: rows[name].fill_null(0).cast("int64") for name in COUNTS},
+    )
+    return rows.mutate(
+        reliability=(rows.r_con + rows.r_pred + rows.r_rob) / 3, formula_version=ibis.literal(FORMULA_VERSION)
+    )
+
+
+def _mean(values: Sequence[ir.FloatingValue]) -> ir.FloatingValue:
+    """The mean of those that are not null, added from left to right; null when all are."""
+    total: ir.FloatingValue = ibis.literal(0.0)
+    count: ir.IntegerValue = ibis.literal(0)
+    for value in values:
+        total += value.fill_null(0.0)
+        count += value.notnull().cast("int64")
+    return total / count.nullif(0)

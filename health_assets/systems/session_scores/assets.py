@@ -1,0 +1,96 @@
+"""Session scores (source 5): risks of traces, and reliability and consistency of sessions."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline.derived import Derived, Inputs
+from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores
+from health_assets.systems.session_scores.trace_risks import trace_risks
+
+TRACES_AT_ONCE = 10_000_000
+"""Traces, each once for every hour that scores it, that one statement sums up within the default memory limit."""
+
+
+def _traces(inputs: Inputs) -> ir.Table:
+    back = inputs.settings.lookback_hours
+    executions, signals = (inputs.table(name, back_hours=back) for name in ("executions", "signals"))
+    return trace_risks(executions, signals, inputs.hours, inputs.settings)
+
+
+def _sessions(inputs: Inputs) -> ir.Table:
+    pieces = _pieces(inputs)
+    if len(pieces) == 1:
+        return _scored(inputs, pieces[0])
+    return ibis.union(*(inputs.session.kept(_scored(inputs, piece))[0] for piece in pieces))
+
+
+@dataclass
+class _Piece:
+    """Hours that are scored at once, the first hour that their sessions reach back to, and how much there is to sum."""
+
+    hours: HourRange
+    since: datetime
+    traces: int = 0
+
+
+def _pieces(inputs: Inputs) -> list[_Piece]:
+    """The hours in pieces that fit into memory."""
+    versions = inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours)
+    rows = inputs.session.arrow(reach_of_sessions(versions, inputs.hours)).to_pylist()
+    reach = {row["hour"]: (row["since"], row["traces"]) for row in rows}
+    pieces = [_Piece(HourRange(inputs.hours.start, inputs.hours.start), since=inputs.hours.start)]
+    for hour in inputs.hours:
+        since, traces = reach.get(hour, (hour, 0))
+        last = pieces[-1]
+        if last.traces and last.traces + traces > TRACES_AT_ONCE:
+            last = _Piece(HourRange(hour, hour), since)
+            pieces.append(last)
+        last.hours = HourRange(last.hours.start, hour + HOUR)
+        last.since, last.traces = min(last.since, since), last.traces + traces
+    return pieces
+
+
+def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
+    inputs = replace(inputs, hours=piece.hours)
+    versions, executions, signals = (
+        inputs.table(name, back_hours=inputs.settings.lookback_hours)
+        for name in ("trace_risks", "executions", "signals")
+    )
+    return session_scores(versions, executions, signals, piece.hours, inputs.settings, piece.since)
+
+
+def _riskiest_traces(rows: ir.Table) -> ir.Table:
+    evaluated = rows.filter(rows.step_risk.notnull())
+    return evaluated.order_by(ibis.desc("step_risk"), "trace_id", "hour").select(
+        "hour", "trace_id", "session_id", "agent_id", "confidence_risk", "loop_risk", "tool_risk", "coherence_risk",
+        "step_risk", "weighted_uncertainty",
+    )  # fmt: skip
+
+
+def _worst_sessions(rows: ir.Table) -> ir.Table:
+    """Sessions without any signal are none of them: their score of 1 says that nothing could be evaluated."""
+    evaluated = rows.filter(rows.traces_evaluated > 0)
+    consistency = (evaluated.consistency_traces_evaluated > 0).ifelse(evaluated.agent_consistency, None)
+    return evaluated.order_by("agent_reliability", "agent_consistency", "hour", "session_id").select(
+        "hour", "session_id", "agent_id", "agent_reliability", agent_consistency=consistency,
+        total_traces="total_traces", traces_evaluated="traces_evaluated", max_risk="max_risk",
+        flagged=evaluated.flagged_traces.length(),
+    )  # fmt: skip
+
+
+ASSETS = (
+    Derived(
+        "trace_risks", ("executions", "signals"), _traces, "riskiest traces", _riskiest_traces,
+        gates=("raw_logs",), needs="an execution with a session or with signals",
+        back_hours=lambda settings: settings.lookback_hours,
+        is_component=True,
+    ),
+    Derived(
+        "session_scores", ("trace_risks", "executions", "signals"), _sessions, "worst sessions", _worst_sessions,
+        needs="an execution or signals with a session", back_hours=lambda settings: settings.lookback_hours,
+    ),
+)  # fmt: skip

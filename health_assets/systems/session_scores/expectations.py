@@ -1,0 +1,83 @@
+"""What must be true of the tables of session scores."""
+
+from health_assets.quality import batches as common
+from health_assets.quality.every_table import OF_EVERY_TABLE
+from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
+from health_assets.systems.session_scores import batches
+from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
+from health_assets.systems.session_scores.signal_risks import RISKS
+
+TRACE_RISKS = Suite(
+    "trace_risks",
+    [
+        *OF_EVERY_TABLE,
+        Check("trace_has_one_row_per_hour", unique("hour", "trace_id")),
+        Check(
+            "times_are_in_order",
+            [
+                *greater("next_hour", "traced_at"),
+                *at_least("traced_at", "oldest_event_at"),
+            ],
+        ),
+        Check("risks_are_between_0_and_1", between(0, 1, *RISKS, "step_risk")),
+        Check(
+            "uncertainties_are_possible",
+            [
+                *between(0, 3, "situational_penalty"),
+                *between(0, 4, "weighted_uncertainty"),
+            ],
+        ),
+        Check("every_execution_in_a_session_is_a_trace", at_least("traces", "executions_in_sessions"), batch="hours"),
+    ],
+    {"rows": common.rows},
+    batches.hours_of_traces,
+)
+
+SESSION_SCORES = Suite(
+    "session_scores",
+    [
+        *OF_EVERY_TABLE,
+        Check("session_has_one_row_per_hour", unique("hour", "session_id")),
+        Check(
+            "scores_and_risks_are_between_0_and_1",
+            between(
+                0,
+                1,
+                "agent_reliability",
+                "agent_consistency",
+                "raw_risk",
+                "mean_top_k_risk",
+                "max_risk",
+            ),
+        ),
+        Check("instabilities_are_possible", between(0, 4, "raw_instability")),
+        Check("the_worst_trace_is_in_the_tail", at_least("max_risk", "mean_top_k_risk")),
+        Check(
+            "parts_are_within_the_whole",
+            [
+                *between(1, None, "total_traces"),
+                *at_least("total_traces", "traces_evaluated"),
+                *at_least("traces_evaluated", "consistency_traces_evaluated"),
+            ],
+        ),
+        Check(
+            "bands_are_known",
+            [
+                *one_of("reliability_band", *RELIABILITY_BANDS),
+                *one_of("consistency_band", *CONSISTENCY_BANDS),
+            ],
+        ),
+        Check(
+            "only_sessions_without_signals_have_no_risk",
+            [
+                *equal("has_risk", "is_evaluated"),
+                *equal("has_instability", "is_uncertain"),
+            ],
+        ),
+        Check("every_session_of_the_hour_is_scored", equal("scored_sessions", "touched_sessions"), batch="hours"),
+    ],
+    {"rows": batches.scored_sessions},
+    batches.hours_of_sessions,
+)
+
+SUITES = (TRACE_RISKS, SESSION_SCORES)

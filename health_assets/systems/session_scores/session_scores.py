@@ -1,0 +1,223 @@
+"""Session scores (source 5): Agent Reliability and Agent Consistency of the sessions that something happened in.
+
+A session is scored over its traces in the look-back that ends with the hour, each by the newest of its rows in
+`trace_risks`. Such a row may rest on events from before the look-back (signals given days after their execution);
+these few traces are merged again from what the look-back holds, so that nothing before it can show.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from fractions import Fraction
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.scoring.relations import lookup, spine
+from health_assets.systems.session_scores.signal_risks import (
+    RISKS,
+    TRILLION,
+    to_12_decimals,
+    trillionths,
+    with_risks,
+    with_weighted_risks,
+)
+from health_assets.systems.session_scores.traces import known_traces
+
+RELIABILITY_BANDS = {
+    "highly_reliable": 0.9, "generally_reliable": 0.7, "moderate_risk": 0.5, "elevated_risk": 0.3, "high_risk": 0.0,
+}  # fmt: skip
+CONSISTENCY_BANDS = {
+    "highly_consistent": 0.9, "generally_consistent": 0.7, "moderate_instability": 0.5, "high_instability": 0.3,
+    "unstable": 0.0,
+}  # fmt: skip
+"""Source 5, "Interpreting the score": each band from its lower limit, included, up to the next."""
+
+SETTINGS_USED = (
+    "weight_confidence", "weight_loop_detection", "weight_tool_correctness", "weight_coherence", "flag_threshold",
+    "pass_threshold", "top_k_share", "ensemble_weight",
+)  # fmt: skip
+
+_OF_TRACE = ("trace_id", "session_id", "agent_id", "traced_at", *RISKS)
+
+
+def session_scores(
+    versions: ir.Table,
+    executions: ir.Table,
+    signals: ir.Table,
+    hours: HourRange,
+    settings: Settings,
+    since: datetime | None = None,
+) -> ir.Table:
+    """One row per hour and session with an execution or a signal in the hour: every column of `session_scores`.
+
+    Args:
+        versions: rows of `trace_risks` of `hours` and the look-back before them.
+        executions: cleaned executions of the same hours.
+        signals: cleaned signals records of the same hours.
+        hours: the hours to score.
+        settings: look-back, weights, thresholds, share of the tail and weight of the worst trace.
+        since: the first hour with a trace of one of the sessions, where that is known, to leave out what is before.
+    """
+    touched = _touched(versions, hours)
+    reached = versions if since is None else versions.filter(versions.hour >= since)
+    if len(hours) == 1:
+        newest = _newest_of_one_hour(reached, touched, hours.start)
+    else:
+        newest = _newest_of_many_hours(reached, touched, settings.lookback_hours)
+    outlived = _outlived(versions, hours, settings.lookback_hours)
+    traces = ibis.union(
+        newest.anti_join(outlived, ["hour", "trace_id"]),
+        _merged_again(executions, signals, outlived, settings.lookback_hours).semi_join(
+            touched, ["hour", "session_id"]
+        ),
+    )
+    return _scores(with_weighted_risks(traces, settings), settings)
+
+
+def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
+    """What `session_scores` has to look at, to ask for no more than fits and not to search a look-back for nothing.
+
+    Args:
+        versions: as of `session_scores`.
+        hours: the hours to score.
+
+    Returns:
+        One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
+        `traces` (about as many as will be summed up).
+    """
+    of_session = versions.group_by("session_id").aggregate(since=versions.hour.min(), traces=versions.count())
+    touched = lookup(_touched(versions, hours), of_session, "session_id")
+    return touched.group_by("hour").aggregate(since=touched.since.min(), traces=touched.traces.sum().cast("int64"))
+
+
+def _touched(versions: ir.Table, hours: HourRange) -> ir.Table:
+    """(hour, session_id) of the sessions that something happened in."""
+    own = versions.filter(versions.hour >= hours.start, versions.session_id.notnull())
+    return own.select("hour", "session_id").distinct()
+
+
+# -- the traces of a session -------------------------------------------------------------------------------------------
+
+
+def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hour: datetime) -> ir.Table:
+    """The newest version of every trace of the hour's sessions. A version of the hour itself is newest anyway."""
+    own = versions.filter(versions.hour == hour, versions.session_id.notnull())
+    before = versions.filter(versions.hour < hour).semi_join(touched, "session_id")
+    repeated = versions.semi_join(before, "trace_id")  # also in other sessions
+    newest = repeated.group_by("trace_id").aggregate(hour=repeated.hour.max())
+    current = ibis.union(own, before.semi_join(newest, ["trace_id", "hour"]))
+    return current.select(*_OF_TRACE, hour=ibis.literal(hour, "timestamp('UTC')")).select("hour", *_OF_TRACE)
+
+
+def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours: int) -> ir.Table:
+    """The same for many hours: a version is newest from its hour until that of the next."""
+    traces = versions.group_by("trace_id").aggregate(versions=versions.count())
+    several = traces.filter(traces.versions > 1)  # mostly few, and only these need to be put in order
+    once, repeated = versions.anti_join(several, "trace_id"), versions.semi_join(several, "trace_id")
+    next_hour = repeated.hour.lead().over(group_by="trace_id", order_by="hour")
+    dated = ibis.union(
+        once.select(*_OF_TRACE, since=once.hour, until=ibis.null("timestamp('UTC')")),
+        repeated.select(*_OF_TRACE, since=repeated.hour, until=next_hour),
+    )
+    return touched.inner_join(
+        dated,
+        [
+            touched.session_id == dated.session_id,
+            dated.since <= touched.hour,
+            dated.since > touched.hour - ibis.interval(hours=lookback_hours),
+            dated.until.isnull() | (dated.until > touched.hour),
+        ],
+    ).select(touched.hour, *(dated[name] for name in _OF_TRACE))
+
+
+def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
+    """(hour, trace_id) of the versions in the look-back that rest on events from before it; mostly none."""
+    each = spine(hours)
+    late = versions.filter(versions.oldest_event_at < versions.hour)
+    late = late.filter(late.oldest_event_at < hours.end - lookback_hours * HOUR)
+    late = late.select("trace_id", "oldest_event_at", since=late.hour)
+    lookback, all_but_own = ibis.interval(hours=lookback_hours), ibis.interval(hours=lookback_hours - 1)
+    return (
+        each.inner_join(
+            late,
+            [
+                late.since <= each.hour,
+                late.since > each.hour - lookback,
+                late.oldest_event_at < each.hour - all_but_own,
+            ],
+        )
+        .select(each.hour, late.trace_id)
+        .distinct()
+    )
+
+
+def _merged_again(executions: ir.Table, signals: ir.Table, wanted: ir.Table, lookback_hours: int) -> ir.Table:
+    about = executions.mutate(trace_id=executions.execution_id).semi_join(wanted, "trace_id")
+    return with_risks(known_traces(about, signals, wanted, lookback_hours)).select("hour", *_OF_TRACE)
+
+
+# -- the scores --------------------------------------------------------------------------------------------------------
+
+
+def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
+    rows = _with_tail(_sums(traces), settings.top_k_share)
+    weight = settings.ensemble_weight
+    raw_risk = to_12_decimals((1 - weight) * rows.mean_top_k_risk + weight * rows.max_risk)
+    rows = rows.mutate(
+        raw_risk=raw_risk,
+        agent_reliability=_inverted(raw_risk),
+        agent_consistency=_inverted(rows.raw_instability),
+    )
+    return rows.mutate(
+        reliability_passed=rows.agent_reliability >= settings.pass_threshold,
+        consistency_passed=rows.agent_consistency >= settings.pass_threshold,
+        reliability_band=_band(rows.agent_reliability, RELIABILITY_BANDS),
+        consistency_band=_band(rows.agent_consistency, CONSISTENCY_BANDS),
+        **{name: ibis.literal(float(getattr(settings, name))) for name in SETTINGS_USED},
+        formula_version=ibis.literal(FORMULA_VERSION),
+    )
+
+
+def _sums(traces: ir.Table) -> ir.Table:
+    """What is added up per session (source 5, "RMS aggregation"), and its step risks from the least on."""
+    uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
+    uncertain = traces.weighted_uncertainty.count()
+    mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
+    latest = ibis.struct({"traced_at": traces.traced_at, "trace_id": traces.trace_id})
+    worst_first = [ibis.desc("step_risk"), "trace_id"]
+    return traces.group_by(["hour", "session_id"]).aggregate(
+        agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
+        total_traces=traces.count(),
+        traces_evaluated=traces.step_risk.count(),
+        step_risks=trillionths(traces.step_risk).collect(order_by="step_risk"),
+        max_risk=traces.step_risk.max(),
+        flagged_traces=traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first).fill_null(
+            ibis.literal([], "array<string>")
+        ),
+        consistency_traces_evaluated=uncertain,
+        raw_instability=to_12_decimals(mean_square.sqrt() / TRILLION),
+    )
+
+
+def _with_tail(sums: ir.Table, top_k_share: float) -> ir.Table:
+    """Replace `step_risks` by `mean_top_k_risk`: source 5, "Top-k tail risk aggregation".
+
+    k = max(1, ceil(n share)) of the n traces with any signal, in whole numbers, since 0.15 times 20 is 3 and no more.
+    """
+    share = Fraction(str(top_k_share)).limit_denominator(10**9)
+    k = (sums.traces_evaluated * share.numerator + share.denominator - 1) // share.denominator  # at least 1 where n is
+    tail = sums.step_risks[sums.traces_evaluated - k :].sums()
+    return sums.mutate(mean_top_k_risk=to_12_decimals(tail.cast("float64") / k / TRILLION)).drop("step_risks")
+
+
+def _inverted(risk: ir.NumericValue) -> ir.FloatingValue:
+    """1 - risk within 0 and 1; 1 where nothing could be evaluated (source 5, "Edge cases")."""
+    return to_12_decimals(1.0 - risk).clip(0.0, 1.0).fill_null(1.0)
+
+
+def _band(score: ir.NumericValue, bands: Mapping[str, float]) -> ir.StringValue:
+    *upper, (lowest, _) = bands.items()
+    return ibis.cases(*((score >= limit, name) for name, limit in upper), else_=lowest)

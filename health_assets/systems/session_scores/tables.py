@@ -1,0 +1,69 @@
+"""Session scores (source 5): risks of traces, and reliability and consistency of sessions."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from health_assets.schema.columns import Hourly, at, count, flag, number, text
+
+
+class TraceRisk(Hourly, table=True):
+    """Risks of every trace (execution) of the hour, and of earlier ones whose signals were given in the hour."""
+
+    __tablename__ = "trace_risks"
+
+    trace_id: str = text("Trace, the same as the execution's id.", key=True)
+    session_id: str | None = text("Session that the trace belongs to.")
+    agent_id: str | None = text("Agent that ran.")
+    traced_at: datetime = at(
+        "When the execution ended; of a trace known from signals alone, when they were last given."
+    )
+    oldest_event_at: datetime = at("Earliest event that the row rests on: end of the execution or signals given.")
+    confidence_risk: float | None = number("1 - confidence signal; null without it.")
+    loop_risk: float | None = number("1 - loop detection signal; null without it.")
+    tool_risk: float | None = number("1 - tool correctness signal; null without it.")
+    coherence_risk: float | None = number("1 - coherence signal; null without it.")
+    step_risk: float | None = number("Greatest weighted risk; null without any signal.")
+    situational_penalty: float | None = number("Weighted sum of the other risks; null without confidence.")
+    weighted_uncertainty: float | None = number("(1 + penalty) times the weighted confidence risk.")
+    is_flagged: bool = flag("Whether step_risk is above the flag threshold.")
+    formula_version: str = text("Version of the formula set that made the score.")
+
+
+class SessionScore(Hourly, table=True):
+    """Reliability and consistency of every session with an execution or signal in the hour, over its traces so far."""
+
+    __tablename__ = "session_scores"
+
+    session_id: str = text("Session.", key=True)
+    agent_id: str | None = text("Agent of the session's latest trace that names one.")
+    total_traces: int = count("Traces of the session in the look-back.")
+    traces_evaluated: int = count("Traces with any signal.")
+    agent_reliability: float = number("1 - raw_risk, 0 to 1; 1 when no trace can be evaluated.")
+    raw_risk: float | None = number("Blend of mean_top_k_risk and max_risk; null when no trace can be evaluated.")
+    mean_top_k_risk: float | None = number("Mean of the greatest step risks.")
+    max_risk: float | None = number("Greatest step risk.")
+    flagged_traces: list[str] = Field(
+        description="Traces whose step risk is above the flag threshold, greatest risk first.",
+        sa_type=sa.ARRAY(sa.String),
+    )
+    agent_consistency: float = number("1 - raw_instability, 0 to 1; 1 when no trace can be evaluated.")
+    raw_instability: float | None = number("Root mean square of the weighted uncertainties.")
+    consistency_traces_evaluated: int = count("Traces with a confidence signal.")
+    reliability_passed: bool = flag("Whether agent_reliability reaches the pass threshold.")
+    consistency_passed: bool = flag("Whether agent_consistency reaches the pass threshold.")
+    reliability_band: str = text("What the source's table calls the range of agent_reliability.")
+    consistency_band: str = text("What the source's table calls the range of agent_consistency.")
+    weight_confidence: float = number("Setting used: weight of the confidence signal.")
+    weight_loop_detection: float = number("Setting used: weight of the loop detection signal.")
+    weight_tool_correctness: float = number("Setting used: weight of the tool correctness signal.")
+    weight_coherence: float = number("Setting used: weight of the coherence signal.")
+    flag_threshold: float = number("Setting used: step risks above it are flagged.")
+    pass_threshold: float = number("Setting used: lowest score that passes.")
+    top_k_share: float = number("Setting used: share of the traces that make the tail.")
+    ensemble_weight: float = number("Setting used: weight of the single worst trace.")
+    formula_version: str = text("Version of the formula set that made the score.")
+
+
+TABLES = (TraceRisk, SessionScore)

@@ -1,0 +1,72 @@
+"""Risks of traces (source 5, per-trace steps): of those that end in an hour, and of those whose signals are given then.
+
+A row says what was known of the trace at the end of its hour, over the look-back that ends there. A trace whose signals
+come later has a row in each hour in which they come; the newest of its rows counts.
+"""
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.core.settings import Settings
+from health_assets.scoring import FORMULA_VERSION
+from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
+from health_assets.systems.session_scores.traces import is_trace, known_traces
+
+
+def trace_risks(executions: ir.Table, signals: ir.Table, hours: HourRange, settings: Settings) -> ir.Table:
+    """One row per hour and trace that has a session or a signal: every column of `trace_risks`.
+
+    Args:
+        executions: cleaned executions of `hours` and the look-back before them.
+        signals: cleaned signals records of the same hours.
+        hours: the hours to make rows for.
+        settings: look-back, weights and flag threshold.
+    """
+    ended = executions.filter(executions.hour >= hours.start).mutate(trace_id=lambda rows: rows.execution_id)
+    wanted = _said_more_about(ended, signals, hours, settings.lookback_hours)
+    rows = ibis.union(
+        _said_by_the_execution_alone(ended, wanted),
+        _said_by_signals_too(ended, executions, signals, wanted, hours, settings.lookback_hours),
+    )
+    return with_weighted_risks(with_risks(rows), settings).mutate(formula_version=ibis.literal(FORMULA_VERSION))
+
+
+COLUMNS = ("hour", "trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at", *SIGNALS)
+
+
+def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
+    """(hour, trace_id) of the hour's traces about which the look-back, too, has signals records; mostly few."""
+    about = signals.select(given_in=signals.hour, trace_id=signals.execution_id).distinct()
+    given = about.filter(about.given_in >= hours.start).select("trace_id", hour="given_in")
+    early = ended.inner_join(
+        about,
+        [
+            ended.trace_id == about.trace_id,
+            about.given_in <= ended.hour,
+            about.given_in > ended.hour - ibis.interval(hours=lookback_hours),
+        ],
+    )
+    return ibis.union(given.select("hour", "trace_id"), early.select(ended.hour, ended.trace_id), distinct=True)
+
+
+def _said_by_the_execution_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
+    alone = ended.anti_join(wanted, ["hour", "trace_id"])
+    alone = alone.filter(is_trace(alone))
+    return alone.mutate(traced_at=alone.ended_at, oldest_event_at=alone.ended_at).select(*COLUMNS)
+
+
+def _said_by_signals_too(
+    ended: ir.Table,
+    executions: ir.Table,
+    signals: ir.Table,
+    wanted: ir.Table,
+    hours: HourRange,
+    lookback_hours: int,
+) -> ir.Table:
+    # the look-back is searched for those alone that did not end in their hour: mostly none, and then it is not read
+    elsewhere = wanted.anti_join(ended.filter(is_trace(ended)), ["hour", "trace_id"])
+    before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
+    about = ibis.union(ended.semi_join(wanted, "trace_id"), before.semi_join(elsewhere, "trace_id"))
+    merged = known_traces(about, signals, wanted, lookback_hours)
+    return merged.filter(merged.newest_event_at >= merged.hour).select(*COLUMNS)  # an empty execution adds nothing

@@ -1,0 +1,70 @@
+"""Which hours of the scores are older than what they are made from.
+
+What belongs here: comparing what the warehouse says of its own tables. What does not: comparing them with the logs
+(`late_logs`) and doing something about it (`sensors`).
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, contiguous
+from health_assets.core.settings import Settings
+from health_assets.pipeline.derived import Derived
+from health_assets.systems.registry import DERIVED, SYSTEMS
+from health_assets.warehouse.session import Session
+
+
+def stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple[set[datetime], set[datetime]]:
+    """Hours of components, and of scores, that are older than what they are made from.
+
+    An asset that has never been materialized is not stale, and neither are hours from before it first was.
+    """
+    components, scores = set(), set()
+    known = session.materialized_hours("agent_health", hours)
+    for asset in DERIVED.values():
+        own, stale = _own_and_stale(session, asset, hours, settings)
+        if asset.is_component:
+            components |= stale & own
+        elif own:
+            scores |= stale & (own | {hour for hour in known if hour >= min(own)})
+    return components, scores
+
+
+def left_behind(
+    session: Session, run: HourRange | HourGroups, systems: Collection[str], settings: Settings, now: datetime
+) -> list[HourRange]:
+    """Hours besides those of a run whose rows look back on what has changed since they were made.
+
+    Args:
+        session: a session, after the run.
+        run: the hours of the run.
+        systems: the scoring systems that it materialized; all where none is named.
+        settings: how far each asset looks back.
+        now: the time; hours that are not over are left alone.
+    """
+    hours: set[datetime] = set()
+    span = _materialized_span(session, now)
+    for name in systems or SYSTEMS:
+        for asset in SYSTEMS[name]:
+            own, stale = _own_and_stale(session, asset, span, settings)
+            hours |= own & stale
+    return contiguous(hours - set(run))
+
+
+def _own_and_stale(
+    session: Session, asset: Derived, hours: HourRange, settings: Settings
+) -> tuple[set[datetime], set[datetime]]:
+    """Hours that the asset has, and hours in which its rows, if it has any, are older than what they are made from.
+
+    Hours that retention dropped are among those that it has: scores are made from the rows that were there.
+    """
+    stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
+    if asset.beside:
+        stale |= session.hours_older_than(asset.name, asset.beside, hours)
+    return session.materialized_hours(asset.name, hours) | session.dropped_hours(asset.name, hours), stale
+
+
+def _materialized_span(session: Session, now: datetime) -> HourRange:
+    sql = "SELECT min(hour), max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour <= ?"
+    [(first, last)] = session.query(sql, [now - HOUR])
+    return HourRange(EVER.start, EVER.start) if first is None else HourRange(first, last + HOUR)

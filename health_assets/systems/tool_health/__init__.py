@@ -1,0 +1,1 @@
+"""Health of tools: calls, errors and latencies by agent and tool."""

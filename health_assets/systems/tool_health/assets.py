@@ -1,0 +1,54 @@
+"""Tool health: each hour's calls of tools, and how they went over the window."""
+
+import ibis
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.systems.tool_health.tool_health import KEYS, PERCENTS, tool_components, tool_health
+
+
+def _components(inputs: Inputs) -> ir.Table:
+    return tool_components(inputs.table("tool_calls"))
+
+
+def _tools(inputs: Inputs) -> ir.Table:
+    window_hours = inputs.settings.window_hours
+    components = inputs.table("tool_components", back_hours=window_hours)
+    rows = tool_health(components, _latencies(inputs, components), inputs.targets, inputs.hours, window_hours)
+    return inputs.with_windows(rows, "tool_components", window_hours)
+
+
+def _latencies(inputs: Inputs, components: ir.Table) -> ir.Table:
+    parts = components.filter(components.latency_buckets.notnull()).select("hour", *KEYS, "latency_buckets")
+    if len(inputs.hours) == 1:
+        return window_buckets(parts, inputs.hours, KEYS, PERCENTS)
+    in_order = inputs.session.arrow(parts.order_by(*KEYS, "hour"))
+    window_hours = inputs.settings.window_hours
+    return ibis.memtable(sliding_window_buckets(in_order, inputs.hours, window_hours, KEYS, PERCENTS))
+
+
+def _most_called(rows: ir.Table) -> ir.Table:
+    summed = rows.group_by("tool").aggregate(
+        agents=rows.agent_id.nunique(), calls=rows.calls.sum(), failures=rows.failures.sum()
+    )
+    return summed.order_by(ibis.desc("calls"), "tool")
+
+
+def _worst_tools(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    return latest.order_by(ibis.desc("failure_share_at_least"), ibis.desc("calls"), *KEYS).select(
+        "hour", *KEYS, "calls", "failures", "failure_share", "p50_latency_ms", "p95_latency_ms", "last_error"
+    )
+
+
+ASSETS = (
+    Derived(
+        "tool_components", ("tool_calls",), _components, "tools called most", _most_called,
+        gates=("raw_logs",), needs="a call of a tool", is_component=True,
+    ),
+    Derived(
+        "tool_health", ("tool_components",), _tools, "worst tools", _worst_tools,
+        needs="a call of a tool in the window", back_hours=lambda settings: settings.window_hours,
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Databases: a folder each, and nowhere else a word of their dialects."""

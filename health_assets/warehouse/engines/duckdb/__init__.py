@@ -1,0 +1,1 @@
+"""DuckDB: one file, for one machine."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: one schema of a database, for teams."""

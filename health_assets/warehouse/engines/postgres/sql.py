@@ -1,0 +1,263 @@
+"""What PostgreSQL wants said otherwise: parameters of SQL, ibis expressions, types, and what text may hold.
+
+What belongs here: translation, without a connection. What does not: running it (`postgres_store`).
+
+Where ibis compiles an operation to something that differs from what DuckDB computes, the compiler here says it anew:
+
+- `round` takes halves up, which is DuckDB's way for all numbers from 0 on, and no score rounds others (PostgreSQL's own
+  goes to the even neighbour, and with a detour over numeric all digits after the fifteenth are lost);
+- `greatest`, `max` and sorting put text in the order of its bytes, which columns with the collation "C" see to.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot as sg
+import sqlglot.expressions as sge
+from ibis import ir
+from ibis.backends.sql.compilers.postgres import PostgresCompiler
+from sqlglot.transforms import eliminate_semi_and_anti_joins
+
+from health_assets.schema.catalog import describe, schema_of
+
+_WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\$[a-z_]\w*|\?""")
+_TIME = pa.timestamp("us", "UTC")
+_ARROW_TYPES: dict[type, pa.DataType] = {
+    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), datetime: _TIME,
+}  # fmt: skip
+NO_NUL = "\ufffd"
+"""What stands for the character NUL, which PostgreSQL's text cannot hold."""
+
+
+def numbered(sql: str, parameters: Sequence[Any] | dict[str, Any]) -> tuple[str, pa.RecordBatch | None]:
+    """SQL with `$1`, `$2` in place of `?` or `$name`, and its parameters with their types in that order."""
+    if not parameters:
+        return sql, None
+    values: list[Any] = []
+    places: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        word = match[0]
+        if word == "?":
+            values.append(parameters[len(values)])  # type: ignore[index]
+            return f"${len(values)}"
+        if word[0] != "$":
+            return word
+        if word not in places:
+            values.append(parameters[word[1:]])  # type: ignore[call-overload]
+            places[word] = len(values)
+        return f"${places[word]}"
+
+    text = _WORDS.sub(number, sql)
+    return text, pa.RecordBatch.from_arrays([_bound(value) for value in values], [str(n) for n in range(len(values))])
+
+
+def _bound(value: Any) -> pa.Array:
+    if isinstance(value, list | tuple):
+        item = _ARROW_TYPES[type(value[0])] if value else pa.string()
+        return pa.array([list(value)], pa.list_(item))
+    return pa.nulls(1) if value is None else pa.array([value], _ARROW_TYPES[type(value)])
+
+
+# -- expressions -------------------------------------------------------------------------------------------------------
+
+
+class _Compiler(PostgresCompiler):
+    __slots__ = ()
+
+    def visit_Round(self, op: ops.Round, *, arg: sge.Expression, digits: sge.Expression | None) -> sge.Expression:
+        """Halves up, on doubles without a detour; the argument stands there once, since some are whole queries."""
+        if not op.dtype.is_integer() or not op.arg.dtype.is_floating():
+            return super().visit_Round(op, arg=arg, digits=digits)
+        return self.cast(self.f.floor(sge.paren(arg + sge.convert(0.5))), op.dtype)
+
+    def visit_Cast(self, op: ops.Cast, *, arg: sge.Expression, to: dt.DataType) -> sge.Expression:
+        """Truth as a number of any width."""
+        if op.arg.dtype.is_boolean() and to.is_numeric():
+            return self.cast(self.cast(arg, dt.int32), to)
+        return super().visit_Cast(op, arg=arg, to=to)
+
+    def visit_DefaultLiteral(self, op: ops.Literal, *, value: Any, dtype: dt.DataType) -> sge.Expression:
+        """An empty list with its type, which PostgreSQL cannot guess."""
+        literal = super().visit_DefaultLiteral(op, value=value, dtype=dtype)
+        return self.cast(literal, dtype) if dtype.is_array() else literal
+
+    def visit_ScalarUDF(self, op: ops.ScalarUDF, **kw: sge.Expression) -> sge.Expression:
+        """DuckDB's function for a member of every object of a JSON list, which is a subquery here."""
+        if self.__sql_name__(op) != "json_extract_string":
+            return super().visit_ScalarUDF(op, **kw)
+        document, path = kw.values()
+        name = path.name.removeprefix("$[*].")
+        # of a member that stands there twice DuckDB takes the first, and `->>` the last
+        members = "json_each_text(element) WITH ORDINALITY AS member(name, value, place)"
+        value = f"SELECT value FROM {members} WHERE name = '{name}' ORDER BY place LIMIT 1"
+        elements = f"SELECT ({value}) FROM json_array_elements({document.sql('postgres')}) AS element"
+        return self.f.array(sg.parse_one(elements, dialect="postgres"))
+
+    def visit_AggUDF(self, op: ops.AggUDF, *, where: sge.Expression | None, **kw: sge.Expression) -> sge.Expression:
+        """DuckDB's quantiles at the nearest ranks, which the standard calls percentile_disc."""
+        if self.__sql_name__(op) != "quantile_disc":
+            return super().visit_AggUDF(op, where=where, **kw)
+        value, shares = kw.values()
+        in_order = sge.Order(expressions=[sge.Ordered(this=value)])
+        return sge.WithinGroup(this=self.f.anon.percentile_disc(shares), expression=in_order)
+
+
+@cache
+def _compiler() -> PostgresCompiler:
+    return _Compiler()
+
+
+def postgres_sql(rows: ir.Table) -> str:
+    """The SQL of an expression."""
+    tree = _compiler().to_sqlglot(rows)
+    for select in tree.find_all(sge.Select):
+        if _computes_with_queries(select):
+            # else the planner writes them out wherever a column is named, and each place runs them again
+            select.offset(0, copy=False)
+        # sqlglot's own pass makes EXISTS of every second one alone, since it changes the list that it goes through
+        while any(join.kind in ("SEMI", "ANTI") for join in select.args.get("joins") or ()):
+            eliminate_semi_and_anti_joins(select)
+    return tree.sql("postgres")
+
+
+def _computes_with_queries(select: sge.Select) -> bool:
+    """Whether a column of a derived table is made by queries of its own."""
+    place = select.parent
+    is_derived = isinstance(place, sge.Subquery | sge.CTE) and isinstance(place.parent, sge.From | sge.Join | sge.With)
+    return is_derived and any(column.find(sge.Select) for column in select.expressions)
+
+
+def typed(sql: str, types: dict[str, str]) -> str:
+    """The same rows with these columns in these types: sums of whole numbers, say, are numeric otherwise."""
+    columns = ", ".join(f'CAST("{name}" AS {sql_type}) AS "{name}"' for name, sql_type in types.items())
+    return f"SELECT {columns} FROM ({sql}) AS untyped"
+
+
+def sql_types(rows: ir.Table) -> dict[str, str]:
+    """The columns of an expression with the types that ibis knows them to have."""
+    return {name: _sql_type(kind) for name, kind in rows.schema().items()}
+
+
+def _sql_type(kind: dt.DataType) -> str:
+    return _compiler().type_mapper.to_string(kind)
+
+
+def memory_tables(rows: ir.Table) -> Iterator[tuple[str, dict[str, str], pa.Table]]:
+    """Name, columns with types, and rows of each small table in memory that an expression uses."""
+    for node in rows.op().find(ops.InMemoryTable):
+        types = {name: _sql_type(kind) for name, kind in node.schema.items()}
+        yield node.name, types, node.data.to_pyarrow(node.schema)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def column_definition(name: str, sql_type: str) -> str:
+    """A column as a table declares it; text sorts by its bytes, as on DuckDB, whatever the database's language."""
+    return f'"{name}" {sql_type}' + (' COLLATE "C"' if sql_type.startswith(("VARCHAR", "TEXT")) else "")
+
+
+def declared_type(formatted: str) -> str:
+    """A type as `tables.describe` writes it, from what PostgreSQL calls it."""
+    return formatted.replace("character varying", "varchar").upper()
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def to_load(rows: pa.Table | pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Rows as COPY takes them: the columns in these types, and text without NUL."""
+    batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
+    return pa.RecordBatchReader.from_batches(
+        schema,
+        (
+            pa.RecordBatch.from_arrays([_loadable(batch[field.name], field) for field in schema], schema=schema)
+            for batch in batches
+        ),
+    )
+
+
+def load_schema(table: str) -> pa.Schema:
+    """The columns of a table with the Arrow types that COPY takes for them."""
+    return pa.schema(
+        pa.field(name, _LOADED_TYPES[sql_type], metadata=_IS_JSON if sql_type == "JSON" else None)
+        for name, sql_type, *_ in describe(table)
+    )
+
+
+_LOADED_TYPES = {
+    "TIMESTAMP WITH TIME ZONE": _TIME,
+    "DOUBLE PRECISION": pa.float64(),
+    "BIGINT": pa.int64(),
+    "BOOLEAN": pa.bool_(),
+    "VARCHAR": pa.string(),
+    "VARCHAR[]": pa.list_(pa.string()),
+    "SMALLINT[]": pa.list_(pa.int16()),
+    "JSON": pa.string(),
+}
+_IS_JSON = {b"holds": b"json"}
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)')
+_JSON_ESCAPES = re.compile(r"(\\\\)|\\u0000")
+"""In JSON's text a backslash, which is escaped by another, and NUL."""
+
+
+def _loadable(column: pa.Array, field: pa.Field) -> pa.Array:
+    kind = field.type
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if column.type != kind:
+        column = column.cast(kind)
+    if field.metadata == _IS_JSON:
+        return _strict_json(column)
+    if pa.types.is_string(kind):
+        return _without_nul(column)
+    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type) and _has_nul(column.values):
+        offsets, values, mask = column.offsets, _without_nul(column.values), column.is_null()
+        return pa.ListArray.from_arrays(offsets, values, mask=mask)
+    return column
+
+
+def _has_nul(text: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring(text, "\0")).as_py())
+
+
+def _without_nul(text: pa.Array) -> pa.Array:
+    return pc.replace_substring(text, "\0", NO_NUL) if _has_nul(text) else text
+
+
+def _strict_json(documents: pa.Array) -> pa.Array:
+    """JSON as PostgreSQL takes it: DuckDB's parser also takes NaN, and text may hold an escaped NUL."""
+    if not pc.any(pc.match_substring_regex(documents, r"\\u0000|NaN|Infinity")).as_py():
+        return documents
+    return pa.array([text and _JSON_TOKENS.sub(_strict, text) for text in documents.to_pylist()], documents.type)
+
+
+def _strict(token: re.Match[str]) -> str:
+    if not token[0].startswith('"'):
+        return "null"
+    return _JSON_ESCAPES.sub(lambda escape: escape[1] or "\\ufffd", token[0])
+
+
+def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """What the server gave in the types that were asked for; numeric comes as text, JSON as an extension."""
+    columns = []
+    for name, wanted in zip(schema.names, schema.types, strict=True):
+        column = rows[name]
+        if isinstance(column.type, pa.BaseExtensionType):
+            column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+        columns.append(column if column.type == wanted else column.cast(wanted))
+    return pa.table(columns, schema=schema)
+
+
+def fingerprint(table: str) -> str:
+    """SQL of a fingerprint of a row: its columns hashed by their binary value; JSON, which has no hash, by its text."""
+    columns = (f"{name}::text" if kind == "json" else name for name, kind in schema_of(table).items())
+    return f"hash_record_extended(ROW({', '.join(columns)}), 0)"

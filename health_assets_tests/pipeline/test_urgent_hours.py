@@ -1,0 +1,59 @@
+"""The newest hour's run goes between two steps of a backfill, as a whole: what both leave equals a clean rebuild."""
+
+from random import Random
+
+import pytest
+
+from health_assets.core.hours import HOUR, HourRange, contiguous
+from health_assets.defs.assets import all_assets
+from health_assets.defs.partitions import hourly_partitions
+from health_assets.systems.staleness import stale_hours
+from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
+from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
+
+HOURS = hours_from(START, 16)
+NEWEST = HourRange.of(HOURS.end - HOUR)
+STEPS = [asset.op.name for asset in all_assets(hourly_partitions(HOURS))]
+PLACES = [STEPS.index("ingest") + 1, STEPS.index("agent_health"), STEPS.index("agent_health_state") + 1]
+"""The step of the backfill before which the newest hour's run goes."""
+
+
+@pytest.fixture
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("urgent"), {"agents": {"listed": {}}}, 4, 8)
+
+
+def write_first_logs(project: Project) -> None:
+    random = Random(3)
+    for name, lines in cut_into_files(random, random_lines(random, 400, len(HOURS))).items():
+        project.write_log(name, lines, modified=START + HOUR)
+
+
+def write_logs_of_the_newest_hour(project: Project) -> None:
+    found = [line(execution(f"new-{n}", "listed", NEWEST.start, status="failure")) for n in range(5)]
+    project.write_log("newest.jsonl", found, modified=NEWEST.end)
+
+
+@pytest.mark.parametrize(
+    ("backfill", "place"),
+    list(zip([HourRange(HOURS.start, NEWEST.start), HOURS, HourRange(HOURS.start, NEWEST.start)], PLACES, strict=True)),
+    ids=["after the logs are read", "before the scores", "amid them"],
+)
+def test_the_newest_hour_between_two_steps_of_a_backfill_leaves_the_tables_of_a_clean_rebuild(
+    project: Project, backfill: HourRange, place: int
+) -> None:
+    write_first_logs(project)
+    for step in STEPS[:place]:
+        project.materialize(backfill, only=[step])
+    write_logs_of_the_newest_hour(project)
+    project.materialize(NEWEST)
+    for step in STEPS[place:]:
+        project.materialize(backfill, only=[step])
+    with project.warehouse.read() as session:
+        components, scores = stale_hours(session, HOURS, project.settings)
+    assert components == set()
+    assert scores <= set(NEWEST), "but for what the newest hour looks back on, the backfill leaves nothing to do"
+    for hours in contiguous(scores):
+        project.materialize(hours, only_stale=True)  # as the late-log sensor does
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    assert_lines_are_conserved(project)

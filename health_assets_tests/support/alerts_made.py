@@ -1,0 +1,99 @@
+"""Histories of scores made by hand, in a warehouse of their own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.incidents import Incident
+from health_assets.apps.alerts.keeping import recent_incidents
+from health_assets.apps.alerts.rules import Rule
+from health_assets.apps.alerts.watching import Watch, watch
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.schema.catalog import describe
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.logs_made import START
+
+Row = dict[str, Any]
+ARROW = {
+    "TIMESTAMP WITH TIME ZONE": (pa.timestamp("us", "UTC"), START),
+    "DOUBLE PRECISION": (pa.float64(), 0.5),
+    "BIGINT": (pa.int64(), 24),
+    "BOOLEAN": (pa.bool_(), False),
+    "VARCHAR": (pa.string(), "text"),
+}
+ALL_IN_TIME = timedelta(days=400)
+
+
+def later() -> datetime:
+    """A time at which all that was written by now has been left alone for long enough."""
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+def scored(agent_id: str, score: float | None, *, n: int = 100, covered: int = 24, **columns: Any) -> Row:
+    """A row of `agent_health`: what the score lacks was lost to its success rate."""
+    state = "inactive" if score is None else "healthy" if score >= 85 else "degraded" if score >= 65 else "unhealthy"
+    lost = None if score is None else 1 - (100 - score) / 28
+    parts = dict.fromkeys(("failure_score", "performance_score", "stability_score", "sla_score", "trigger_score"), 1.0)
+    row = {name: None if nullable else ARROW[kind][1] for name, kind, nullable, _ in describe("agent_health")}
+    return {
+        **row, "agent_id": agent_id, "health_score": score, "state": state, "n": 0 if score is None else n,
+        "hours_covered": covered, "healthy_at": 85.0, "degraded_at": 65.0, "confidence_factor": 1.0,
+        "success_score": lost, "asr": 0.5, **({} if score is None else parts), **columns,
+    }  # fmt: skip
+
+
+def insert(session: Session, table: str, hour: datetime, rows: Iterable[Row]) -> None:
+    """Replace an hour of a table; a column that a row does not name is null, or where it may not be, something."""
+    columns = describe(table)
+    defaults = {name: None if nullable else ARROW[kind][1] for name, kind, nullable, _ in columns}
+    schema = pa.schema([(name, ARROW[kind][0]) for name, kind, _, _ in columns])
+    session.delete_hours(table, HourRange.of(hour))
+    session.insert_arrow(table, pa.Table.from_pylist([{**defaults, "hour": hour, **row} for row in rows], schema))
+
+
+def fill_hour(warehouse: Path, hour: datetime, agents: Sequence[Row] = (), **tables: Sequence[Row]) -> None:
+    """An hour as a run leaves it: its scores, other tables, and that it was materialized."""
+    with Warehouse(str(warehouse)).write() as session:
+        keep_hour(session, hour, agents, **tables)
+
+
+def keep_hour(session: Session, hour: datetime, agents: Sequence[Row] = (), **tables: Sequence[Row]) -> None:
+    """The same, in a session that is open."""
+    for table, rows in {"agent_health": agents, **tables}.items():
+        insert(session, table, hour, [{**row, "hour": hour} for row in rows])
+    for asset in ("raw_logs", "agent_health", "system_health", *tables):
+        if asset != "expectation_results":
+            session.note_materialized(asset, HourRange.of(hour), [hour])
+
+
+def look(
+    warehouse: Path,
+    rules: Sequence[Rule],
+    *,
+    now: datetime | None = None,
+    targets: Targets | None = None,
+    channels: Mapping[str, Any] | None = None,
+) -> Watch:
+    """Judge what is ready."""
+    settings = Settings(warehouse=str(warehouse))
+    alerts = Alerts(rules=tuple(rules), channels=dict(channels or {}))
+    return watch(Warehouse(str(warehouse)), alerts, settings, targets or Targets(), now or later())
+
+
+def incidents(warehouse: Path) -> list[Incident]:
+    """All incidents, by hour, rule and subject."""
+    with Warehouse(str(warehouse)).read() as session:
+        found = recent_incidents(session, datetime(2000, 1, 1, tzinfo=UTC))
+    return sorted(found, key=lambda one: (one.hour, one.rule, one.subject_kind, one.subject_id))
+
+
+def at(number: int) -> datetime:
+    """The start of an hour of the histories."""
+    return START + number * HOUR

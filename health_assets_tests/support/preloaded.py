@@ -1,0 +1,10 @@
+"""The imports of a run, for the process that others are forked from: no test imports this."""
+
+import gc
+
+import health_assets.cli.run_report
+import health_assets.cli.running  # noqa: F401
+from health_assets.quality.evaluation import import_great_expectations
+
+import_great_expectations()
+gc.freeze()

@@ -1,0 +1,384 @@
+"""A project of its own for one test: a raw root, a targets file and a warehouse in a folder, and ways to look at them.
+
+`Project.materialize` runs the bodies of the real assets, one after another, without a Dagster run around them: the same
+code in a tenth of the time. What Dagster itself does with the assets is tested elsewhere.
+"""
+
+import gzip
+import math
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+
+from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import load_targets
+from health_assets.defs.assets import all_assets
+from health_assets.defs.partitions import hourly_partitions, named_hours_tags
+from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.logs.files import list_files
+from health_assets.pipeline.ingestion import IngestReport, ingest
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.registry import DERIVED
+from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support import postgres_server
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+REAL_LOGS = REPOSITORY.parent / "shared" / "data"
+needs_real_logs = pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real logs are not part of the project")
+TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
+    "span": "spans",
+    "execution": "executions",
+    "trigger": "trigger_events",
+    "model_call": "model_calls",
+    "tool_call": "tool_calls",
+    "signals": "signals",
+    "judgement": "judgements",
+    "agent_update": "agent_updates",
+    "rejected": "rejected_records",
+}
+RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
+RESULT_TABLES = (*RECORD_TABLES, *DERIVED)
+"""Every table whose rows follow from the logs and the targets alone."""
+SURVEY_TABLES = ("agent_probes", "survey_summary")
+"""Tables of what was observed."""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Project:
+    """Where a test's logs, targets and tables are, and how long its windows last.
+
+    With the engine `postgres` the tables are in a database of their own, which `url` names where it is there already.
+    Where `now` is given it is that time, whatever clocks say.
+    """
+
+    folder: Path
+    targets: dict[str, Any] | None = None
+    window_hours: int = 24
+    lookback_hours: int = 168
+    lock_timeout_s: float = 60.0
+    evaluation_window_hours: int | None = None
+    engine: str = "duckdb"
+    url: str = ""
+    now: datetime | None = None
+    raw: Path = field(init=False)
+    warehouse_path: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.raw = self.folder / "raw"
+        self.raw.mkdir(parents=True, exist_ok=True)
+        self.warehouse_path = self.folder / "health.duckdb"
+        if self.engine == "postgres":
+            self.url = self.url or postgres_server.fresh_warehouse()
+        if self.targets is not None:
+            self.write_targets(self.targets)
+
+    # -- what goes in --
+
+    def write_targets(self, targets: dict[str, Any]) -> None:
+        self.targets = targets
+        self.targets_path.write_text(yaml.safe_dump(targets), encoding="utf-8")
+
+    @property
+    def targets_path(self) -> Path:
+        return self.folder / "targets.yaml"
+
+    def write_log(self, name: str, lines: Iterable[str | bytes], *, modified: datetime | None = None) -> Path:
+        """Write a raw log, gzipped where its name says so; a byte string stands for itself."""
+        content = b"".join(line + b"\n" if isinstance(line, bytes) else line.encode() + b"\n" for line in lines)
+        return self.write_bytes(name, content, modified=modified)
+
+    def write_bytes(self, name: str, content: bytes, *, modified: datetime | None = None) -> Path:
+        path = self.raw / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+        if modified is not None:
+            os.utime(path, (modified.timestamp(), modified.timestamp()))
+        return path
+
+    # -- what is done with it --
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            raw=self.raw,
+            targets=None if self.targets is None else self.targets_path,
+            warehouse=self.warehouse_url,
+            window_hours=self.window_hours,
+            lookback_hours=self.lookback_hours,
+            lock_timeout_s=self.lock_timeout_s,
+            evaluation_window_hours=self.evaluation_window_hours,
+        )
+
+    @property
+    def pipeline(self) -> Pipeline:
+        now = self.now
+        return Pipeline(self.settings) if now is None else Pipeline(self.settings, clock=lambda: now)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return self.pipeline.open()
+
+    @property
+    def warehouse_url(self) -> str:
+        return self.url or str(self.warehouse_path)
+
+    @property
+    def has_warehouse(self) -> bool:
+        return self.warehouse.exists
+
+    def materialize(
+        self, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Run the asset bodies for these hours, in the order of the lineage; returns each asset's metadata.
+
+        Args:
+            hours: at least one hour.
+            only_stale: as the late-log sensor runs them.
+            only: names of the steps to run (`ingest` makes all record tables); all by default.
+        """
+        with Engine() as engine:  # as a run in one process has it
+            pipeline = replace(self.pipeline, engine=engine)
+            return run_bodies(pipeline, hours, only_stale=only_stale, only=only)
+
+    def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
+        """Bring the record tables up to date, and nothing else."""
+        with self.warehouse.write() as session:
+            files = list_files(self.raw)
+            targets = load_targets(self.settings.targets)
+            limits = self.pipeline.limits
+            return ingest(session, files, hours, list(tables), targets, self.lookback_hours, limits=limits)
+
+    # -- what came of it --
+
+    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
+        with self.warehouse.read() as session:
+            return session.query(sql, parameters)
+
+    def change(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """What a person with a SQL prompt does to the tables."""
+        with self.warehouse.write() as session:
+            session.query(sql, parameters)
+
+    def rows(self, table: str, hours: HourRange | None = None) -> list[Row]:
+        """The rows of a table, of these hours or all, in an order of their own."""
+        return self.tables(hours, [table])[table]
+
+    def tables(self, hours: HourRange | None = None, names: Sequence[str] = RESULT_TABLES) -> dict[str, list[Row]]:
+        """The rows of several tables."""
+        tables = {}
+        with self.warehouse.read() as session:
+            for name in names:
+                columns = columns_of(name)
+                sql = f"SELECT {', '.join(columns)} FROM {name}"
+                where = " WHERE hour >= ? AND hour < ?" if hours else ""
+                rows = session.query(sql + where, [hours.start, hours.end] if hours else ())
+                found = [dict(zip(columns, row, strict=True)) for row in rows]
+                tables[name] = sorted(found, key=lambda row: list(map(str, row.values())))
+        return tables
+
+    def built_hours(self, asset: str) -> set[datetime]:
+        """Hours of an asset that are noted as materialized."""
+        return {row[0] for row in self.query("SELECT hour FROM materialized_hours WHERE asset = ?", [asset])}
+
+    def clean_rebuild(self, hours: HourRange, name: str = "clean", *, only: Sequence[str] | None = None) -> "Project":
+        """The same logs and targets materialized in one go into an empty warehouse; all steps, or these."""
+        twin = Project(
+            self.folder / name, None, self.window_hours, self.lookback_hours,
+            evaluation_window_hours=self.evaluation_window_hours, engine=self.engine, now=self.now,
+        )  # fmt: skip
+        twin.raw.rmdir()
+        twin.raw = self.raw
+        if self.targets is not None:
+            twin.write_targets(self.targets)
+        twin.materialize(hours, only=only)
+        return twin
+
+
+def run_bodies(
+    pipeline: Pipeline, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Do as `Project.materialize`, with any pipeline."""
+    metadata = {}
+    tags = {ONLY_STALE_TAG: "true"} if only_stale else {}
+    if isinstance(hours, HourGroups):
+        tags |= named_hours_tags(hours)
+    span = HourRange(hours.start, hours.end)
+    for asset in all_assets(hourly_partitions(span.extended_back(pipeline.settings.lookback_hours))):
+        if only is not None and asset.op.name not in only:
+            continue
+        context = SimpleNamespace(
+            has_partition_key=len(hours) == 1,
+            has_partition_key_range=True,
+            partition_keys=list(hours),
+            partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
+            selected_asset_keys=asset.keys,
+            run=SimpleNamespace(tags=tags),
+            log_event=lambda _: None,
+            op_execution_context=SimpleNamespace(
+                job_name="",
+                op_handle="",
+                run_id="",
+                instance=SimpleNamespace(report_dagster_event=lambda *_: None),
+                job_def=SimpleNamespace(has_node_named=lambda _: True),
+            ),
+        )
+        made = asset.op.compute_fn.decorated_fn(context=context, pipeline=pipeline)
+        for result in [made] if isinstance(made, dg.MaterializeResult) else made:
+            name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
+            metadata[name] = dict(result.metadata)
+    return metadata
+
+
+ENGINES = ("duckdb", "postgres")
+
+
+def hours_from(start: datetime, count: int) -> HourRange:
+    return HourRange(start, start + count * HOUR)
+
+
+UP_TO_ROUNDING = {"system_health": "health_score"}
+"""A mean of floats in no certain order; `test_the_score_of_the_fleet_does_not_depend_on_the_order_of_its_agents` is about it."""
+
+
+def _rounded(table: str, rows: list[Row]) -> list[Row]:
+    column = UP_TO_ROUNDING.get(table)
+    return [{**row, column: round(row[column], 9)} if column and row[column] is not None else row for row in rows]
+
+
+def assert_same_tables(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> None:
+    """Compare tables row by row, so that a failure names the first row and column that differ."""
+    for table, expected_rows in expected.items():
+        left, right = ([repr(row) for row in _rounded(table, rows)] for rows in (found[table], expected_rows))
+        missing, spare = sorted(set(right) - set(left)), sorted(set(left) - set(right))
+        assert not missing and not spare, f"{table}: missing {missing[:3]}, not expected {spare[:3]}"
+        assert len(left) == len(right), f"{table}: rows stand there more than once"
+
+
+def assert_tables_equal_to_9_digits(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> None:
+    """Compare tables of two engines: numbers to 1e-9, and all else exactly."""
+    for table, expected_rows in expected.items():
+        in_order = [sorted(rows, key=_without_numbers) for rows in (found[table], expected_rows)]
+        assert len(in_order[0]) == len(in_order[1]), f"{table}: {len(in_order[0])} rows, not {len(in_order[1])}"
+        for left, right in zip(*in_order, strict=True):
+            for column, value in right.items():
+                is_number = isinstance(value, float) and isinstance(left[column], float)
+                is_same = math.isclose(left[column], value, rel_tol=1e-9, abs_tol=1e-9) if is_number else None
+                assert left[column] == value or is_same, f"{table}.{column}: {left[column]} not {value} in {right}"
+
+
+def _without_numbers(row: Row) -> list[str]:
+    return [str(value) for value in row.values() if not isinstance(value, float)]
+
+
+def assert_lines_are_conserved(project: Project) -> None:
+    """Every line that is not blank is a row of exactly one record table, or counted as superseded there."""
+    for record_type, table in TABLE_OF_RECORD.items():
+        kept = project.query(
+            "SELECT coalesce(sum(lines - superseded - lost), 0) FROM raw_logs WHERE is_loaded AND record_type = ?",
+            [record_type],
+        )
+        lines = "coalesce(CAST(sum(lines) AS BIGINT), 0)" if record_type == "rejected" else "count(*)"
+        assert kept == project.query(f"SELECT {lines} FROM {table}"), f"lines and rows of {table} differ"
+
+
+def command(
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 900
+) -> subprocess.CompletedProcess[str]:
+    """Run `health-assets` as a user does, in a process and a folder of its own."""
+    return subprocess.run(
+        command_line(*arguments),
+        env=command_environment() | (environment or {}),
+        cwd=folder or REPOSITORY.parent,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def forked_command(
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, timeout_s: float = 900
+) -> subprocess.CompletedProcess[str]:
+    """As `command`, but forked from a process that has done the imports and nothing else, which take seconds."""
+    with tempfile.TemporaryDirectory() as said:
+        outputs = [f"{said}/stdout", f"{said}/stderr"]
+        process = start_forked_command(arguments, environment or {}, folder or REPOSITORY.parent, outputs)
+        process.join(timeout_s)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(arguments, timeout_s)
+        stdout, stderr = (Path(path).read_text(encoding="utf-8") for path in outputs)
+    return subprocess.CompletedProcess(arguments, process.exitcode, stdout, stderr)
+
+
+def start_forked_command(
+    arguments: Sequence[str],
+    environment: dict[str, str],
+    folder: Path,
+    outputs: Sequence[str] = (os.devnull, os.devnull),
+) -> BaseProcess:
+    """Begin what `forked_command` waits for; stdout and stderr go to two files."""
+    return in_a_process(_run_as_a_command, arguments, command_environment() | environment, str(folder), outputs)
+
+
+def _run_as_a_command(
+    arguments: Sequence[str], environment: dict[str, str], folder: str, outputs: Sequence[str]
+) -> None:
+    for number, path in enumerate(outputs, 1):
+        with Path(path).open("wb") as output:
+            os.dup2(output.fileno(), number)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    tempfile.tempdir = None  # which the environment names
+    sys.argv = ["health-assets", *arguments]
+    runpy.run_module("health_assets", run_name="__main__", alter_sys=True)
+
+
+def in_a_process(work: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Begin something in a process of its own that has the imports done already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["health_assets_tests.support.projects", "health_assets_tests.support.preloaded"])
+    process = context.Process(target=work, args=arguments)
+    process.start()
+    return process
+
+
+def command_line(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "health_assets", *arguments]
+
+
+def command_environment() -> dict[str, str]:
+    """The environment without settings that a developer may have, wide enough not to fold sentences."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEALTH_", "DAGSTER_"))}
+    return kept | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def materialize_arguments(project: Project, hours: HourRange) -> list[str]:
+    arguments = ["materialize", "--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
+    arguments += ["--raw", str(project.raw), "--warehouse", project.warehouse_url]
+    return arguments if project.targets is None else [*arguments, "--targets", str(project.targets_path)]
+
+
+def later(moment: datetime, **by: float) -> datetime:
+    return moment + timedelta(**by)

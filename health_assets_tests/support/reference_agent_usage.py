@@ -1,0 +1,73 @@
+"""The independent reference of usage: contract section 8 in plain Python over the records, in exact fractions.
+
+Nothing here imports the product. What is null in the table is None here.
+"""
+
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+from health_assets_tests.support.reference import ONE_HOUR, Record, deduplicate, targets_for
+
+AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+
+
+def agent_usage(
+    records: list[Record], targets: dict[str, Any], hours: list[datetime], window_hours: int, lookback_hours: int
+) -> list[Record]:
+    """A row for each hour and agent with an execution in the window, but of agents that are retired."""
+    kept = deduplicate(records)
+    calls = [record for record in kept if record["type"] == "model_call"]
+    executions = [
+        (record, {name: amount(record, calls, name, lookback_hours) for name in AMOUNTS})
+        for record in kept
+        if record["type"] == "execution" and not targets_for(record["agent_id"], targets)["retired"]
+    ]
+    rows = []
+    for hour in hours:
+        end = hour + ONE_HOUR
+        start = end - timedelta(hours=window_hours)
+        window = [(record, amounts) for record, amounts in executions if start <= record["_at"] < end]
+        for agent_id in sorted({record["agent_id"] for record, _ in window}):
+            own = [(record, amounts) for record, amounts in window if record["agent_id"] == agent_id]
+            row = {"hour": hour, "agent_id": agent_id, "window_start": start, "window_end": end}
+            rows.append(row | summary(own))
+    return rows
+
+
+def amount(execution: Record, calls: list[Record], name: str, lookback_hours: int) -> Fraction | None:
+    """What the execution states, else the sum over its calls that state it, in its hour and the look-back before."""
+    if execution.get(name) is not None:
+        return Fraction(execution[name])
+    first = execution["_hour"] - timedelta(hours=lookback_hours - 1)
+    stated = [
+        Fraction(call[name])
+        for call in calls
+        if call.get("execution_id") == execution["execution_id"]
+        and call.get(name) is not None
+        and first <= call["_hour"] <= execution["_hour"]
+    ]
+    return sum(stated, Fraction(0)) if stated else None
+
+
+def summary(window: list[tuple[Record, dict[str, Fraction | None]]]) -> Record:
+    """The executions of an agent in a window."""
+    successes = sum(record["status"] == "success" for record, _ in window)
+    sums = {}
+    for name in AMOUNTS:
+        told = [amounts[name] for _, amounts in window if amounts[name] is not None]
+        sums[name] = sum(told, Fraction(0)) if told else None
+    cost = sums["cost_usd"]
+    tokens = [
+        amounts for _, amounts in window if amounts["input_tokens"] is not None or amounts["output_tokens"] is not None
+    ]
+    return {
+        "executions": len(window),
+        "successes": successes,
+        "executions_with_tokens": len(tokens),
+        "executions_with_cost": sum(amounts["cost_usd"] is not None for _, amounts in window),
+        "input_tokens": None if sums["input_tokens"] is None else int(sums["input_tokens"]),
+        "output_tokens": None if sums["output_tokens"] is None else int(sums["output_tokens"]),
+        "cost_usd": None if cost is None else float(cost),
+        "cost_per_success_usd": None if cost is None or not successes else float(cost / successes),
+    }

@@ -1,0 +1,220 @@
+"""Warehouses filled by hand for the health endpoint, and the real server on loopback in a thread of this process."""
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import uvicorn
+import yaml
+
+from health_assets.apps.serving import reader, refresher, sessions
+from health_assets.apps.serving.client import ReaderError
+from health_assets.apps.serving.server import configured, listening
+from health_assets.core.hours import HourRange
+from health_assets.core.settings import Settings
+from health_assets.schema.catalog import describe
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.logs_made import START
+
+HOUR = START + timedelta(hours=13)
+PATIENCE_S = 120.0
+ARROW = {
+    "TIMESTAMP WITH TIME ZONE": (pa.timestamp("us", "UTC"), START),
+    "DOUBLE PRECISION": (pa.float64(), 0.5),
+    "BIGINT": (pa.int64(), 7),
+    "BOOLEAN": (pa.bool_(), False),
+    "VARCHAR": (pa.string(), "text"),
+    "VARCHAR[]": (pa.list_(pa.string()), []),
+    "SMALLINT[]": (pa.list_(pa.int16()), []),
+    "JSON": (pa.string(), "[]"),
+}
+
+Row = dict[str, Any]
+
+
+def fill(warehouse: Path, hour: datetime = HOUR, **tables: Sequence[Row]) -> None:
+    """Replace an hour of these tables; a column that a row does not name is null, or where it may not be, something."""
+    with Warehouse(str(warehouse)).write() as session:
+        for table, rows in tables.items():
+            hours = HourRange.of(hour)
+            session.delete_hours(table, hours)
+            columns = describe(table)
+            defaults = {name: None if nullable else ARROW[kind][1] for name, kind, nullable, _ in columns}
+            schema = pa.schema([(name, ARROW[kind][0]) for name, kind, _, _ in columns])
+            made = [{**defaults, "hour": hour, **row} for row in rows]
+            session.insert_arrow(table, pa.Table.from_pylist(made, schema))
+            session.note_materialized(table, hours, [hour])
+
+
+def state(agent_id: str, status: str = "healthy", **columns: Any) -> Row:
+    """A row of `agent_health_state` with a day's window."""
+    return {
+        "agent_id": agent_id,
+        "status": status,
+        "window_start": HOUR - timedelta(hours=23),
+        "window_end": HOUR + timedelta(hours=1),
+        "measurement_window_seconds": 86400,
+        "calibration_trend": "stable",
+        **columns,
+    }
+
+
+def score(agent_id: str, health_score: float | None = 90.0, **columns: Any) -> Row:
+    """A row of `agent_health`."""
+    named = "inactive" if health_score is None else "healthy" if health_score >= 85 else "unhealthy"
+    known = {"is_provisional": False, "n": 7, "n_full": 7, "untimed": 0, "formula_version": "1.0"}
+    return {"agent_id": agent_id, "health_score": health_score, "state": named, **known, **columns}
+
+
+def fill_agents(warehouse: Path, *agents: tuple[Row, Row], hour: datetime = HOUR) -> None:
+    """Replace the agents of an hour by (state, score) rows."""
+    states, scores = ([pair[place] for pair in agents] for place in (0, 1))
+    fill(warehouse, hour, agent_health_state=states, agent_health=scores)
+
+
+def write_targets(path: Path, targets: dict[str, Any]) -> Path:
+    path.write_text(yaml.safe_dump(targets), encoding="utf-8")
+    return path
+
+
+# -- the server --
+
+
+class ReaderInThisProcess:
+    """A reader without a process of its own, whose start costs a second; what it reads and answers is the same."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def ask(self, request: dict[str, Any], _: float) -> Any:
+        reply = json.loads(json.dumps(reader._reply(self._settings, request)))
+        if "fault" in reply:
+            raise ReaderError(reply["fault"], reply["sentence"])
+        return reply["ok"]
+
+    def interrupt(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> "ReaderInThisProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def readers_in_this_process() -> Iterator[None]:
+    """For tests of what is answered rather than of processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refresher, "Reader", ReaderInThisProcess)
+        patch.setattr(sessions, "Reader", ReaderInThisProcess)
+        yield
+
+
+@dataclass
+class Reply:
+    """An HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Served:
+    """A server that runs."""
+
+    port: int
+    faults: list[str]
+    tls: ssl.SSLContext | None = None
+
+    def ask(
+        self, path: str, method: str = "GET", headers: dict[str, str] | None = None, source: str = "127.0.0.1"
+    ) -> Reply:
+        connection = (
+            http.client.HTTPSConnection("localhost", self.port, timeout=PATIENCE_S, context=self.tls)
+            if self.tls
+            else http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S, source_address=(source, 0))
+        )
+        try:
+            connection.request(method, path, headers=headers or {})
+            reply = connection.getresponse()
+            named = {name.lower(): value for name, value in reply.getheaders()}
+            return Reply(reply.status, named, reply.read())
+        finally:
+            connection.close()
+
+    def send(self, *pieces: bytes, pause_s: float = 0.0) -> bytes:
+        """Send bytes as they are, and take what comes until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
+            received = b""
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused and gone before all is sent
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(pause_s)
+            with suppress(ConnectionResetError):
+                while piece := connection.recv(65536):
+                    received += piece
+            return received
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.ask("/status").json
+
+    def wait_for(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """Wait until /status fulfils a condition."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition(status := self.status):
+            assert time.monotonic() < deadline, status
+            time.sleep(0.02)
+        return status
+
+
+@contextmanager
+def served(
+    warehouse: Path,
+    *,
+    targets: Path | None = None,
+    is_ready: bool = True,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    **settings: Any,
+) -> Iterator[Served]:
+    """The real server; settings go past their limits, so that a test need not wait a minute."""
+    chosen = Settings(warehouse=str(warehouse), targets=targets).model_copy(
+        update={"serve_refresh_s": 3600.0, **settings}
+    )
+    faults: list[str] = []
+    listener = listening("127.0.0.1", 0)
+    server = uvicorn.Server(
+        configured(chosen, tls_cert, tls_key, on_fault=faults.append, host="127.0.0.1", is_local=True)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        tls = ssl.create_default_context(cafile=str(tls_cert)) if tls_cert else None
+        running = Served(listener.getsockname()[1], faults, tls)
+        if is_ready:
+            running.wait_for(lambda status: status["is_ready"])
+        yield running
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,178 @@
+"""Warehouses of every earlier state of the tables, on both engines: brought up to date, none of them losing a row."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+from sqlalchemy.dialects import postgresql
+from sqlmodel import SQLModel
+from typer.testing import CliRunner
+
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.schema.catalog import SCHEMA_DIGEST, SCHEMA_VERSION
+from health_assets.warehouse.engines.postgres.tables import ALEMBIC_TABLE, metadata
+from health_assets.warehouse.migrations import migrate
+from health_assets_tests.support.projects import Project, assert_same_tables, forked_command, materialize_arguments
+from health_assets_tests.support.stored_schemas import HOURS, Stored, logs_alone, stored
+
+FILES = stored("duckdb")
+SCHEMAS = stored("postgresql")
+STATES = [*FILES, *SCHEMAS]
+FIRST_ON_POSTGRES = 2
+SET_BY_UPGRADES = {("raw_files", "modified_ns"), ("warehouse_version", "version")}
+"""Values that an upgrade changes: the next run reads every log again."""
+
+
+# -- the version -----------------------------------------------------------------------------------------------------------
+
+
+def digest_of_the_tables() -> str:
+    """Of names, columns, types, keys and indexes, as they are declared."""
+    dialect = postgresql.dialect()
+    found = {
+        name: {
+            "columns": {column.name: column.type.compile(dialect=dialect) for column in table.columns},
+            "keys": [column.name for column in SQLModel.metadata.tables[name].primary_key],
+            "indexes": sorted((index.name, [column.name for column in index.columns]) for index in table.indexes),
+        }
+        for name, table in metadata().tables.items()
+    }
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def test_the_version_rises_whenever_a_table_changes() -> None:
+    found = digest_of_the_tables()
+    assert found == SCHEMA_DIGEST, (
+        f"a table has changed: in health_assets/schema/catalog set SCHEMA_DIGEST to {found!r}; where version "
+        f"{SCHEMA_VERSION} has landed, also raise SCHEMA_VERSION, write a revision (make migrations) and store the schema of "
+        "before (see stored_schemas)"
+    )
+
+
+def test_a_schema_of_every_earlier_version_is_stored() -> None:
+    assert {one.version for one in FILES} >= set(range(1, SCHEMA_VERSION))
+    assert {one.version for one in SCHEMAS} >= set(range(FIRST_ON_POSTGRES, SCHEMA_VERSION))
+
+
+# -- upgrades --------------------------------------------------------------------------------------------------------------
+
+
+def opened(project: Project) -> duckdb.DuckDBPyConnection | psycopg.Connection:
+    return psycopg.connect(project.url) if project.url else duckdb.connect(str(project.warehouse_path), read_only=True)
+
+
+def columns_in(project: Project) -> dict[str, dict[str, str]]:
+    """The columns, with their types, of every table that is there, whatever is declared."""
+    columns: dict[str, dict[str, str]] = {}
+    with opened(project) as connection:
+        found = connection.execute(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns "
+            "WHERE table_schema IN ('main', 'public') ORDER BY 1, 2"
+        ).fetchall()
+    for table, column, kind in found:
+        columns.setdefault(table, {})[column] = kind
+    columns.pop(ALEMBIC_TABLE, None)
+    return columns
+
+
+def indexes_in(project: Project) -> list[tuple]:
+    with opened(project) as connection:
+        return connection.execute("SELECT tablename, indexname FROM pg_indexes ORDER BY 1, 2").fetchall()
+
+
+def values_in(project: Project, columns: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+    """The rows of tables, of these columns alone, without what an upgrade sets."""
+    values = {}
+    with opened(project) as connection:
+        for table, names in columns.items():
+            if kept := [name for name in names if (table, name) not in SET_BY_UPGRADES]:
+                rows = connection.execute(f"SELECT {', '.join(kept)} FROM {table}").fetchall()
+                values[table] = sorted(map(repr, rows))
+    return values
+
+
+def version_in(project: Project) -> int:
+    with opened(project) as connection:
+        [(version,)] = connection.execute("SELECT version FROM warehouse_version").fetchall()
+    return version
+
+
+def bring_up_to_date(project: Project) -> None:
+    """Do as `health-assets migrate` does."""
+    if project.url:
+        migrate(project.url, 10)
+    else:
+        with project.warehouse.write():
+            pass
+
+
+@pytest.fixture(scope="module")
+def todays(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Project]:
+    """What the program of today makes of the logs, on each engine."""
+    made = {}
+    for engine in ("duckdb", "postgresql"):
+        made[engine] = logs_alone(tmp_path_factory.mktemp(engine), engine)
+        bring_up_to_date(made[engine])
+        made[engine].materialize(HOURS)
+    return made
+
+
+@pytest.mark.parametrize("one", STATES, ids=lambda one: one.name)
+def test_a_warehouse_of_any_earlier_state_is_brought_up_to_date_keeps_its_rows_and_ends_as_a_rebuild(
+    tmp_path: Path, one: Stored, todays: dict[str, Project]
+) -> None:
+    project = one.project(tmp_path)
+    columns = columns_in(project)
+    before = values_in(project, columns)
+    assert before["executions"] and before["agent_health"], "nothing is stored that could be lost"
+    if project.url:
+        with pytest.raises(HealthAssetsError, match=f"has version {one.version}, .* with health-assets migrate"):
+            project.query("SELECT 1")
+    bring_up_to_date(project)
+    assert version_in(project) == SCHEMA_VERSION
+    assert columns_in(project) == columns_in(todays[one.engine])
+    assert indexes_in(project) == indexes_in(todays[one.engine])
+    assert values_in(project, columns) == before
+    project.materialize(HOURS)
+    assert_same_tables(project.tables(HOURS), todays[one.engine].tables(HOURS))
+    said = CliRunner().invoke(app, ["report", "--warehouse", project.warehouse_url])
+    assert (said.exit_code, "Fleet at 2026-06-07 13:00 UTC" in said.output) == (0, True), said.output
+
+
+def test_what_an_earlier_version_made_of_a_log_is_made_anew_although_the_log_is_as_it_was(tmp_path: Path) -> None:
+    """A line with other meaning stands for one that this program reads otherwise: neither size nor time has changed."""
+    [*_, project] = [one.project(tmp_path / one.name) for one in FILES if one.version < SCHEMA_VERSION]
+    path = project.raw / "native.jsonl"
+    before, line = path.stat(), b'"2026-06-07T12:10:42Z", "status": "success"'
+    assert line in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(line, line.replace(b"success", b"failure")))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    project.materialize(HOURS, only=["ingest"])
+    assert project.query("SELECT status FROM executions WHERE execution_id = 'e-1'") == [("failure",)]
+
+
+@pytest.mark.parametrize("one", FILES, ids=lambda one: one.name)
+def test_a_file_of_any_earlier_state_can_be_reported_without_being_changed(tmp_path: Path, one: Stored) -> None:
+    project = one.project(tmp_path)
+    before = project.warehouse_path.read_bytes()
+    for more in ([], ["--agent", "invoice-reader"]):
+        said = CliRunner().invoke(app, ["report", "--warehouse", project.warehouse_url, *more])
+        assert (said.exit_code, "invoice-reader" in said.output) == (0, True), said.output
+    assert project.warehouse_path.read_bytes() == before
+
+
+@pytest.mark.parametrize("one", [FILES[0], SCHEMAS[0]], ids=lambda one: one.name)
+def test_the_oldest_warehouses_take_a_run_and_a_report_of_the_commands(tmp_path: Path, one: Stored) -> None:
+    project = one.project(tmp_path)
+    if project.url:
+        assert "health-assets migrate" in forked_command(*materialize_arguments(project, HOURS)).stderr
+        migrated = forked_command("migrate", "--warehouse", project.url)
+        assert (migrated.returncode, f"version {SCHEMA_VERSION}" in migrated.stdout) == (0, True)
+    run = forked_command(*materialize_arguments(project, HOURS))
+    assert run.returncode == 0, run.stderr
+    assert "Fleet at 2026-06-07 13:00 UTC" in forked_command("report", "--warehouse", project.warehouse_url).stdout
