@@ -1,18 +1,16 @@
 """The imports of a run, for the process that runs are forked from; nobody else imports this.
 
-What belongs here: modules that every run needs, and nothing that depends on settings, the time or the logs, for a run is
-forked hours later. No import here may start a thread, which a fork would leave behind; a test holds that. What does
+What belongs here: modules that every run needs, and nothing that depends on settings, the time or the logs, for a run
+is forked hours later. No import here may start a thread that a fork would leave behind; a test holds that. What does
 not: who forks when (`run_processes`).
 """
 
 import atexit
 import gc
 
-import dagster._core.execution.api
-import dagster._grpc.impl
-
 import health_assets.defs.build
-import health_assets.defs.event_storage  # noqa: F401
+import health_assets.defs.event_storage
+import health_assets.warehouse.duckdb_store  # noqa: F401
 from health_assets.quality.evaluation import import_great_expectations
 
 import_great_expectations()

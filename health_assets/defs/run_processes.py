@@ -4,10 +4,10 @@ What belongs here: the private parts of Dagster and of `multiprocessing` that th
 What does not: what is imported (`run_imports`).
 
 Dagster's code server starts a process for every run, from nothing, by a context of `multiprocessing` that it keeps.
-Here it gets another one, whose processes are forked from a fork server: a process without threads and connections, which
-ends with the code server that it belongs to. So a code location that is loaded anew, in a new code server, has a new one
-with the code and the environment of that. A fork server that died is started again for the next run, and the runs that
-it has forked go on: they are not taken for dead with it.
+Here it gets another one, whose processes are forked from a fork server: a process without connections and without
+threads of Python's, which ends with the code server that it belongs to. So a code location that is loaded anew, in a
+new code server, has a new one with the code and the environment of that. A fork server that died is started again for
+the next run, and the runs that it has forked go on: they are not taken for dead with it.
 """
 
 import functools
@@ -19,9 +19,9 @@ import time
 from multiprocessing import forkserver, popen_forkserver
 from multiprocessing.context import BaseContext, ForkServerContext, ForkServerProcess
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from health_assets.defs.partitions import is_loaded_for_a_run
 from health_assets.processes import Process
 
 IMPORTS = "health_assets.defs.run_imports"
@@ -53,7 +53,7 @@ class _Forked(popen_forkserver.Popen):
 
 class _RunProcess(ForkServerProcess):
     @staticmethod
-    def _Popen(process_obj: Any) -> Any:  # noqa: N802
+    def _Popen(process_obj: Any) -> Any:
         return _Forked(process_obj)
 
 
@@ -93,25 +93,17 @@ def _fork_server() -> None:
 
 
 def fork_runs() -> None:
-    """Let this process fork its runs, if it is a code server of Dagster's and the system is Linux.
+    """Let this process fork its runs, where it is a code server of Dagster's and the system is Linux.
 
-    Elsewhere libraries of the system do not bear a fork. One behind `dagster code-server start` stays, and makes ready
-    for its first run at once; one that the daemon has started for itself may end before there is a run.
+    Elsewhere libraries of the system do not bear a fork. A server behind `dagster code-server start` stays, and makes
+    ready for its first run at once; one that the daemon has started for itself may end before there is a run.
     """
     servers = sys.modules.get(DAGSTER_SERVERS)
-    if servers is None or sys.platform != "linux" or not _is_server():
+    if servers is None or sys.platform != "linux" or is_loaded_for_a_run():
         return
-    _take_over(servers)
+    servers.DagsterApiServer._mp_ctx = _ContextOfRuns()
     if _is_to_stay():
         context_of_runs()
-
-
-def _take_over(servers: ModuleType) -> None:
-    servers.DagsterApiServer._mp_ctx = _ContextOfRuns()
-
-
-def _is_server() -> bool:
-    return sys.argv[1:3] == ["api", "grpc"]
 
 
 def _is_to_stay() -> bool:
