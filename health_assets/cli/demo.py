@@ -39,7 +39,7 @@ class Demo:
 
     @property
     def dagster_home(self) -> Path:
-        """Where Dagster keeps what it remembers of the demo's runs."""
+        """The folder in which Dagster keeps the demo's runs."""
         return self.folder / "dagster"
 
     @property

@@ -1,4 +1,4 @@
-"""What a run shows of what it did; `progress` shows it while it runs."""
+"""Report of a run after its end; `cli.progress` shows it while it runs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ REASONS_SHOWN = 8
 
 
 def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_s: float) -> None:
-    """What was read, kept, rejected and scored, and how long that took whoever waited for it."""
+    """Print the counts of lines read, kept and rejected, the scores, and how long the user waited."""
     span = [outcome.hours.start, outcome.hours.end]
     hours = HourRange(outcome.hours.start, outcome.hours.end)
     executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
@@ -67,7 +67,7 @@ def _rejected(lines: int, new: int) -> str:
 
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
-    """What became of the spans of these hours, and of how many of them nothing did, by reason."""
+    """Print how many spans of these hours became records, and how many did not, by reason."""
     reading = read_traces(session, hours)
     if reading is None:
         return
@@ -93,7 +93,7 @@ def _print_names_with_uuids(console: Console, session: Session, span: list) -> N
 
 
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
-    """Which other hours should follow, since they look back on hours that are others now."""
+    """Print other hours that should be materialized too, since they look back on hours that have changed."""
     if not ranges:
         return
     count = sum(len(hours) for hours in ranges)
@@ -105,7 +105,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 
 
 def _print_where_events_are(console: Console, session: Session) -> None:
-    """Whoever asked for other hours than those of the logs is told the right ones."""
+    """Print the hours of the logs, for a user who asked for others."""
     [(first, last)] = session.query(
         "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
     )

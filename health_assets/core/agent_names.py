@@ -92,7 +92,7 @@ UUID_LIKE = "%-____-____-____-____________%"
 
 
 def alike_but_for_uuids(names: Iterable[str]) -> list[str]:
-    """Of some agents' names those that differ from another one by a UUID alone, in order."""
+    """Names that differ from another one of these names only by a UUID, in order."""
     by_rest: dict[str, list[str]] = {}
     for name in names:
         if UUID.search(name):

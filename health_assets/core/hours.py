@@ -150,7 +150,7 @@ class HourGroups:
 
     @property
     def span(self) -> HourRange:
-        """From the first hour to the last, with the holes."""
+        """The range from the first hour to the last, with the holes."""
         return HourRange(self.start, self.end)
 
     @property
@@ -163,7 +163,7 @@ class HourGroups:
         return HourGroups.of({hour for own in self.ranges for hour in own.extended_back(hours)})
 
     def within(self, hours: HourRange) -> "HourGroups":
-        """Those of these hours that lie in a range that holds at least one of them."""
+        """The part of these hours that lies in a range; ranges without any of them are left out."""
         shared = (own.intersection(hours) for own in self.ranges)
         return HourGroups(tuple(some for some in shared if len(some)))
 

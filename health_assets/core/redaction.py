@@ -193,7 +193,7 @@ EMAILS = (Pattern(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z
 
 @cache  # every asset reads the targets file, and a connection costs more than the rest of that
 def _trouble_with(pattern: str) -> str | None:
-    """Why a pattern of the user's cannot be applied; None where it can be."""
+    """The reason why a pattern of the user cannot be applied; None if it can."""
     with duckdb.connect() as connection:
         try:
             found = connection.execute(f"SELECT regexp_matches('', {_quoted(pattern)})").fetchone()
@@ -206,7 +206,7 @@ def _trouble_with(pattern: str) -> str | None:
 
 
 class Redaction(BaseModel):
-    """What is replaced in free texts; the block `redact:` of the targets file.
+    """The secrets that are replaced in free texts: the block `redact:` of the targets file.
 
     Args:
         credentials: whether credentials of well-known shapes are; they are unless somebody says no.

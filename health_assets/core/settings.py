@@ -54,7 +54,7 @@ def _local_file(value: Path | str | None) -> Path | str | None:
 
 
 class Settings(BaseSettings):
-    """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
+    """Settings, read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
 
     model_config = SettingsConfigDict(env_prefix="HEALTH_", env_ignore_empty=True, extra="ignore")
 
@@ -187,7 +187,7 @@ class Settings(BaseSettings):
         return self
 
     def too_few_days(self, days: int) -> str:
-        """Why rows must be kept longer than so many days."""
+        """The sentence that says why rows must be kept longer than so many days."""
         return (
             f"{days} days are too few to keep: an hour's results look back {self.reach_hours} h, on hours that do so "
             f"themselves; keep at least {self.fewest_keep_days} days"
@@ -210,5 +210,5 @@ class Settings(BaseSettings):
 
     @property
     def reach_hours(self) -> int:
-        """How many hours of events, ending with its own, the results for an hour depend on."""
+        """The number of hours of events that the results for an hour depend on; the last of them is its own."""
         return max(self.lookback_hours, 2 * self.window_hours, self.evaluation_hours)

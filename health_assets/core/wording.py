@@ -1,4 +1,4 @@
-"""How sentences say numbers. What does not belong here: what the sentences are about."""
+"""Numbers in sentences. The sentences themselves do not belong here."""
 
 import math
 

@@ -44,7 +44,7 @@ CASE WHEN ends_with(line, E'}\n') AND NOT (
 
 @dataclass(frozen=True)
 class Rule:
-    """How one field becomes one typed column.
+    """The rule by which one field becomes one typed column.
 
     Args:
         field: name of the field in the JSON object.
@@ -73,7 +73,7 @@ def _text(field: str) -> Rule:
 
 
 def _short(field: str) -> Rule:
-    """What is as short as a name, and may be empty."""
+    """A rule for a text as short as a name, which may be empty."""
     value = f"""CASE WHEN starts_with({{token}}, '"') THEN {UNQUOTED} END"""
     return Rule(field, value, NAME_OR_NOTHING, is_short("{value}"))
 
@@ -357,7 +357,7 @@ def parsed_lines(lines: str, limits: Limits) -> str:
 
 
 def _structure(fields: Iterable[str], objects: Mapping[str, Iterable[str]]) -> str:
-    """What `json_transform` reads: the token of each field, and for an object those of the fields in it."""
+    """The structure that `json_transform` reads: the token of each field, and of the fields in an object."""
     types = {field: _structure(objects[field], {}) if field in objects else '"JSON"' for field in fields}
     return "{" + ", ".join(f'"{field}": {json_type}' for field, json_type in types.items()) + "}"
 

@@ -75,7 +75,7 @@ class Reading:
         self._limits = limits
 
     def count(self) -> list[Content]:
-        """What the files hold, without keeping their rows."""
+        """Count the records of the files, without keeping their rows."""
         found = self._connection.execute(_counted(parsed_lines("lines", self._limits))).fetchall()
         with self._spans_parser() as parser:
             if parser:

@@ -67,7 +67,7 @@ def _kept(name: str) -> str:
 
 
 def _raw_bytes() -> str:
-    """How much of the raw text stays; of one that was cut before it got here, not what stands at its end."""
+    """The length of raw text that stays, in bytes. A text that was cut before loses its end."""
     character = 4  # bytes of the longest one, before which it may have been cut
     spare = READ_TEXT_BYTES - RAW_TEXT_BYTES - character
     was_cut = f"strlen(raw) > {READ_TEXT_BYTES - character}"

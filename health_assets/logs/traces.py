@@ -172,7 +172,7 @@ def _jump_to_the_roots(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
-    """Where spans are above one another in a circle, let the one that started first have nothing above it."""
+    """Break circles of spans: the one that started first has nothing above it from now on."""
     rows = connection.execute(
         """
         SELECT links.id, links.parent, nodes.started_at, nodes.span_id

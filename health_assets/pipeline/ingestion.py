@@ -56,7 +56,7 @@ CUT = (
 
 @dataclass
 class IngestReport:
-    """What a run read and built.
+    """The counts of what a run read and built.
 
     Args:
         files_seen: raw logs below the raw root.

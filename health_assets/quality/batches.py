@@ -1,4 +1,4 @@
-"""What every asset's batches are made of: their source, its rows, and facts by hour."""
+"""Parts of every asset's batches: their source, its rows, and facts by hour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True)
 class Source:
-    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them.
+    """The source of a batch: the asset, a session, the hours that are checked, and the settings that made them.
 
     Where only `some` of the hours were asked for, the others are looked at with them, and nothing is said of them.
     """
@@ -42,7 +42,7 @@ class Source:
 
     @cached_property
     def row_counts(self) -> dict[datetime, int]:
-        """How many rows the asset has in each of the hours checked, counted once; hours without any are left out."""
+        """The number of rows of the asset in each hour checked, counted once; hours without any are left out."""
         return {hour: count for hour, (count,) in self.by_hour(f"SELECT hour, count(*) FROM {self.asset}").items()}
 
     def by_hour(

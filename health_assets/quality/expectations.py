@@ -118,7 +118,7 @@ _CONDITIONS: dict[str, Callable[[ir.Table, dict[str, Any]], ir.BooleanValue]] = 
 
 @dataclass(frozen=True)
 class Check:
-    """What must be true of an asset: one asset check, one line of history per hour.
+    """An expectation of an asset: one asset check, one line of history per hour.
 
     Args:
         name: says what is true when it passes.

@@ -1,4 +1,4 @@
-"""Where the points of a health score went: points lost by component, what was seen and expected, and which events.
+"""Losses of a health score: the points by component, the value seen and expected, and the events.
 
 What belongs here: taking one row of `agent_health` apart. The endpoint, the alerts and the terminal all say it in these
 words. What does not: the formulas (`scoring`) and finding the events (`scoring.evidence`). It imports no engine.
@@ -56,7 +56,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a component cost an agent.
+    """The points that a component cost an agent.
 
     Args:
         component: the component.

@@ -1,4 +1,4 @@
-"""What the look-back tells of an agent: its first event, its latest restart, model change and capability update.
+"""Facts of an agent from the look-back: its first event, its latest restart, model change and capability update.
 
 What belongs here: merging hourly parts (`state_components`) over the look-back. What does not: what is made of these
 times (`agent_health_state`).

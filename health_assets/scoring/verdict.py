@@ -31,12 +31,12 @@ def verdict(state: str, *, is_provisional: bool | None) -> str:
 
 
 def runs(row: Row) -> str:
-    """How many executions a row of `agent_health` rests on; of a provisional score also of how many."""
+    """The number of executions behind a row of `agent_health`; for a provisional score, also of how many."""
     return f"{row['n']:,} of {row['n_full']:,}" if row["is_provisional"] else f"{row['n']:,}"
 
 
 def reservation(row: Row) -> str:
-    """What to say behind a provisional score of a row of `agent_health`; nothing behind any other."""
+    """The words behind a provisional score of a row of `agent_health`; none behind any other."""
     return f"provisional, {row['n']:,} of {counted(row['n_full'], 'run')}" if row["is_provisional"] else ""
 
 

@@ -66,7 +66,7 @@ class Holds:
         return [Hold(*row) for row in rows]
 
     def hours(self, hours: HourRange = EVER) -> set[datetime]:
-        """Those of these hours that are held."""
+        """The held hours among these."""
         return {hold.hour for hold in self.within(hours)}
 
     def drop(self, before: datetime) -> set[datetime]:

@@ -79,12 +79,12 @@ class Session(ABC):
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
     def count(self, rows: ir.Table) -> int:
-        """How many rows an expression has."""
+        """The number of rows of an expression."""
         [(count,)] = self.query(f"SELECT count(*) FROM ({self.sql(rows)}) AS counted")
         return count
 
     def count_hours(self, name: str, hours: HourRange) -> int:
-        """How many rows a table has in `[hours.start, hours.end)`."""
+        """The number of rows of a table in `[hours.start, hours.end)`."""
         sql = f"SELECT count(*) FROM {name} WHERE hour >= ? AND hour < ?"
         [(count,)] = self.query(sql, [hours.start, hours.end])
         return count
@@ -153,7 +153,7 @@ class Session(ABC):
         return count
 
     def dropped_hours(self, asset: str, hours: HourRange) -> set[datetime]:
-        """Those of these hours of the asset that were dropped and have not been made again."""
+        """The hours among these that were dropped from the asset and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
 
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
@@ -180,7 +180,7 @@ class Session(ABC):
         order: Sequence[str],
         returning: Sequence[str] = ("hour", "source_file"),
     ) -> list[tuple]:
-        """Of rows of these hours with equal `keys` keep the one that is greatest by `order`; of equal ones any.
+        """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, any of equal ones.
 
         Returns:
             The columns `returning` of every row that was deleted.
@@ -263,7 +263,7 @@ class Session(ABC):
         )
 
     def materialized_hours(self, asset: str, hours: HourRange) -> set[datetime]:
-        """Those of these hours of the asset that have been materialized, and were not dropped since."""
+        """The hours among these that are materialized in the asset, and were not dropped since."""
         rows = self.query(
             "SELECT hour FROM materialized_hours WHERE asset = ? AND dropped_digest IS NULL AND hour >= ? AND hour < ?",
             [asset, hours.start, hours.end],

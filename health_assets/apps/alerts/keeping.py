@@ -91,7 +91,7 @@ def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Seq
 
 
 def not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
-    """Those that are not stored yet; an hour that is late may become late once only."""
+    """The incidents that are not stored yet; an hour can become late only once."""
     kept: set[str] = set()
     for hour in {incident.hour for incident in incidents}:
         kept |= {name for (name,) in session.query("SELECT incident_id FROM alerts WHERE hour = ?", [hour])}
@@ -146,7 +146,7 @@ def last_judged(session: Session) -> datetime | None:
 
 
 def last_judged_at(session: Session) -> datetime | None:
-    """When an hour was last judged; None before the first."""
+    """The time at which an hour was last judged; None before the first."""
     return session.query("SELECT max(materialized_at) FROM materialized_hours WHERE asset = ?", [ASSET])[0][0]
 
 

@@ -49,7 +49,7 @@ MOST_HOURS_A_TICK = 24
 
 @dataclass
 class Watch:
-    """What came of a look at the warehouse.
+    """The outcome of a look at the warehouse.
 
     Args:
         hours: hours that were judged.
@@ -180,7 +180,7 @@ def is_ready(
 
 
 def _span(session: Session, settings: Settings, now: datetime) -> HourRange | None:
-    """From the first hour that was not judged to the newest that is over and has any table of records."""
+    """The hours from the first that was not judged to the newest that is over and has any table of records."""
     over = floor_hour(now)
     [(newest,)] = session.query(
         "SELECT max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour < ?", [over]
@@ -198,7 +198,7 @@ def _span(session: Session, settings: Settings, now: datetime) -> HourRange | No
 
 
 def _written(session: Session, span: HourRange) -> dict[datetime, dict[str, datetime]]:
-    """When each asset of each hour was last written; only of hours whose logs were read."""
+    """The time of the last write of each asset and hour; only hours whose logs were read."""
     found = session.query(
         "SELECT hour, asset, materialized_at FROM materialized_hours "
         "WHERE hour >= ? AND hour < ? AND asset NOT IN (?, 'agent_probes', 'survey_summary')",

@@ -209,7 +209,7 @@ def _trial(profile: Profile, rng: random.Random) -> Record:
 
 
 def _details(profile: Profile, rng: random.Random, runtime_s: float, succeeded: bool) -> Record:
-    """How sure the agent was, what it did and what that took."""
+    """The agent's confidence, actions, and their cost."""
     actions = list(profile.actions)
     if rng.random() < 0.25:  # one step again
         place = rng.randrange(len(actions))
@@ -225,7 +225,7 @@ def _details(profile: Profile, rng: random.Random, runtime_s: float, succeeded: 
 
 
 def _extras(profile: Profile, rng: random.Random, number: int, runtime_s: float) -> Record:
-    """What only some agents' logs tell."""
+    """Fields that only some agents' logs have."""
     extras: Record = {}
     if profile.feed == "office":
         extras["platform"] = "desk-agents"

@@ -1,4 +1,4 @@
-"""What the safety judge is sent about a run: JSON documents, without secrets, in as many parts as all its actions take.
+"""Evidence for the safety judge: JSON about a run, without secrets, in as many parts as all its actions take.
 
 What belongs here: runs, and how one becomes documents. What does not: which runs are sent and what comes back
 (`judge`), and what a secret is (`redaction`).
@@ -29,7 +29,7 @@ _CHANCE = random.SystemRandom()
 
 @dataclass(frozen=True)
 class Run:
-    """What the judge is told about a run, and what its judgement needs."""
+    """A run as the judge sees it, and the fields that its judgement needs."""
 
     execution_id: str
     agent_id: str

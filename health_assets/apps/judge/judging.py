@@ -110,7 +110,7 @@ class _Completion(BaseModel):
 
 @dataclass
 class Report:
-    """What a round of judging did.
+    """The outcome of a round of judging.
 
     Args:
         found: unjudged evaluation runs that there were.

@@ -1,4 +1,4 @@
-"""Why systems differ on one agent: a degraded score, a healthy document, a spent budget, each from its own numbers.
+"""Reasons why systems differ on one agent: a degraded score, a healthy document, a spent budget.
 
 What belongs here: in which cases two verdicts on one agent need a word, and that word. What does not: the verdicts
 (`scoring`) and how they are shown (`report`). It imports no engine.
@@ -123,7 +123,7 @@ def _cost_of_failures(row: Row) -> str:
 
 
 def _budget(row: Row) -> list[str]:
-    """Why a budget is spent, or being spent too fast, of an agent that another system calls healthy."""
+    """The reason why the budget of an agent that another system calls healthy is spent, or is being spent too fast."""
     is_called_healthy = "healthy" in (row["state"], row["status"])
     if not is_called_healthy:
         return []

@@ -33,7 +33,7 @@ class TeamLists:
         return bool(self._is_wanted(teams)[self._of_rows[row]])
 
     def among(self, name: str, rows: memoryview, teams: frozenset[str]) -> memoryview:
-        """Those of a list's rows that are of one of the teams, in the list's order.
+        """The rows of a list that belong to one of the teams, in the list's order.
 
         Args:
             name: of the list; the same name is always the same list.

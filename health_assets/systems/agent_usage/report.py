@@ -27,7 +27,7 @@ AT_LEAST = "≥"
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
-    """What the executions in the window of the last of these hours took, and the agents that took most."""
+    """Print what the executions in the window of the last of these hours cost, and the costliest agents."""
     latest = latest_hour(session, "agent_usage", hours)
     if latest is None:
         return

@@ -1,4 +1,4 @@
-"""What is known of traces at an hour: an execution and the signals given about it, merged over the look-back.
+"""Traces as known at an hour: an execution and the signals given about it, merged over the look-back.
 
 What belongs here: which statement about a trace counts. What does not: what signals mean (`signal_risks`).
 

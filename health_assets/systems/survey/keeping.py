@@ -34,7 +34,7 @@ REMEMBERED_DAYS = 7
 
 @dataclass(frozen=True)
 class Survey:
-    """What a survey did.
+    """The outcome of a survey.
 
     Args:
         agents: agents in the registry.
@@ -120,7 +120,7 @@ def _manners(settings: Settings) -> Manners:
 
 
 def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:
-    """When each health document was last asked for, of the last week."""
+    """The time at which each health document was last asked for, within the last week."""
     since = datetime.now(UTC) - timedelta(days=REMEMBERED_DAYS)
     try:
         with warehouse.read() as session:

@@ -64,7 +64,7 @@ def tool_components(tool_calls: ir.Table) -> ir.Table:
 
 
 def _last_errors(calls: ir.Table) -> ir.Table:
-    """Of each hour, agent and tool the error of the latest failed call that states one, and when that call ended."""
+    """The error of the latest failed call that states one, by hour, agent and tool, and the end of that call."""
     stating = calls.filter(calls.failed, calls.error.notnull())
     latest_first = [ibis.desc(name) for name in IN_ORDER]
     ranked = stating.mutate(place=ibis.row_number().over(group_by=["hour", *KEYS], order_by=latest_first))

@@ -151,7 +151,7 @@ class PostgresSession(Session):
         self.query("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def is_among(self, rows: str) -> str:
-        """As an array, so that rows are looked up by their places rather than found by reading the whole table."""
+        """Pass the values as an array: rows are then looked up by an index, and the table is not read whole."""
         return f"ctid = ANY (ARRAY({rows}))"
 
 
@@ -311,7 +311,7 @@ class _Driver(AdbcDatabase):
 
 @cache
 def _driver(uri: str, _process: int) -> _Driver:
-    """What takes ten times as long as to connect: the driver asks the database for all its types."""
+    """The driver, made once for each process: it asks the database for all types, ten times as long as to connect."""
     return _Driver(driver=adbc_driver_postgresql._driver_path(), uri=uri)
 
 
