@@ -1,7 +1,7 @@
 """The progress of a run: a bar on a terminal, elsewhere a line now and then.
 
 What belongs here: turning a run's events, and what is read of the logs, into something to look at. What does not: what
-the run did (`run`).
+the run did (`run_report`).
 """
 
 import os

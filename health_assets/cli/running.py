@@ -1,6 +1,7 @@
 """Running the assets in this process, for the command line: which Dagster instance, one run, what came of it.
 
-What belongs here: everything between "these hours, please" and an outcome. What does not: how it is shown (`report`).
+What belongs here: everything between "these hours, please" and an outcome. What does not: how it is shown
+(`run_report`).
 """
 
 import gc

@@ -1,7 +1,7 @@
 """The native log format: one JSON object a line, `type` selects the record (contract, section 2).
 
 What belongs here: which fields each record type has, what values they may hold, and the SQL that types them or says
-why not. What does not: where lines come from (`files`) and which hours' tables they go to (`ingestion`).
+why not. What does not: where lines come from (`files`) and which hours' tables they go to (`pipeline.ingestion`).
 
 DuckDB is the parser whatever the warehouse is, so this module speaks its SQL. Every field first becomes its JSON token
 (`"text"`, `1.5`, `[...]`), which still tells a number from a number written as text. Each rule turns a token into a

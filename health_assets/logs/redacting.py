@@ -1,7 +1,7 @@
 """Redacting: the free texts of parsed rows without secrets, and cut to the length that tables hold.
 
-What belongs here: which columns of parsed rows are free texts. What does not: what a secret is (`redaction`), and what
-a line means (`native`, `otlp`).
+What belongs here: which columns of parsed rows are free texts. What does not: what a secret is (`core.redaction`), and
+what a line means (`native`, `otlp`).
 
 A text is cut after its secrets are replaced, because half of a secret looks like none. So parsers hand over a little
 more than tables hold (`READ_TEXT_BYTES`), and from a text that they cut themselves the end, where half a secret may

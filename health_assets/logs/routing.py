@@ -1,7 +1,7 @@
 """Routing: splits the stream of records by table, counts what every file holds, and drops what was not asked for.
 
-What belongs here: one pass over the batches of `reader.records`. What does not: where the rows go from here
-(`ingestion`).
+What belongs here: one pass over the batches of `reader.Reading.records`. What does not: where the rows go from here
+(`pipeline.ingestion`).
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 What belongs here: declaring expectations without importing Great Expectations (which takes seconds) and translating
 the few kinds that the suites use into conditions that the warehouse evaluates. What does not: which expectations a
-table has (`suites`) and running them (`evaluation`).
+table has (`systems.suites`) and running them (`evaluation`).
 """
 
 from collections.abc import Callable, Sequence

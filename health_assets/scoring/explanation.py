@@ -1,7 +1,8 @@
 """Losses of a health score: the points by component, the value seen and expected, and the events.
 
 What belongs here: taking one row of `agent_health` apart. The endpoint, the alerts and the terminal all say it in these
-words. What does not: the formulas (`scoring`) and finding the events (`scoring.evidence`). It imports no engine.
+words. What does not: the formulas (`systems.agent_health_model`) and finding the events
+(`systems.explanations.evidence`). It imports no engine.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 """The verdict on an agent in a word: its state, how much it rests on, and which agents a person looks at first.
 
 What belongs here: how a state is written wherever one is shown, and the order of lists. What does not: how a state
-comes about (`scoring.agent_health`), what a score lost (`explanation`) and why systems differ (`differences`). It
-imports no engine.
+comes about (`systems.agent_health_model.agent_health`), what a score lost (`explanation`) and why systems differ
+(`apps.report.differences`). It imports no engine.
 
 With few executions a score leans to 100, as its source wants it. So a state that rests on fewer than `n_full` of them
 is provisional: it is written with a question mark, and never stands among those that are known.

@@ -1,7 +1,7 @@
 """The ledger: what every raw log holds for every hour, and which of it the hours' tables have.
 
 What belongs here: reading and writing `raw_logs` and `raw_files`. What does not: reading files (`logs`) and the rows of
-the record tables (`ingestion`).
+the record tables (`pipeline.ingestion`).
 
 `raw_logs` has one row per part: the records of one kind in one file for one hour, with a digest. A record is a line, or
 one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.

@@ -59,7 +59,7 @@ class Session(ABC):
 
     @abstractmethod
     def column_types(self, name: str) -> dict[str, str]:
-        """The columns of a table as the warehouse has them, with their types as `tables.describe` writes them."""
+        """The columns of a table in the warehouse, with their types as `schema.catalog.describe` writes them."""
 
     @abstractmethod
     def now(self) -> datetime:

@@ -1,8 +1,8 @@
 """Sample logs for the demo: two days of a small, invented fleet that gives every part of the scores something to show.
 
 What belongs here: generators that tell the fleet's story as raw logs, and lines that break a rule (`BAD_LINES`). What
-does not: the story (`sample_fleet`), writing files (`demo`), reading logs or scoring them; nothing here knows how that
-is done. There is no clock: who calls says when the two days end, and the story is the same whenever they do. Every
+does not: the story (`sample_fleet`), writing files (`cli.demo`), reading logs or scoring them; nothing here knows how
+that is done. There is no clock: who calls says when the two days end, and the story is the same whenever they do. Every
 agent has its own seed, so the files are the same bytes on every run, and a new agent leaves the others as they are.
 """
 

@@ -1,7 +1,7 @@
 """Evidence for the safety judge: JSON about a run, without secrets, in as many parts as all its actions take.
 
 What belongs here: runs, and how one becomes documents. What does not: which runs are sent and what comes back
-(`judge`), and what a secret is (`redaction`).
+(`judging`), and what a secret is (`core.redaction`).
 
 No action is left out where the parts are few enough: who wants to hide one would only have to do many others around it.
 Of more parts than are paid for, chance decides which are sent, anew each time: a choice that follows from the run would

@@ -1,7 +1,7 @@
 """Reasons why systems differ on one agent: a degraded score, a healthy document, a spent budget.
 
 What belongs here: in which cases two verdicts on one agent need a word, and that word. What does not: the verdicts
-(`scoring`) and how they are shown (`report`). It imports no engine.
+(`systems`) and how they are shown (`differences`). It imports no engine.
 
 Three things make systems differ. They ask different questions (a document asks whether runs succeed, a score also how
 fast they are and whether they were triggered), over different windows (a burn rate looks at 6 hours), with different

@@ -1,7 +1,7 @@
 """Callers and their rights: roles, teams, tokens, and the hosts that are answered.
 
 What belongs here: recognizing a caller, and the one rule of who may do what. What does not: how tokens are kept
-(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`snapshot`).
+(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`view`).
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Surveying now: who is due, what they answer, and keeping it in the warehouse while more answers come in.
 
 What belongs here: everything between "survey these agents" and rows in `agent_probes`. What does not: how an agent is
-asked (`probing`) and the summary (`scoring.survey_summary`).
+asked (`probing`) and the summary (`survey_summary`).
 
 A probe is an observation of the present: it cannot be made for an hour that is over, nor made again. So probes are
 added to what is stored, and of one agent's probes in one hour the latest stays. The warehouse is held only to write a

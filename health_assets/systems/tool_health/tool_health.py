@@ -1,8 +1,8 @@
 """Tool health: which tools fail or are slow, for which agent (contract, section 8).
 
 The part of an hour is, for each agent and tool, the number of calls and of failures, the calls' latencies as buckets
-(`latency_buckets`), and the error of the latest failed call that states one. Parts merge by addition, by concatenation
-and by taking the later error, so a window looks at no call.
+(`scoring.latency_buckets`), and the error of the latest failed call that states one. Parts merge by addition, by
+concatenation and by taking the later error, so a window looks at no call.
 
 A call counts for the agent that its line names, or in whose execution its span lies. A call of which neither is known
 counts for nobody, the agent `''`. That an execution has the id that the call names is not looked for: an execution

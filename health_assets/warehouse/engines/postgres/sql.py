@@ -1,6 +1,6 @@
 """SQL that PostgreSQL wants in another form: parameters, ibis expressions, types, and characters of text.
 
-What belongs here: translation, without a connection. What does not: running it (`postgres_store`).
+What belongs here: translation, without a connection. What does not: running it (`store`).
 
 Where ibis compiles an operation to something that differs from what DuckDB computes, the compiler here says it anew:
 
@@ -166,7 +166,7 @@ def column_definition(name: str, sql_type: str) -> str:
 
 
 def declared_type(formatted: str) -> str:
-    """A type as `tables.describe` writes it, from what PostgreSQL calls it."""
+    """A type as `schema.catalog.describe` writes it, from what PostgreSQL calls it."""
     return formatted.replace("character varying", "varchar").upper()
 
 

@@ -1,7 +1,8 @@
 """A warehouse in a schema of a PostgreSQL database: for a team, with writers on several machines.
 
 What belongs here: connections, the lock of writers, versions, and what PostgreSQL does in a way of its own. What does
-not: what is the same on every engine (`store`), how SQL is put for it (`postgres_sql`), making tables (`migrations`).
+not: what is the same on every engine (`warehouse.store`), how SQL is put for it (`sql`), making tables
+(`warehouse.migrations`).
 
 A session is one connection and one transaction. Who writes takes one lock of the whole warehouse first, so that writers
 follow one another as on DuckDB: each step sees all that the steps before it have committed, and none can deadlock. Who
