@@ -58,7 +58,7 @@ requirements-hashed.txt: pyproject.toml constraints.txt
 dev: $(STAMP)
 	$(BIN)/health-assets dev
 
-## docs: write docs/tables.md from the tables' classes
+## docs: write docs/tables.md and docs/settings.md from the code
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 
