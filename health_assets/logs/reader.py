@@ -1,4 +1,4 @@
-"""From raw files to cleaned records: a stream of typed rows, and a count of what every file holds.
+"""The reader of raw files: a stream of typed rows of cleaned records, and a count of what every file holds.
 
 What belongs here: running the parser over files and shaping its rows like the tables. What does not: the log format
 itself (`native`) and what has been loaded before (`pipeline.ingestion`).

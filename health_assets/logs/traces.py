@@ -1,4 +1,4 @@
-"""From spans to executions, model calls and tool calls (contract, section 7).
+"""Executions, model calls and tool calls, made from spans (contract, section 7).
 
 What belongs here: which spans of a trace become which records, in SQL for the DuckDB that works in this process
 whatever the warehouse is. What does not: which traces are looked at (`pipeline.trace_assembly`).

@@ -46,6 +46,7 @@ from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 CUT = (
@@ -170,7 +171,9 @@ def ingest(
     report.holds = loading.hold()
 
     touched = _touched_hours(asked, changed)
-    built = touched["raw_logs"] | _never_built(session, asked, groups.extended_back(lookback_hours - 1))
+    first_event_hour, reach = Ledger(session).first_event_hour(), groups.extended_back(lookback_hours - 1)
+    never_built = MaterializedHours(session).missing(asked.tables, reach, asked.hours, first_event_hour)
+    built = touched["raw_logs"] | never_built
     built -= asked.held
     report.add_built(built | (asked.restored_hours - asked.held))
     loading.keep_winners(report.hours)
@@ -302,7 +305,7 @@ class _Loading:
         return found
 
     def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
-        """Of parts with fewer lines than before, those of files that were cut or replaced, not only read otherwise."""
+        """The parts with fewer lines than before whose files were cut or replaced, not only read otherwise."""
         names = {part.source_file for part in less}
         files = [file for file in self._recognized.changed if file.source_file in names]
         before = {name: self._recognized.before[name].identity for name in names}
@@ -393,7 +396,7 @@ class _Loading:
         return [hold for hold in holds if (hold.hour, hold.source_file) not in overdue]
 
     def keep_winners(self, hours: HourRange) -> None:
-        """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others.
+        """Keep the greatest row (time, file, line) of one id in one hour, and account for the others.
 
         Args:
             hours: the hours built; those that merely got their rows once more are looked at, too.
@@ -460,7 +463,7 @@ def _entries(before: Mapping[Part, Entry], after: Mapping[Part, Lines], asked: A
 
 
 def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datetime]]:
-    """By table, the hours asked for whose rows are others than before; `raw_logs` has no spans beyond the look-back."""
+    """The hours asked for whose rows changed, by table; `raw_logs` has no spans beyond the look-back."""
     touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in asked.tables}}
     for part in changed:
         if not asked.includes(part):
@@ -469,14 +472,6 @@ def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datet
         if part.record_type != "span" or part.hour in asked.span:
             touched["raw_logs"].add(part.hour)
     return touched
-
-
-def _never_built(session: Session, asked: Asked, hours: HourGroups) -> set[datetime]:
-    """Of these hours those that one of the tables does not have yet; before the first event only those asked for."""
-    first = session.first_event_hour() or asked.hours.start
-    wanted = {hour for hour in hours if hour >= first or hour in asked.hours}
-    built = [session.materialized_hours(table, asked.span) for table in asked.tables]
-    return {hour for hour in wanted if any(hour not in own for own in built)}
 
 
 def _note_materialized(
@@ -489,4 +484,4 @@ def _note_materialized(
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in asked.away}
         for hours in contiguous(noted):
-            session.note_materialized(table, hours, own_hours & set(hours))
+            MaterializedHours(session).note(table, hours, own_hours & set(hours))

@@ -76,7 +76,7 @@ class Loss:
     evidence: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON writes it."""
+        """The loss as JSON writes it."""
         return {
             "component": self.component.name,
             "dimension": self.component.dimension,
@@ -91,7 +91,7 @@ class Loss:
 
 
 def _succeeded(row: Row) -> str:
-    """As a share; of few executions as they are, for a share of four would say too much."""
+    """The success as a share; few executions are named as they are, since a share of four would say too much."""
     expected = row["expected_success_rate"]
     seen = f"{row['successes']:,} of {row['n']:,}" if row["n"] < row["n_full"] else share(row["asr"], beside=expected)
     return f"{seen} succeeded, {share(expected)} expected"

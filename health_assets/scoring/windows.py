@@ -62,7 +62,7 @@ def sums_over_windows(
     sums: Mapping[str, WindowSum],
     lookback_hours: int,
 ) -> ir.Table:
-    """As `window_sums`, over windows of several lengths at once: `hour`, `agent_id` and a column for each of `sums`.
+    """Sums as those of `window_sums`, over several lengths at once: `hour`, `agent_id` and a column for each of `sums`.
 
     An agent is known at an hour when it has a component in the `lookback_hours` that end with the hour, or is listed.
     """

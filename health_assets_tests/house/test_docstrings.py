@@ -12,7 +12,9 @@ from health_assets.schema.catalog import ALL_TABLES
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "health_assets"
 LAYERS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-CLAUSE = re.compile(r"(what|which|who|whom|whose|whoever|where|when|why|how|that|those)\b", re.I)
+CLAUSE = re.compile(
+    r"(what|which|who|whom|whose|whoever|where|when|why|how|that|those|as|of|from|in|to|with|called)\b", re.I
+)
 """First words of a clause that hangs in the air: a reader has to look for what it belongs to."""
 
 DOTTED = re.compile(r"`((?:[a-z_][a-z0-9_]*\.)+[A-Za-z_][A-Za-z0-9_]*)`")

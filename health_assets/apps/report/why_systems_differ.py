@@ -49,7 +49,7 @@ does not differ from a verdict that is not good."""
 
 
 def why(row: Row) -> str:
-    """In a clause or two, why the systems differ on an agent of which `DIFFER_SQL` is true.
+    """Say in a clause or two why the systems differ on an agent of which `DIFFER_SQL` is true.
 
     Args:
         row: `COLUMNS` of the three tables, of one agent and hour.

@@ -50,7 +50,7 @@ class TeamLists:
         return kept
 
     def _is_wanted(self, teams: frozenset[str]) -> np.ndarray:
-        """By place of a team whether it is wanted; the last is `NO_TEAM`."""
+        """An array that says for each team whether it is wanted; the last place is `NO_TEAM`."""
         return np.array([*(team in teams for team in self._teams), False])
 
     @cached_property
