@@ -101,7 +101,6 @@ def test_the_agent_of_the_readme_writes_lines_that_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "logs").mkdir()
     program: dict[str, object] = {}
     exec(_block(README, "python"), program)
     logged = program["logged"]
