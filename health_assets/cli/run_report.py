@@ -1,4 +1,4 @@
-"""What a run shows of what it did; `progress` shows it while it runs."""
+"""Report of a run after its end; `cli.progress` shows it while it runs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ REASONS_SHOWN = 8
 
 
 def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_s: float) -> None:
-    """What was read, kept, rejected and scored, and how long that took whoever waited for it."""
+    """Print the counts of lines read, kept and rejected, the scores, and how long the user waited."""
     hours = HourRange(outcome.hours.start, outcome.hours.end)
     executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
     agents = session.count(session.hours_of("agent_health", hours).select("agent_id").distinct())
@@ -66,7 +66,7 @@ def _rejected(lines: int, new: int) -> str:
 
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
-    """What became of the spans of these hours, and of how many of them nothing did, by reason."""
+    """Print how many spans of these hours became records, and how many did not, by reason."""
     reading = read_traces(session, hours)
     if reading is None:
         return
@@ -91,7 +91,7 @@ def _print_names_with_uuids(console: Console, session: Session, hours: HourRange
 
 
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
-    """Which other hours should follow, since they look back on hours that are others now."""
+    """Print other hours that should be materialized too, since they look back on hours that have changed."""
     if not ranges:
         return
     count = sum(len(hours) for hours in ranges)
@@ -103,7 +103,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 
 
 def _print_where_events_are(console: Console, session: Session) -> None:
-    """Whoever asked for other hours than those of the logs is told the right ones."""
+    """Print the hours of the logs, for a user who asked for others."""
     held = Ledger(session).event_span()
     if held is not None:
         console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {held}[/]")

@@ -1,4 +1,4 @@
-"""What all assets have in common: their specs, made from the tables' classes, and the names that others refer to."""
+"""Specs of all assets, made from the tables' classes, and the names that others refer to."""
 
 from collections.abc import Iterable, Sequence
 

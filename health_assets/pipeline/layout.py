@@ -1,4 +1,4 @@
-"""What the blocks have in common: the hour that they are about, and how their tables look."""
+"""Layout that all report blocks share: the hour that they are about, and the look of their tables."""
 
 from datetime import datetime
 

@@ -88,11 +88,11 @@ class AwaySpans:
         return hour < self._end and hour not in self._back
 
     def seen_from(self, hours: Iterable[datetime]) -> set[datetime]:
-        """Those of some hours that see an hour whose spans are away."""
+        """The hours among these that see an hour whose spans are away."""
         return {hour for hour in hours if any(seen in self for seen in self._sight(HourRange.of(hour)))}
 
     def bring_back(self, hours: Iterable[datetime]) -> set[datetime]:
-        """What some hours see of the hours whose spans are away; from now on these count as back."""
+        """The hours with spans away that some hours see; from now on they count as back."""
         back = {seen for whole in contiguous(hours) for seen in self._sight(whole) if seen in self}
         self._back |= back
         return back

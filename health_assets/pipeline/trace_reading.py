@@ -26,7 +26,7 @@ _NOT_USED = {
 
 @dataclass(frozen=True)
 class TraceReading:
-    """What the spans of some hours became.
+    """The counts of what the spans of some hours became.
 
     Args:
         spans: all of them.

@@ -1,4 +1,4 @@
-"""What every asset's batches are made of: their source, its rows, and facts by hour."""
+"""Parts of every asset's batches: their source, its rows, and facts by hour."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True)
 class Source:
-    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them.
+    """The source of a batch: the asset, a session, the hours that are checked, and the settings that made them.
 
     Where only `some` of the hours were asked for, the others are looked at with them, and nothing is said of them.
     """

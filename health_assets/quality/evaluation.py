@@ -29,7 +29,7 @@ SAMPLE_ROWS = 10
 
 @dataclass(frozen=True)
 class HourResult:
-    """How many rows of an hour were looked at, and how many break the check."""
+    """The number of rows of an hour that were looked at, and the number that break the check."""
 
     hour: datetime
     element_count: int
@@ -159,7 +159,7 @@ def _asked(broken: pd.DataFrame, source: Source) -> pd.DataFrame:
 
 
 def _sizes(frame: pd.DataFrame) -> dict[datetime, int]:
-    """How many rows of each hour a frame has."""
+    """The number of rows of each hour in a frame."""
     return {} if frame.empty else frame.groupby("hour").size().to_dict()
 
 

@@ -1,7 +1,7 @@
 """The ledger: what every raw log holds for every hour, and which of it the hours' tables have.
 
 What belongs here: reading and writing `raw_logs` and `raw_files`. What does not: reading files (`logs`) and the rows of
-the record tables (`ingestion`).
+the record tables (`pipeline.ingestion`).
 
 `raw_logs` has one row per part: the records of one kind in one file for one hour, with a digest. A record is a line, or
 one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Lines:
-    """How many records a part has, mostly a line each, and a digest of them and their places."""
+    """The number of records of a part, mostly a line each, and a digest of them and their places."""
 
     count: int
     digest: str
@@ -102,7 +102,7 @@ class Ledger:
         return {name for name in self.known_files() if is_among(unreadable, name)}
 
     def entries(self, names: Iterable[str]) -> list[Entry]:
-        """What the ledger says of the files of these names."""
+        """The ledger's entries of the files with these names."""
         rows = self._session.query(
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
             [[*names]],
@@ -110,7 +110,7 @@ class Ledger:
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
 
     def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
-        """What the ledger says of records that were put together from spans."""
+        """The ledger's entries of records that were put together from spans."""
         rows = self._session.query(
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file = $source AND hour >= $start AND hour < $end",
             {"source": TRACES, "start": hours.start, "end": hours.end},
@@ -341,7 +341,7 @@ class Ledger:
         return {name: note.removeprefix(UNREADABLE) for name, note in rows}
 
     def notes(self) -> dict[str, int]:
-        """What was noted of all files together, most frequent first."""
+        """The notes of all files together, most frequent first."""
         rows = self._session.query(
             "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes "
             "WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?) GROUP BY note ORDER BY 2 DESC, 1",
@@ -488,7 +488,7 @@ FILES_SCHEMA = pa.schema(
 
 
 def columns_of_identity(identity: Identity | None) -> dict[str, int | str | None]:
-    """What `raw_files` says of what a file holds."""
+    """The columns by which `raw_files` identifies a file's content."""
     if identity is None:
         return {"plain_bytes": None, "content_digest": None, "head_digests": None}
     return {

@@ -62,7 +62,7 @@ class Session(ABC):
 
     @abstractmethod
     def column_types(self, name: str) -> dict[str, str]:
-        """The columns of a table as the warehouse has them; types are told as `schema.catalog.describe` does."""
+        """The columns of a table in the warehouse, with their types as `schema.catalog.describe` writes them."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -82,12 +82,12 @@ class Session(ABC):
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
     def count(self, rows: ir.Table) -> int:
-        """How many rows an expression has."""
+        """The number of rows of an expression."""
         [(count,)] = self.query(f"SELECT count(*) FROM ({self.sql(rows)}) AS counted")
         return count
 
     def count_hours(self, name: str, hours: HourRange) -> int:
-        """How many rows a table has in `[hours.start, hours.end)`."""
+        """The number of rows of a table in `[hours.start, hours.end)`."""
         sql = f"SELECT count(*) FROM {name} WHERE hour >= ? AND hour < ?"
         [(count,)] = self.query(sql, [hours.start, hours.end])
         return count
@@ -126,7 +126,7 @@ class Session(ABC):
         order: Sequence[str],
         returning: Sequence[str] = ("hour", "source_file"),
     ) -> list[tuple]:
-        """Of rows of these hours with equal `keys` keep the one that is greatest by `order`; of equal ones any.
+        """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, any of equal ones.
 
         Returns:
             The columns `returning` of every row that was deleted.

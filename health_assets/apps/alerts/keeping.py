@@ -92,7 +92,7 @@ def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Seq
 
 
 def not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
-    """Those that are not stored yet; an hour that is late may become late once only."""
+    """The incidents that are not stored yet; an hour can become late only once."""
     kept: set[str] = set()
     for hour in {incident.hour for incident in incidents}:
         kept |= {name for (name,) in session.query("SELECT incident_id FROM alerts WHERE hour = ?", [hour])}
@@ -100,7 +100,7 @@ def not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
 
 
 def _channels_told(session: Session, incidents: Sequence[Incident]) -> Mapping[str, list[str]]:
-    """By incident, the channels that tell of its opening: who was not told of it need not hear of its end."""
+    """The channels that told of the opening, by incident: those that did not tell of it need not tell of its end."""
     told: dict[str, list[str]] = {incident.incident_id: [] for incident in incidents}
     sql = "SELECT incident_id, channel FROM alert_deliveries WHERE hour = ? AND event = ? ORDER BY incident_id, channel"
     for hour in {incident.hour for incident in incidents}:
@@ -147,7 +147,7 @@ def last_judged(session: Session) -> datetime | None:
 
 
 def last_judged_at(session: Session) -> datetime | None:
-    """When an hour was last judged; None before the first."""
+    """The time at which an hour was last judged; None before the first."""
     return MaterializedHours(session).last_made_at(ASSET)
 
 
@@ -182,7 +182,7 @@ def due_notices(session: Session, channel: str, now: datetime, most: int) -> lis
 
 
 def count_waiting(session: Session) -> dict[str, tuple[int, str | None]]:
-    """By channel, how many notices wait, and why the last attempt failed."""
+    """The number of notices that wait, and the reason why the last attempt failed, by channel."""
     found = session.query(
         "SELECT channel, count(*), max(last_error) FROM alert_deliveries WHERE delivered_at IS NULL "
         "GROUP BY channel ORDER BY channel"

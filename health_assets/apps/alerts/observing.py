@@ -28,7 +28,7 @@ KNOWN_BY = {
 
 @dataclass(frozen=True)
 class View:
-    """What an hour is looked at with.
+    """Everything that an observer of an hour needs.
 
     Args:
         session: a session.
@@ -47,7 +47,7 @@ class View:
     window_hours: int
 
     def gone(self) -> dict[tuple[str, str], str]:
-        """Of the watched subjects those that nobody looks at any more, by kind and id, and why."""
+        """Watched subjects that nobody looks at any more, by kind and id, with the reason."""
         gone: dict[tuple[str, str], str] = {}
         for kind, (table, column, why) in KNOWN_BY.items():
             watched = self.watched(kind)
@@ -65,7 +65,7 @@ class View:
 
 
 def observe(view: View, *, is_there: bool) -> list[Seen]:
-    """What the hour shows; of one that was left out, that alone and its expectations."""
+    """The facts of an hour. An hour that was left out has only that fact and its expectations."""
     wanted = {kind for rule in view.rules for kind in rule.looks_at}
     seen: list[Seen] = [HourSeen(view.hour, HOURS, is_there=is_there)] if HourSeen in wanted else []
     for kind, read in OBSERVERS.items():

@@ -1,8 +1,8 @@
 """Safety judged by a model: unjudged evaluation runs go to an OpenAI-compatible endpoint, its verdicts to the logs.
 
 What belongs here: which runs are sent, what counts as an answer, and writing answers as `judgement` records below the
-raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`judge_evidence`), by
-which client (`judge_client`), whom to believe (`judges`), scoring (`scoring`) and when it runs (`defs.judging`).
+raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`evidence`), by
+which client (`client`), whom to believe (`core.judges`), scoring (`scoring`) and when it runs (`defs.judging`).
 
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
@@ -110,7 +110,7 @@ class _Completion(BaseModel):
 
 @dataclass
 class Report:
-    """What a round of judging did.
+    """The outcome of a round of judging.
 
     Args:
         found: unjudged evaluation runs that there were.

@@ -95,7 +95,7 @@ def _print_each(console: Console, what: str, sentences: Sequence[str], style: st
 
 
 def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:
-    """What became of the test messages."""
+    """Print whether each channel took its test message."""
     if not outcome:
         console.print("there is no channel; incidents are kept in the table alerts, and nobody is told")
     for channel, error in outcome.items():

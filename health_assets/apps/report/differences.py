@@ -41,7 +41,7 @@ def print_differences(console: Console, session: Session, hours: HourRange) -> N
 
 
 def worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
-    """What the three tables say of the first of these agents, as `differences.why` reads it."""
+    """The rows of the three tables for the first of these agents, in the form that `why_systems_differ.why` reads."""
     names = {name: f"{table}.{name}" for table, columns in COLUMNS.items() for name in columns}
     order = f"{urgency_sql('score')}, score.health_score, score.agent_id"
     sql = f"SELECT {', '.join(names.values())} {_FROM} ORDER BY {order} LIMIT {AGENTS_SHOWN}"

@@ -1,7 +1,7 @@
-"""Why systems differ on one agent: a degraded score, a healthy document, a spent budget, each from its own numbers.
+"""Reasons why systems differ on one agent: a degraded score, a healthy document, a spent budget.
 
 What belongs here: in which cases two verdicts on one agent need a word, and that word. What does not: the verdicts
-(`scoring`) and how they are shown (`report`). It imports no engine.
+(`systems`) and how they are shown (`differences`). It imports no engine.
 
 Three things make systems differ. They ask different questions (a document asks whether runs succeed, a score also how
 fast they are and whether they were triggered), over different windows (a burn rate looks at 6 hours), with different
@@ -49,7 +49,7 @@ does not differ from a verdict that is not good."""
 
 
 def why(row: Row) -> str:
-    """In a clause or two, why the systems differ on an agent of which `DIFFER_SQL` is true.
+    """Say in a clause or two why the systems differ on an agent of which `DIFFER_SQL` is true.
 
     Args:
         row: `COLUMNS` of the three tables, of one agent and hour.
@@ -123,7 +123,7 @@ def _cost_of_failures(row: Row) -> str:
 
 
 def _budget(row: Row) -> list[str]:
-    """Why a budget is spent, or being spent too fast, of an agent that another system calls healthy."""
+    """The reason why the budget of an agent that another system calls healthy is spent, or is being spent too fast."""
     is_called_healthy = "healthy" in (row["state"], row["status"])
     if not is_called_healthy:
         return []

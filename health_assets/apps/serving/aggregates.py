@@ -1,4 +1,4 @@
-"""Which aggregates would tell about a personal agent, so that they are shown in the full view alone.
+"""Aggregates that would tell about a personal agent; only the full view shows them.
 
 A model's health is an aggregate over the agents that called it. One that a personal agent called in the look-back is
 shown to everybody only where its numbers rest on calls of enough other agents. With fewer, its calls, latencies and the

@@ -1,4 +1,4 @@
-"""What the JSON of an agent says, as a declaration that is compiled to one SQL expression.
+"""The JSON of an agent, declared once and compiled to one SQL expression.
 
 180,000 documents are made by the engine in a second; as Python objects they would take ten. Every leaf is a SQL
 expression for a piece of JSON text; a leaf that is null leaves its member out, as the draft wants unknown values.

@@ -1,4 +1,4 @@
-"""What the reader writes of tools and usage: lists that are as long as the fleet and more.
+"""Files of tools and usage that the reader writes: lists as long as the fleet, or longer.
 
 What belongs here: what an item of a list says, in which orders it can be asked for, and writing it. What does not:
 finding pages in it, which is the server's (`listing`), and agents by score (`documents`, `ordering`).

@@ -1,4 +1,4 @@
-"""Whose the agents are, as the targets say: somebody's own, and of which team; for the reader's SQL and its batches."""
+"""Owners of agents, as the targets say: a person or a team. The reader's SQL and its batches use them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from health_assets.core.targets import Targets
 
 
 class Ownership:
-    """Who is personal, and who is of which team.
+    """The personal agents, and the team of each agent.
 
     Calls of no known agent are somebody's own where agents are by default, and of no team whatever the default is:
     they may be anybody's.

@@ -314,7 +314,7 @@ def _rows(
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can write it: a number that it cannot is unknown."""
+    """The value as JSON can write it; a number that JSON cannot write becomes null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.isoformat() if isinstance(value, datetime) else value

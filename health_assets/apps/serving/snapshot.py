@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an agent stands."""
+    """The place of an agent in the snapshot."""
 
     batch: Batch
     row: int
@@ -123,7 +123,7 @@ class Snapshot:
         return full or place.batch.documents[place.row]
 
     def count(self, state: str | None, view: View) -> int:
-        """How many agents that the caller may see are in a state, or are known at all."""
+        """The number of agents in a state, or of all, that the caller may see."""
         return len(self._in_order(state, "verdict", view))
 
     def page(self, state: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
@@ -200,12 +200,12 @@ def _full(place: Place, column: str) -> bytes | None:
 
 
 def _known(value: Any) -> Any:
-    """As JSON can write it: a number that it cannot is unknown."""
+    """The value as JSON can write it; a number that JSON cannot write becomes null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _explanation(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """What cost the agent its points; nothing where it has no score."""
+    """The losses of points of the agent; none if it has no score."""
     if row["health_score"] is None:
         return []
     return [loss.as_dict() for loss in explain(row, json.loads(row["evidence"] or "{}"))]

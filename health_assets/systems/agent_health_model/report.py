@@ -81,7 +81,7 @@ def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: boo
 
 
 def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Iterator[str]:
-    """What the signs of the table mean, as far as it has them."""
+    """The meanings of the signs that the table has."""
     if not is_brief:
         yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
     if not is_brief and any(agent["health_score"] is not None and unmeasured(agent) for agent in shown):

@@ -59,7 +59,7 @@ def _latencies(inputs: Inputs) -> ir.Table:
 
 
 def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
-    """When each of these agents was last healthy, as is known of the hours before a time.
+    """The time at which each of these agents was last healthy, as known from the hours before a time.
 
     The latest of these hours knows it of all its agents; only for others is history looked through.
     """

@@ -58,7 +58,7 @@ def hours_of_parts_of_states(source: Source) -> pd.DataFrame:
 
 
 def hours_of_states(source: Source) -> pd.DataFrame:
-    """As `hours_of_windows`, with the number of agents that the hours' two kinds of components know."""
+    """Facts as those of `hours_of_windows`, with the number of agents that the hours' two kinds of components know."""
     frame = hours_with_windows(source, "sample_count")
     for name, table in (("agents_with_parts", "state_components"), ("agents_with_components", "health_components")):
         frame = with_facts(frame, [name], source.by_hour(f"SELECT hour, count(*) FROM {table}"))

@@ -77,7 +77,7 @@ def _table(agents: list[dict[str, Any]], ailing: int, *, is_brief: bool) -> Tabl
 
 
 def _since_changes(agent: dict[str, Any]) -> tuple[str, str]:
-    """How long it is up, and how long its model is the same."""
+    """The time that it is up, and the time that its model is the same."""
     return duration(agent["uptime_seconds"]), duration(_seconds_of_days(agent["days_since_model_change"]))
 
 
@@ -90,5 +90,5 @@ def _seconds_of_days(days: float | None) -> float | None:
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:
-    """How long before the window's end the agent was last healthy; a dash for never."""
+    """The time from the agent's last healthy hour to the window's end; a dash for never."""
     return "–" if moment is None else f"{duration((now - moment) / timedelta(seconds=1))} ago"

@@ -29,7 +29,7 @@ def amounts(source: Source) -> ir.Table:
 
 
 def usage(source: Source) -> ir.Table:
-    """As `amounts`, with whether there is a cost per success, and whether there should be."""
+    """Rows as those of `amounts`, with whether there is a cost per success, and whether there should be."""
     own = amounts(source)
     return own.mutate(
         has_price=own.cost_per_success_usd.notnull().cast("int64"),

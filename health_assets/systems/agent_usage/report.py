@@ -27,7 +27,7 @@ AT_LEAST = "≥"
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
-    """What the executions in the window of the last of these hours took, and the agents that took most."""
+    """Print what the executions in the window of the last of these hours cost, and the costliest agents."""
     latest = latest_hour(session, "agent_usage", hours)
     if latest is None:
         return
@@ -114,6 +114,6 @@ def _or_dash(prefix: str, value: float | None, said: Callable[[float], str]) -> 
 
 
 def _dollars(value: float) -> str:
-    """To the cent, and of less than a dollar three digits that count."""
+    """Dollars to the cent; less than a dollar has three significant digits."""
     decimals = 2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))
     return f"${value:,.{decimals}f}"

@@ -75,7 +75,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 
 
 def _others(session: Session, hour: datetime) -> dict[str, list[str]]:
-    """By platform, what became of the agents that gave no valid document, most frequent first."""
+    """Counts of the agents that gave no valid document, by platform and reason, most frequent first."""
     counts = session.query(
         "SELECT platform, outcome, count(*) AS agents FROM agent_probes WHERE hour = ? AND outcome <> 'valid' "
         "GROUP BY platform, outcome ORDER BY agents DESC, outcome",

@@ -1,7 +1,7 @@
 """A warehouse in a DuckDB file: the default, for one machine.
 
 What belongs here: opening the file, its lock, its versions, and what DuckDB does in a way of its own. What does not:
-what is the same on every engine (`store`).
+what is the same on every engine (`warehouse.store`).
 
 A DuckDB file has one writer, and that writer locks out every other process. So a session opens the file, does its work
 in one transaction and closes it; who finds it locked waits and tries again.

@@ -1,6 +1,6 @@
-"""What PostgreSQL wants said otherwise: parameters of SQL, ibis expressions, types, and what text may hold.
+"""SQL that PostgreSQL wants in another form: parameters, ibis expressions, types, and characters of text.
 
-What belongs here: translation, without a connection. What does not: running it (`postgres_store`).
+What belongs here: translation, without a connection. What does not: running it (`store`).
 
 Where ibis compiles an operation to something that differs from what DuckDB computes, the compiler here says it anew:
 
@@ -262,7 +262,7 @@ def _strict(token: re.Match[str]) -> str:
 
 
 def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """What the server gave in the types that were asked for; numeric comes as text, JSON as an extension."""
+    """The server's rows in the types that were asked for; numeric comes as text, JSON as an extension."""
     columns = []
     for name, wanted in zip(schema.names, schema.types, strict=True):
         column = rows[name]

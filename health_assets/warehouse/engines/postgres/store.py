@@ -1,7 +1,8 @@
 """A warehouse in a schema of a PostgreSQL database: for a team, with writers on several machines.
 
 What belongs here: connections, the lock of writers, versions, and what PostgreSQL does in a way of its own. What does
-not: what is the same on every engine (`store`), how SQL is put for it (`postgres_sql`), making tables (`migrations`).
+not: what is the same on every engine (`warehouse.store`), how SQL is put for it (`sql`), making tables
+(`warehouse.migrations`).
 
 A session is one connection and one transaction. Who writes takes one lock of the whole warehouse first, so that writers
 follow one another as on DuckDB: each step sees all that the steps before it have committed, and none can deadlock. Who
@@ -152,7 +153,7 @@ class PostgresSession(Session):
         self.query("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def is_among(self, rows: str) -> str:
-        """As an array, so that rows are looked up by their places rather than found by reading the whole table."""
+        """Pass the values as an array: rows are then looked up by an index, and the table is not read whole."""
         return f"ctid = ANY (ARRAY({rows}))"
 
 
@@ -312,7 +313,7 @@ class _Driver(AdbcDatabase):
 
 @cache
 def _driver(uri: str, _process: int) -> _Driver:
-    """What takes ten times as long as to connect: the driver asks the database for all its types."""
+    """The driver, made once for each process: it asks the database for all types, ten times as long as to connect."""
     return _Driver(driver=adbc_driver_postgresql._driver_path(), uri=uri)
 
 
