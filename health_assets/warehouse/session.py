@@ -78,6 +78,10 @@ class Session(ABC):
         rows = self.table(name)
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
+    def dicts(self, rows: ir.Table) -> list[dict[str, Any]]:
+        """Evaluate an expression of few rows: each as a dict by column, for what a person reads."""
+        return [dict(zip(rows.columns, values, strict=True)) for values in self.query(self.sql(rows))]
+
     def count(self, rows: ir.Table) -> int:
         """How many rows an expression has."""
         [(count,)] = self.query(f"SELECT count(*) FROM ({self.sql(rows)}) AS counted")
@@ -88,6 +92,11 @@ class Session(ABC):
         sql = f"SELECT count(*) FROM {name} WHERE hour >= ? AND hour < ?"
         [(count,)] = self.query(sql, [hours.start, hours.end])
         return count
+
+    def latest_hour(self, name: str, hours: HourRange) -> datetime | None:
+        """The last of these hours that has rows in a table; None where none has."""
+        sql = f"SELECT max(hour) FROM {name} WHERE hour >= ? AND hour < ?"
+        return self.query(sql, [hours.start, hours.end])[0][0]
 
     def insert(self, name: str, rows: ir.Table) -> None:
         """Append the rows of an expression that has the table's columns."""

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import plain_table
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import plain_table
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain
 from health_assets.scoring.verdict import reservation, verdict

@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.apps.report.why_systems_differ import COLUMNS, DIFFER_SQL, is_burning, is_spent, why
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted, share
-from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
 from health_assets.scoring.verdict import urgency_sql
 from health_assets.systems.agent_health_model.report import shown_verdict
 from health_assets.systems.agent_health_state.report import COLOURS as COLOURS_OF_STATUSES
@@ -29,7 +29,7 @@ WHERE {DIFFER_SQL}
 
 def print_differences(console: Console, session: Session, hours: HourRange) -> None:
     """The agents of the last of these hours on which score, document and budget differ; nothing where none do."""
-    latest = latest_hour(session, "agent_health", hours)
+    latest = session.latest_hour("agent_health", hours)
     if latest is None:
         return
     [(count,)] = session.query(f"SELECT count(*) {_FROM}", [latest] * 3)
