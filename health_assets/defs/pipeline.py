@@ -68,6 +68,16 @@ class Pipeline:
         with readable_failures(), self.open().write() as session:
             yield session
 
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """The last committed state of the warehouse, for which no turn to write is needed.
+
+        Raises:
+            dagster.Failure: where `HealthAssetsError` was raised.
+        """
+        with readable_failures(), self.open().read() as session:
+            yield session
+
 
 @contextmanager
 def readable_failures() -> Iterator[None]:
