@@ -1,11 +1,8 @@
 """What a run shows of what it did; `progress` shows it while it runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-import ibis
-from ibis import ir
 from rich.console import Console
 from rich.text import Text
 
@@ -14,9 +11,10 @@ from health_assets.core.agent_names import UUID_LIKE, alike_but_for_uuids
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.logs.routing import VARIABLE_END
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
+from health_assets.warehouse.ledger import Ledger, RejectedElsewhere
+from health_assets.warehouse.rejections import Reason, Rejections
 from health_assets.warehouse.session import Session
 
 REASONS_SHOWN = 8
@@ -27,8 +25,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_
     hours = HourRange(outcome.hours.start, outcome.hours.end)
     executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
     agents = session.count(session.hours_of("agent_health", hours).select("agent_id").distinct())
-    reasons = session.dicts(_reasons(session.hours_of("rejected_records", hours)))
-    rejected = sum(reason["lines"] for reason in reasons)
+    rejections = Rejections(session, hours)
     console.print(f"[bold]{outcome.hours}[/] materialized in {elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
@@ -42,10 +39,9 @@ def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_
         console.print(f"  {secrets} redacted in {lines}")
     console.print(
         f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
-        f"{counted(agents, 'agent')}, {_rejected(rejected, outcome.lines_rejected)}"
+        f"{counted(agents, 'agent')}, {_rejected(rejections.lines(), outcome.lines_rejected)}"
     )
-    _print_rejections(console, reasons)
-    _print_rejections_elsewhere(console, session)
+    _print_rejections(console, rejections.reasons(), Ledger(session).rejected_elsewhere())
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, hours)
     if outcome.hours.end > datetime.now(UTC):
@@ -84,8 +80,8 @@ def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
 def _print_names_with_uuids(console: Console, session: Session, hours: HourRange) -> None:
     """Agents that are new with every run would each have too few runs to be judged, so somebody is told."""
     executions = session.hours_of("executions", hours)
-    found = session.dicts(executions.filter(executions.agent_id.like(UUID_LIKE)).select("agent_id").distinct())
-    alike = alike_but_for_uuids(agent["agent_id"] for agent in found)
+    found = session.arrow(executions.filter(executions.agent_id.like(UUID_LIKE)).select("agent_id").distinct())
+    alike = alike_but_for_uuids(found["agent_id"].to_pylist())
     if alike:
         text = (
             f"  {len(alike):,} agents differ only by a UUID in their names, like {printable(alike[0], 100)}: "
@@ -108,47 +104,27 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 
 def _print_where_events_are(console: Console, session: Session) -> None:
     """Whoever asked for other hours than those of the logs is told the right ones."""
-    logs = session.table("raw_logs")
-    held = logs.filter(logs.record_type != "rejected", logs.lines > logs.lost.fill_null(0))
-    [span] = session.dicts(held.aggregate(first=held.hour.min(), last=held.hour.max()))
-    if span["first"] is not None:
-        events = HourRange(span["first"], span["last"] + HOUR)
-        console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {events}[/]")
+    held = Ledger(session).event_span()
+    if held is not None:
+        console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {held}[/]")
 
 
-def _reasons(rejected: ir.Table) -> ir.Table:
-    """Rejected lines by reason, the most frequent first, and the first line that has it."""
-    told = rejected.mutate(reason=rejected.reason.re_replace(VARIABLE_END, ""))
-    of_reason = ibis.window(group_by="reason", order_by=("source_file", "line_number"))
-    placed = told.select(
-        "reason", "source_file", "line_number", lines=told.lines.sum().over(group_by="reason"),
-        place=ibis.row_number().over(of_reason),
-    )  # fmt: skip
-    return placed.filter(placed.place == 0).drop("place").order_by(ibis.desc("lines"), "reason")
-
-
-def _print_rejections(console: Console, reasons: Sequence[Mapping[str, Any]]) -> None:
+def _print_rejections(console: Console, reasons: Sequence[Reason], elsewhere: RejectedElsewhere | None) -> None:
     for reason in reasons[:REASONS_SHOWN]:
-        place = f"{reason['source_file']}:{reason['line_number']}"
-        text = f"    {reason['lines']:>6,} × {reason['reason']}  (first in {place})"
-        console.print(Text(printable(text, 400), style="yellow"), soft_wrap=True)
+        text = printable(f"    {reason.lines:>6,} × {reason.text}  (first in {reason.first_place})", 400)
+        console.print(Text(text, style="yellow"), soft_wrap=True)
     if len(reasons) > REASONS_SHOWN:
         more = counted(len(reasons) - REASONS_SHOWN, "more reason")
         console.print(f"    and {more} in rejected_records")
+    if elsewhere:
+        _print_rejections_elsewhere(console, elsewhere)
 
 
-def _print_rejections_elsewhere(console: Console, session: Session) -> None:
+def _print_rejections_elsewhere(console: Console, rejected: RejectedElsewhere) -> None:
     """A file without any good event has its rejected lines in the hour of its modification, which few would ask for."""
-    logs = session.table("raw_logs")
-    waiting = logs.filter(logs.record_type == "rejected", ~logs.is_loaded, logs.lines > 0)
-    [found] = session.dicts(
-        waiting.aggregate(lines=waiting.lines.sum(), files=waiting.source_file.nunique(), first=waiting.hour.min())
-    )
-    if found["lines"]:
-        first = found["first"]
-        why = f"see why by --from {first:%Y-%m-%dT%H} --to {first + HOUR:%Y-%m-%dT%H}"
-        if first > datetime.now(UTC):
-            why = "the files say that they were changed in the future; give them a time that was, to see why"
-        files = counted(found["files"], "file")
-        text = f"    {found['lines']:>6,} × rejected in hours that are not materialized, of {files}: {why}"
-        console.print(Text(text, style="yellow"), soft_wrap=True)
+    why = f"see why by --from {rejected.first:%Y-%m-%dT%H} --to {rejected.first + HOUR:%Y-%m-%dT%H}"
+    if rejected.first > datetime.now(UTC):
+        why = "the files say that they were changed in the future; give them a time that was, to see why"
+    files = counted(rejected.files, "file")
+    text = f"    {rejected.lines:>6,} × rejected in hours that are not materialized, of {files}: {why}"
+    console.print(Text(text, style="yellow"), soft_wrap=True)

@@ -138,13 +138,7 @@ class TraceAssembly:
         """The hours in groups of which each has as many spans as may be held at once, or is a single hour."""
         if not hours:
             return
-        span = _reach(hours, 0)
-        counted = self._session.query(
-            "SELECT hour, CAST(sum(lines) AS BIGINT) FROM raw_logs "
-            "WHERE record_type = 'span' AND hour >= $start AND hour < $end GROUP BY hour",
-            {"start": span.start, "end": span.end},
-        )
-        spans = dict(counted)
+        spans = self._ledger.lines_by_hour("span", _reach(hours, 0))
         group: list[datetime] = []
         size = 0
         for hour in sorted(hours):

@@ -123,11 +123,7 @@ def write_history(session: Session, asset: str, hours: HourRange | HourGroups, r
     """Replace the history of these checks for the hours that were looked at."""
     names = [result.check.name for result in results]
     for own in hours.ranges:
-        session.query(
-            "DELETE FROM expectation_results "
-            "WHERE asset = ? AND expectation IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
-            [asset, names, own.start, own.end],
-        )
+        session.delete_hours("expectation_results", own, asset=[asset], expectation=names)
     lines = [(hour, result.check) for result in results for hour in result.hours]
     session.insert_arrow(
         "expectation_results",

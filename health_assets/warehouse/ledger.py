@@ -80,6 +80,15 @@ class Entry:
     is_dropped: bool = False
 
 
+@dataclass(frozen=True)
+class RejectedElsewhere:
+    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first of the hours."""
+
+    lines: int
+    files: int
+    first: datetime
+
+
 class Ledger:
     """The ledger of a warehouse, within a session."""
 
@@ -172,11 +181,56 @@ class Ledger:
         )
         return {hour for (hour,) in rows}
 
+    def event_span(self) -> HourRange | None:
+        """From the first to the last hour with an event in any raw log that was read, and that is not lost."""
+        [(first, last)] = self._session.query(
+            "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        )
+        return None if first is None else HourRange(first, last + HOUR)
+
     def first_event_hour(self) -> datetime | None:
         """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
-        sql = "SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
-        [(first,)] = self._session.query(sql)
-        return first
+        span = self.event_span()
+        return span.start if span else None
+
+    def lines_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        """How many records of a kind the logs have for each of these hours; hours without any are left out."""
+        return self._by_hour("sum(lines)", record_type, hours)
+
+    def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        """Of how many records of a kind each of these hours should have rows: neither beaten by another nor lost."""
+        return self._by_hour("sum(lines - superseded - coalesce(lost, 0))", record_type, hours)
+
+    def _by_hour(self, counted: str, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        rows = self._session.query(
+            f"SELECT hour, CAST({counted} AS BIGINT) FROM raw_logs "
+            "WHERE record_type = ? AND hour >= ? AND hour < ? GROUP BY hour",
+            [record_type, hours.start, hours.end],
+        )
+        return dict(rows)
+
+    def rejected_share_by_hour(self, hours: HourRange) -> dict[datetime, float]:
+        """For each of these hours with lines, which of them were rejected, as a share from 0 to 1."""
+        there = "lines - coalesce(lost, 0)"
+        rows = self._session.query(
+            f"""
+            SELECT hour, CAST(sum(CASE record_type WHEN 'rejected' THEN {there} ELSE 0 END) AS DOUBLE PRECISION)
+                / greatest(sum({there}), 1)
+            FROM raw_logs WHERE source_file <> ? AND hour >= ? AND hour < ? GROUP BY hour
+            """,
+            [TRACES, hours.start, hours.end],
+        )
+        return dict(rows)
+
+    def rejected_elsewhere(self) -> RejectedElsewhere | None:
+        """The rejected lines of hours that nobody materialized; None where there are none."""
+        [(lines, files, first)] = self._session.query(
+            """
+            SELECT sum(lines), count(DISTINCT source_file), min(hour)
+            FROM raw_logs WHERE record_type = 'rejected' AND NOT is_loaded AND lines > 0
+            """
+        )
+        return RejectedElsewhere(int(lines), files, first) if lines else None
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.

@@ -196,8 +196,7 @@ class MaterializedHours:
         """Write down that these hours of the asset are materialized, and which of them have other rows than before."""
         now = self._session.now()
         span = [hours.start, hours.end]
-        sql = f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour"
-        rows = dict(self._session.query(sql, span))
+        rows = self._session.counts_by_hour(asset, hours)
         condition = "asset = ? AND hour >= ? AND hour < ?"
         sql = f"SELECT hour, changed_at FROM materialized_hours WHERE {condition}"
         changed_at = {**dict(self._session.query(sql, [asset, *span])), **dict.fromkeys(changed, now)}
@@ -258,13 +257,16 @@ class MaterializedHours:
         self._session.query(update, ["", asset, hours.start, hours.end])
         return count
 
-    def correct_rows(self, asset: str, corrections: ir.Table, keys: Sequence[str]) -> None:
+    def correct_rows(self, asset: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
         """Set columns of single rows of an asset's table, and note that their hours have changed.
 
         Args:
             asset: the asset, which its table is named after.
             corrections: `keys`, with `hour` among them, and the columns to set; one row per row of the table.
             keys: columns that tell the rows apart.
+
+        Returns:
+            The hours of the corrections.
         """
         hours = self._session.update_rows(asset, corrections, keys)
         if hours:
@@ -272,6 +274,7 @@ class MaterializedHours:
                 "UPDATE materialized_hours SET changed_at = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
                 [self._session.now(), asset, sorted(hours)],
             )
+        return hours
 
     def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}

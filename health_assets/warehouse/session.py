@@ -94,6 +94,11 @@ class Session(ABC):
         [(count,)] = self.query(sql, [hours.start, hours.end])
         return count
 
+    def counts_by_hour(self, name: str, hours: HourRange) -> dict[datetime, int]:
+        """How many rows a table has in each of these hours; hours without any are left out."""
+        sql = f"SELECT hour, count(*) FROM {name} WHERE hour >= ? AND hour < ? GROUP BY hour"
+        return dict(self.query(sql, [hours.start, hours.end]))
+
     def latest_hour(self, name: str, hours: HourRange) -> datetime | None:
         """The last of these hours that has rows in a table; None where none has."""
         sql = f"SELECT max(hour) FROM {name} WHERE hour >= ? AND hour < ?"
@@ -109,9 +114,11 @@ class Session(ABC):
         values = ", ".join(f"CAST({column} AS {sql_type})" for column, sql_type, *_ in describe(name))
         self.query(f"INSERT INTO {name} ({', '.join(columns_of(name))}) SELECT {values} FROM {source} AS incoming")
 
-    def delete_hours(self, name: str, hours: HourRange) -> None:
-        """Delete the rows of `[hours.start, hours.end)`."""
-        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
+    def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
+        """Delete the rows of `[hours.start, hours.end)`, or of these the ones whose columns are `among` some values."""
+        chosen = "".join(f" AND {column} IN (SELECT unnest(?))" for column in among)
+        parameters = [hours.start, hours.end, *map(list, among.values())]
+        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?{chosen}", parameters)
 
     def delete_duplicates(
         self,
