@@ -54,15 +54,6 @@ STILL_WITH_SQL: frozenset[str] = frozenset(
         "health_assets/core/agent_names.py",
         "health_assets/core/redaction.py",
         "health_assets/schema/catalog.py",
-        "health_assets/systems/agent_health_model/batches.py",
-        "health_assets/systems/agent_health_state/batches.py",
-        "health_assets/systems/agent_usage/batches.py",
-        "health_assets/systems/explanations/batches.py",
-        "health_assets/systems/model_health/batches.py",
-        "health_assets/systems/reliability/batches.py",
-        "health_assets/systems/session_scores/batches.py",
-        "health_assets/systems/survey/batches.py",
-        "health_assets/systems/tool_health/batches.py",
     }
 )
 """Modules with SQL that has not moved yet: this list shrinks to nothing."""
