@@ -27,7 +27,7 @@ def print_differences(console: Console, session: Session, hours: HourRange) -> N
     latest = session.latest_hour("agent_health", hours)
     if latest is None:
         return
-    agents = _on_whom_systems_differ(session, HourRange.of(latest))
+    agents = differing_agents(session, HourRange.of(latest))
     count = session.count(agents)
     if not count:
         return
@@ -36,7 +36,7 @@ def print_differences(console: Console, session: Session, hours: HourRange) -> N
     console.print(_table(session.dicts(_first(agents)), count, is_brief=is_narrow(console)))
 
 
-def _on_whom_systems_differ(session: Session, hour: HourRange) -> ir.Table:
+def differing_agents(session: Session, hour: HourRange) -> ir.Table:
     """What the three tables say of these agents, as `why_systems_differ.why` reads it."""
     of_hour = {name: session.hours_of(table, hour) for name, table in TABLES.items()}
     agents = of_hour["score"].select(*COLUMNS["score"])

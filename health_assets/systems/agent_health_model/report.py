@@ -42,7 +42,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     score = fleet["health_score"]
     counts = dict.fromkeys(((state, False) for state in STATES), 0)
     for found in session.dicts(_agents_by_verdict(agents)):
-        counts[found["state"], bool(found["is_provisional"])] = found["agents"]
+        counts[found["state"], found["is_provisional"]] = found["agents"]
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
     title.append(f"  {counted(fleet['agents'], 'agent')}: ")
@@ -56,7 +56,8 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 
 def _agents_by_verdict(agents: ir.Table) -> ir.Table:
     """How many agents have which state, apart those whose state is provisional."""
-    return agents.group_by("state", "is_provisional").aggregate(agents=agents.count())
+    is_provisional = agents.is_provisional.fill_null(False)
+    return agents.group_by("state", is_provisional=is_provisional).aggregate(agents=agents.count())
 
 
 def _first_agents(agents: ir.Table) -> ir.Table:
