@@ -37,7 +37,7 @@ def print_differences(console: Console, session: Session, hours: HourRange) -> N
 
 
 def differing_agents(session: Session, hour: HourRange) -> ir.Table:
-    """What the three tables say of these agents, as `why_systems_differ.why` reads it."""
+    """The agents on whom systems differ, with what the three tables say of them."""
     of_hour = {name: session.hours_of(table, hour) for name, table in TABLES.items()}
     agents = of_hour["score"].select(*COLUMNS["score"])
     for name in ("document", "budget"):
