@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import ibis
 import pandas as pd
@@ -43,7 +42,7 @@ class Source:
     @cached_property
     def row_counts(self) -> dict[datetime, int]:
         """How many rows the asset has in each of the hours checked, counted once; hours without any are left out."""
-        return self.session.counts_by_hour(self.asset, self.hours)
+        return self.counts(self.asset)
 
     def facts(self, rows: str | ir.Table, *values: Deferred, hours: HourRange | None = None) -> dict[datetime, tuple]:
         """Values by hour, of the hours checked or given; hours without rows are left out.
@@ -57,16 +56,12 @@ class Source:
         table = self.session.table(rows) if isinstance(rows, str) else rows
         inside = table.filter(table.hour >= span.start, table.hour < span.end)
         named = {f"value_{place}": value for place, value in enumerate(values)}
-        found = self.session.arrow(inside.group_by("hour").aggregate(**named))
-        return {row["hour"]: tuple(row[name] for name in named) for row in found.to_pylist()}
+        found = self.session.dicts(inside.group_by("hour").aggregate(**named))
+        return {row["hour"]: tuple(row[name] for name in named) for row in found}
 
-    def by_hour(
-        self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None
-    ) -> dict[datetime, tuple]:
-        """Values by hour: the rows of `select` (which starts with the hour) for the hours checked or given."""
-        span = hours or self.hours
-        sql = f"{select} WHERE hour >= ? AND hour < ? AND {condition} GROUP BY hour"
-        return {hour: tuple(values) for hour, *values in self.session.query(sql, [span.start, span.end, *parameters])}
+    def counts(self, table: str) -> dict[datetime, int]:
+        """How many rows a table has in each of the hours checked; hours without any are left out."""
+        return self.session.counts_by_hour(table, self.hours)
 
 
 def rows(source: Source) -> ir.Table:

@@ -81,6 +81,10 @@ class Session(ABC):
         rows = self.table(name)
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
+    def dicts(self, rows: ir.Table) -> list[dict[str, Any]]:
+        """Evaluate an expression of few rows: each as a dict by column, for what a person reads."""
+        return [dict(zip(rows.columns, values, strict=True)) for values in self.query(self.sql(rows))]
+
     def count(self, rows: ir.Table) -> int:
         """The number of rows of an expression."""
         [(count,)] = self.query(f"SELECT count(*) FROM ({self.sql(rows)}) AS counted")

@@ -19,7 +19,7 @@ from health_assets.apps.report import why_systems_differ as differences
 from health_assets.apps.report.agent import print_agent
 from health_assets.apps.report.alerts import print_alerts
 from health_assets.apps.report.blocks import print_health
-from health_assets.apps.report.differences import worst_agents
+from health_assets.apps.report.differences import differing_agents
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.core.wording import few_digits, share
@@ -219,7 +219,8 @@ def test_dagster_shows_the_verdicts_in_that_order(fleet: Project) -> None:
 
 def test_where_systems_differ_the_report_says_why_from_the_numbers(fleet: Project) -> None:
     with fleet.warehouse.read() as session:
-        found = {row["agent_id"]: differences.why(row) for row in worst_agents(session, LAST)}
+        rows = session.dicts(differing_agents(session, HourRange.of(LAST)))
+    found = {row["agent_id"]: differences.why(row) for row in rows}
     assert found == {
         "slow": "24.0 s a run, 20 s expected (-20.0); the document asks for success alone: 100% succeeded, 95% wanted",
         "failed four of four": "4 of 4 failed, 0.2 may; a score of 4 of 20 runs leans to 100",

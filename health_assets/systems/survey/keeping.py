@@ -125,12 +125,12 @@ def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:
     since = datetime.now(UTC) - timedelta(days=REMEMBERED_DAYS)
     try:
         with warehouse.read() as session:
-            rows = session.query(
-                "SELECT url, max(probed_at) FROM agent_probes WHERE hour >= ? GROUP BY url", [floor_hour(since)]
-            )
+            probes = session.table("agent_probes")
+            lately = probes.filter(probes.hour >= floor_hour(since))
+            found = session.dicts(lately.group_by("url").aggregate(asked_at=lately.probed_at.max()))
     except NoWarehouseError:
         return {}
-    return {health_url(url): asked_at for url, asked_at in rows}
+    return {health_url(row["url"]): row["asked_at"] for row in found}
 
 
 def _due(
