@@ -38,8 +38,8 @@ class Session(ABC):
         """Evaluate an expression."""
 
     @abstractmethod
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
-        """Run SQL and read its rows batch by batch; for bulk data that SQL says better than an expression."""
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
+        """Evaluate an expression batch by batch, so that its rows never are in memory all at once."""
 
     @abstractmethod
     def sql(self, rows: ir.Table) -> str:
@@ -77,6 +77,10 @@ class Session(ABC):
         """The rows of a table in `[hours.start, hours.end)`."""
         rows = self.table(name)
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
+
+    def dicts(self, rows: ir.Table) -> list[dict[str, Any]]:
+        """Evaluate an expression of few rows: each as a dict by column, for what a person reads."""
+        return [dict(zip(rows.columns, values, strict=True)) for values in self.query(self.sql(rows))]
 
     def count(self, rows: ir.Table) -> int:
         """How many rows an expression has."""
