@@ -16,6 +16,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.pipeline.derived import Derived, Inputs, hours_to_build, require_sources, statements
 from health_assets.warehouse.holds import Holds
+from health_assets.warehouse.materialized import MaterializedHours
 
 
 def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
@@ -42,7 +43,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
-                session.replace_hours(derived.name, own, derived.rows(inputs), restored)
+                MaterializedHours(session).replace_rows(derived.name, own, derived.rows(inputs), restored)
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
         log_earlier_hours(context, derived.name, build, asked)

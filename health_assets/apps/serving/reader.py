@@ -33,11 +33,12 @@ from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Sli
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.vocabulary import STATES
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HourRange
 from health_assets.core.private_files import FOLDER_MODE
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.warehouse.in_memory import stream_through
+from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -117,16 +118,16 @@ def write_snapshot(
     ownership = _ownership(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = _newest_hours(session, now or datetime.now(UTC))
+        hours = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC))
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialized yet")
         version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
         if version == known:
             return None
-        hour = hours["agent_health_state"][0]
+        hour = hours["agent_health_state"].hour
         agents = session.stream(agents_of(session, hour, has_evidence="score_evidence" in hours), ROWS_PER_BATCH)
         slices = _write(stream_through(ownership.with_owners(agents), with_texts, ROWS_PER_BATCH), folder)
-        model_hour = hours.get("model_health", (hour,))[0]
+        model_hour = hours["model_health"].hour if "model_health" in hours else hour
         models = _rows(session, session.hours_of("model_health", HourRange.of(model_hour)).order_by("model"))
         hidden = hidden_models(session, settings, model_hour, ownership)
         return {
@@ -137,7 +138,7 @@ def write_snapshot(
             "models": [{**model, "is_public": model["model"] not in hidden} for model in models],
             "teams": ownership.teams,
             "lists": {
-                name: write_list(session, name, hours[served.table][0], folder, ownership, settings)
+                name: write_list(session, name, hours[served.table].hour, folder, ownership, settings)
                 for name, served in LISTS.items()
                 if served.table in hours
             },
@@ -168,7 +169,7 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
     ownership = _ownership(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        latest = _newest_hours(session, now or datetime.now(UTC)).get("session_scores")
+        latest = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC)).get("session_scores")
         if latest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
         # anybody may ask for any id, so it stands in a table rather than in the text of a query
@@ -177,15 +178,15 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         def of_session(table: str, hours: HourRange) -> ir.Table:
             return session.hours_of(table, hours).semi_join(wanted, "session_id")
 
-        span = HourRange.of(latest[0]).extended_back(settings.lookback_hours - 1)
+        span = HourRange.of(latest.hour).extended_back(settings.lookback_hours - 1)
         scores = _rows(session, _newest_score(of_session("session_scores", span)))
         if not scores:
             return None
         span = HourRange.of(datetime.fromisoformat(scores[0]["hour"])).extended_back(settings.lookback_hours - 1)
         # a session has a score in every hour in which one of its traces has risks, so only these hours are read
         scored = of_session("session_scores", span)
-        [[first]] = session.query(session.sql(scored.aggregate(first=scored.hour.min())))
-        risks = of_session("trace_risks", HourRange(first, span.end))
+        [scored_from] = session.dicts(scored.aggregate(hour=scored.hour.min()))
+        risks = of_session("trace_risks", HourRange(scored_from["hour"], span.end))
         traces = _rows(session, _riskiest_traces(risks))
         of_traces = [row["agent_id"] for row in session.dicts(risks.select("agent_id").distinct())]  # listed or not
     agents = {scores[0]["agent_id"], *of_traces}
@@ -310,29 +311,10 @@ def _ownership(settings: Settings) -> Ownership:
         raise TargetsError(str(error)) from error
 
 
-def _version(hours: dict[str, tuple[datetime, datetime]], rules: list[Any]) -> str:
+def _version(hours: dict[str, WrittenHour], rules: list[Any]) -> str:
     """A fingerprint of all that a snapshot depends on: what was written when, whose the agents are, what is hidden."""
     written = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
     return hashlib.sha256(json.dumps([written, rules]).encode()).hexdigest()
-
-
-def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialized hour of every asset that is served, and when it was last materialized or corrected.
-
-    Hours that are not over are none.
-    """
-    rows = session.query(
-        """
-        SELECT asset, hour, greatest(materialized_at, changed_at)
-        FROM (
-            SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
-            WHERE asset IN (SELECT unnest(?)) AND hour <= ?
-        ) AS placed
-        WHERE place = 1 ORDER BY asset
-        """,
-        [list(ASSETS), now - HOUR],
-    )
-    return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
 
 def _rows(session: Session, rows: ir.Table) -> list[dict[str, Any]]:
