@@ -1,4 +1,4 @@
-"""How tables look on a console. What does not belong here: what is in them, and text from outside (`terminal`)."""
+"""The look of tables on a console. What does not belong here: what is in them, and text from outside (`terminal`)."""
 
 from rich.console import Console
 from rich.table import Table

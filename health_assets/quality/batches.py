@@ -41,7 +41,7 @@ class Source:
 
     @cached_property
     def row_counts(self) -> dict[datetime, int]:
-        """How many rows the asset has in each of the hours checked, counted once; hours without any are left out."""
+        """The number of rows of the asset in each hour checked, counted once; hours without any are left out."""
         return self.counts(self.asset)
 
     def facts(self, rows: str | ir.Table, *values: Deferred, hours: HourRange | None = None) -> dict[datetime, tuple]:
@@ -60,7 +60,7 @@ class Source:
         return {row["hour"]: tuple(row[name] for name in named) for row in found}
 
     def counts(self, table: str) -> dict[datetime, int]:
-        """How many rows a table has in each of the hours checked; hours without any are left out."""
+        """The number of rows of a table in each hour checked; hours without any are left out."""
         return self.session.counts_by_hour(table, self.hours)
 
 

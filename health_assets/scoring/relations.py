@@ -16,7 +16,7 @@ def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Tab
 
 
 def newest(rows: ir.Table, key: str) -> ir.Table:
-    """Of rows with one `key` those of the latest `hour`, where no hour has two."""
+    """The rows of the latest `hour` of each `key`, where no hour has two of one."""
     placed = rows.mutate(place=ibis.row_number().over(group_by=key, order_by=ibis.desc("hour")))
     return placed.filter(placed.place == 0).drop("place")
 

@@ -38,15 +38,3 @@ def runs(row: Row) -> str:
 def reservation(row: Row) -> str:
     """The words behind a provisional score of a row of `agent_health`; none behind any other."""
     return f"provisional, {row['n']:,} of {counted(row['n_full'], 'run')}" if row["is_provisional"] else ""
-
-
-def urgency_sql(rows: str = "") -> str:
-    """The place of a row of `agent_health` in `ORDER`, from 0, as SQL for DuckDB and PostgreSQL; null without a state.
-
-    Args:
-        rows: name of the rows in the statement, where columns need one.
-    """
-    of = f"{rows}." if rows else ""
-    word = f"{of}state || CASE WHEN {of}is_provisional THEN '{PROVISIONAL_MARK}' ELSE '' END"
-    places = " ".join(f"WHEN '{one}' THEN {place}" for place, one in enumerate(ORDER))
-    return f"CASE {word} {places} END"

@@ -182,7 +182,7 @@ class Ledger:
         return {hour for (hour,) in rows}
 
     def event_span(self) -> HourRange | None:
-        """From the first to the last hour with an event in any raw log that was read, and that is not lost."""
+        """The span from the first to the last hour with an event that was read in any raw log and is not lost."""
         [(first, last)] = self._session.query(
             "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
         )
@@ -194,11 +194,11 @@ class Ledger:
         return span.start if span else None
 
     def lines_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
-        """How many records of a kind the logs have for each of these hours; hours without any are left out."""
+        """The number of records of a kind in the logs of each of these hours; hours without any are left out."""
         return self._by_hour("sum(lines)", record_type, hours)
 
     def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
-        """Of how many records of a kind each of these hours should have rows: neither beaten by another nor lost."""
+        """The number of rows that each of these hours should have of a kind: records neither superseded nor lost."""
         return self._by_hour("sum(lines - superseded - coalesce(lost, 0))", record_type, hours)
 
     def _by_hour(self, counted: str, record_type: str, hours: HourRange) -> dict[datetime, int]:

@@ -12,7 +12,7 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True)
 class Reason:
-    """Why lines were rejected, in general terms.
+    """A reason for rejection, in general terms.
 
     Args:
         text: the reason, without what it says of the single line.
@@ -38,7 +38,7 @@ class Rejections:
         self._hours = [hours.start, hours.end]
 
     def lines(self) -> int:
-        """How many lines were rejected; a row may stand for several."""
+        """The number of rejected lines; a row may stand for several."""
         [(lines,)] = self._session.query(
             "SELECT coalesce(CAST(sum(lines) AS BIGINT), 0) FROM rejected_records WHERE hour >= ? AND hour < ?",
             self._hours,
@@ -46,7 +46,7 @@ class Rejections:
         return lines
 
     def reasons(self) -> list[Reason]:
-        """Why, most frequent first."""
+        """The reasons, most frequent first."""
         rows = self._session.query(
             """
             WITH told AS (

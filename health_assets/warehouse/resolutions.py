@@ -16,7 +16,7 @@ _REPORTED = "coalesce(agent_id_reported, agent_id)"
 
 
 class Resolutions:
-    """What follows from other things in the rows of some hours.
+    """The columns of some hours' rows that follow from other rows or from targets.
 
     Args:
         session: a session; a write session to change anything.

@@ -41,8 +41,8 @@ class Session(ABC):
         """Evaluate an expression."""
 
     @abstractmethod
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
-        """Run SQL and read its rows batch by batch; for bulk data that SQL says better than an expression."""
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
+        """Evaluate an expression batch by batch, so that its rows never are in memory all at once."""
 
     @abstractmethod
     def sql(self, rows: ir.Table) -> str:
@@ -81,6 +81,14 @@ class Session(ABC):
         rows = self.table(name)
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
+    def has_tables(self, names: Sequence[str]) -> bool:
+        """Whether the warehouse has all of these tables; one that only an older program wrote to may lack some."""
+        sql = (
+            "SELECT count(*) FROM information_schema.tables WHERE table_catalog = current_database() "
+            "AND table_schema = current_schema() AND table_name IN (SELECT unnest(?))"
+        )
+        return self.query(sql, [list(names)]) == [(len(names),)]
+
     def dicts(self, rows: ir.Table) -> list[dict[str, Any]]:
         """Evaluate an expression of few rows: each as a dict by column, for what a person reads."""
         return [dict(zip(rows.columns, values, strict=True)) for values in self.query(self.sql(rows))]
@@ -97,7 +105,7 @@ class Session(ABC):
         return count
 
     def counts_by_hour(self, name: str, hours: HourRange) -> dict[datetime, int]:
-        """How many rows a table has in each of these hours; hours without any are left out."""
+        """The number of rows of a table in each of these hours; hours without any are left out."""
         sql = f"SELECT hour, count(*) FROM {name} WHERE hour >= ? AND hour < ? GROUP BY hour"
         return dict(self.query(sql, [hours.start, hours.end]))
 

@@ -13,7 +13,7 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True)
 class UnusedSpans:
-    """How many spans of a kind are no record of their own.
+    """The number of spans of a kind that are no record of their own.
 
     Args:
         kind: agent, chat or tool.
@@ -28,7 +28,7 @@ class UnusedSpans:
 
 @dataclass(frozen=True)
 class CallsOfSpans:
-    """How many model calls were made of spans.
+    """The number of model calls that were made of spans.
 
     Args:
         calls: all.
@@ -59,7 +59,7 @@ class Spans:
         return self._session.query(sql.replace("INSIDE", "hour >= $start AND hour < $end"), self._hours)
 
     def records(self, table: str) -> int:
-        """How many rows of a record table were put together from spans."""
+        """The number of rows of a record table that were put together from spans."""
         [(count,)] = self._rows(f"SELECT count(span_id) FROM {table} WHERE INSIDE")
         return count
 
@@ -92,7 +92,7 @@ class Spans:
         )
 
     def copies(self) -> int:
-        """How many spans repeat one that is there already."""
+        """The number of spans that repeat one that is there already."""
         [(count,)] = self._rows("SELECT count(*) - count(DISTINCT trace_id || span_id) FROM spans WHERE INSIDE")
         return count
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from health_assets.apps.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.apps.serving.listing import Listing
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
 from health_assets.apps.serving.view import View
+from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.scoring.explanation import explain, unmeasured
 
 
@@ -48,7 +48,7 @@ class Snapshot:
     """All agents, models and lists of the newest hour.
 
     Args:
-        batches: rows as `documents.agents_sql` makes them, ascending by the bytes of the agent's id.
+        batches: rows as `documents.with_texts` makes them, ascending by the bytes of the agent's id.
         positions: positions of agents in order, as `ordering` lays them out.
         facts: what `reader.write_snapshot` tells about the whole.
         loaded_at: when it was loaded.
@@ -130,7 +130,7 @@ class Snapshot:
         """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
-            state: one of `documents.STATES`, or None for all.
+            state: one of `vocabulary.STATES`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
             view: personal agents with their state and score, rather than coarse and without one; of which teams.
@@ -208,7 +208,15 @@ def _explanation(row: dict[str, Any]) -> list[dict[str, Any]]:
     """The losses of points of the agent; none if it has no score."""
     if row["health_score"] is None:
         return []
-    return [loss.as_dict() for loss in explain(row, json.loads(row["evidence"] or "{}"))]
+    return [loss.as_dict() for loss in explain(row, _evidence(row))]
+
+
+def _evidence(row: dict[str, Any]) -> dict[str, list[str]]:
+    """Ids of the events that weigh most, by kind."""
+    evidence: dict[str, list[str]] = {}
+    for kind, event_id in zip(row["evidence_kinds"] or (), row["evidence_ids"] or (), strict=True):
+        evidence.setdefault(kind, []).append(event_id)
+    return evidence
 
 
 def _cost(score: float | None, points: int) -> float | None:

@@ -55,7 +55,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 
 
 def _agents_by_verdict(agents: ir.Table) -> ir.Table:
-    """How many agents have which state, apart those whose state is provisional."""
+    """The number of agents of each state, provisional ones counted apart."""
     is_provisional = agents.is_provisional.fill_null(False)
     return agents.group_by("state", is_provisional=is_provisional).aggregate(agents=agents.count())
 

@@ -37,7 +37,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 
 
 def _counts(budgets: ir.Table) -> ir.Table:
-    """How many agents there are, and of how many the budget is spent, burning too fast, or one of both."""
+    """The number of all agents, and of those whose budget is spent, burns too fast, or one of both."""
     spent, burning = is_spent(budgets), burns_too_fast(budgets)
     return budgets.aggregate(
         agents=budgets.count(), spent=budgets.count(where=spent), burning=budgets.count(where=burning),

@@ -60,9 +60,9 @@ class DuckDBSession(Session):
         """See `Session.arrow`."""
         return self._connection.sql(self.sql(rows)).to_arrow_table()
 
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
         """See `Session.stream`."""
-        return self._connection.sql(sql, params=parameters).to_arrow_reader(rows_per_batch)
+        return self._connection.sql(self.sql(rows)).to_arrow_reader(rows_per_batch)
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""

@@ -86,20 +86,19 @@ class PostgresSession(Session):
             cursor.execute(sql)
             return pg.as_schema(cursor.fetch_arrow_table(), rows.schema().to_pyarrow())
 
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
         """See `Session.stream`."""
-        text, bound = pg.numbered(sql, parameters)
+        schema = rows.schema().to_pyarrow()
         cursor = self._connection.cursor()
-        cursor.execute(text, bound)
+        cursor.execute(self.sql(rows))
         found = cursor.fetch_record_batch()
 
         def parts() -> Iterator[pa.RecordBatch]:
             with cursor:  # which must stay open for as long as batches come
                 for batch in found:
-                    for start in range(0, batch.num_rows, rows_per_batch):
-                        yield batch.slice(start, rows_per_batch)
+                    yield from pg.as_schema(pa.table(batch), schema).to_batches(rows_per_batch)
 
-        return pa.RecordBatchReader.from_batches(found.schema, parts())
+        return pa.RecordBatchReader.from_batches(schema, parts())
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
