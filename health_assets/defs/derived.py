@@ -11,25 +11,28 @@ import dagster as dg
 
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
-from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.pipeline.derived import Derived, Inputs, hours_to_build, require_sources, statements
 from health_assets.warehouse.holds import Holds
 
 
-def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
+def derived_asset(
+    derived: Derived, system: str, partitions: dg.PartitionsDefinition | None, placement: Placement = ALONE
+) -> dg.AssetsDefinition:
     """The Dagster asset: read, call the function, replace the hours, report."""
+    key, sources = placement.key(derived.name), (*derived.gates, *derived.deps, *derived.beside)
 
     @dg.multi_asset(
-        name=derived.name,
-        specs=[
-            asset_spec(derived.name, (*derived.gates, *derived.deps, *derived.beside), kind="python", system=system)
-        ],
+        name=placement.name(derived.name),
+        specs=[asset_spec(derived.name, sources, kind="python", system=system, placement=placement)],
         partitions_def=partitions,
+        required_resource_keys={placement.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
+    def _derived(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+        pipeline = placement.pipeline(context)
         asked = run_groups(context)
         with pipeline.write() as session:
             targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
@@ -45,8 +48,8 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
                 session.replace_hours(derived.name, own, derived.rows(inputs), restored)
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
-        log_earlier_hours(context, derived.name, build, asked)
-        yield dg.MaterializeResult(derived.name, metadata=metadata)
-        show_held(context, [derived.name], holds)
+        log_earlier_hours(context, key, build, asked)
+        yield dg.MaterializeResult(key, metadata=metadata)
+        show_held(context, [key], holds, placement)
 
     return _derived

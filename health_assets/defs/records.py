@@ -10,7 +10,8 @@ from health_assets.core.interruption import noticed
 from health_assets.core.temporary import remove_what_the_dead_left
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
-from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.placement import ALONE, Placement, table_of
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import lost_summary, notes_summary, odd_summary, record_summary, unreadable_summary
 from health_assets.logs.files import list_files
@@ -25,13 +26,6 @@ from health_assets.warehouse.session import Session
 SYSTEM = "raw_records"
 MOST_TRIES = 3
 """How often a run tries to read a log that changes meanwhile."""
-RECORD_SPECS = [
-    asset_spec("raw_logs", kind="json", system=SYSTEM),
-    *(
-        asset_spec(name, ["raw_logs", *(["spans"] if name in FROM_SPANS else [])], kind="json", system=SYSTEM)
-        for name in RECORD_TABLES
-    ),
-]
 
 
 def _up_to_date(
@@ -110,19 +104,30 @@ def _summaries(
     return summaries
 
 
-def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
+def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
+    """The specs of `raw_logs` and the record tables."""
+    sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
+    return [
+        asset_spec(name, deps, kind="json", system=SYSTEM, placement=placement)
+        for name, deps in {"raw_logs": [], **sources}.items()
+    ]
+
+
+def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placement = ALONE) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
 
     @dg.multi_asset(
-        name="ingest",
-        specs=RECORD_SPECS,
+        name=placement.name("ingest"),
+        specs=record_specs(placement),
         partitions_def=partitions,
+        required_resource_keys={placement.resource},
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _ingest(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
+    def _ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+        pipeline = placement.pipeline(context)
         asked = run_groups(context)
-        selected = {key.to_user_string() for key in context.selected_asset_keys}
+        selected = {table_of(key) for key in context.selected_asset_keys}
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
         with readable_failures(), noticed():
             report, summaries = _up_to_date(pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags)
@@ -142,8 +147,8 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
             read["all_rejected"] = dg.MetadataValue.text(str(report.main_rejection))
         # Dagster wants an asset after those that it is made from
         for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
-            log_earlier_hours(context, name, report.changed_hours, asked)
-            yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
-        show_held(context, summaries, report.holds)
+            log_earlier_hours(context, placement.key(name), report.changed_hours, asked)
+            yield dg.MaterializeResult(asset_key=placement.key(name), metadata={**metadata, **read})
+        show_held(context, placement.keys(summaries), report.holds, placement)
 
     return _ingest

@@ -4,23 +4,25 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.warehouse.location import is_postgres
 
-GROUP = "health_assets"
-OWNERS = ["team:agent-platform"]
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 
 
-def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -> dg.AssetSpec:
+def asset_spec(
+    name: str, deps: Sequence[str] = (), *, kind: str, system: str, placement: Placement = ALONE
+) -> dg.AssetSpec:
     """Spec of the asset that makes a table: description and columns come from the table's class.
 
     Args:
         name: the table.
         deps: assets that it is made from.
         kind: what it is made of; `shown_as_stored_in` adds the warehouse's kind.
-        system: scoring system that it belongs to, as a tag; one group holds all, so that the lineage opens whole.
+        system: scoring system that it belongs to, as a tag and, unless the placement names another, as its group.
+        placement: its key, group and owners.
     """
     model = ALL_TABLES[name]
     columns = [
@@ -28,12 +30,12 @@ def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -
         for column, sql_type, is_nullable, meaning in describe(name)
     ]
     return dg.AssetSpec(
-        name,
-        deps=list(deps),
+        placement.key(name),
+        deps=placement.keys(deps),
         description=model.__doc__,
-        group_name=GROUP,
+        group_name=placement.group or system,
         kinds={kind},
-        owners=OWNERS,
+        owners=list(placement.owners),
         tags={"system": system},
         metadata={"dagster/column_schema": dg.TableSchema(columns), "dagster/table_name": name},
     )
