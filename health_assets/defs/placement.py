@@ -28,7 +28,7 @@ class Placement:
         group: the one group of all assets; None makes a group of each scoring system.
         names: what the name of every job, schedule, sensor and resource begins with; lower-case letters, digits, `_`.
         owners: owners of every asset, as Dagster writes them.
-        is_guest: whether the definitions are part of another project's, which has its own executor, loggers and old runs.
+        is_guest: whether the definitions are part of another project's, with an executor and loggers of its own.
     """
 
     key_prefix: tuple[str, ...] = ()

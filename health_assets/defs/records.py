@@ -8,6 +8,7 @@ from health_assets.core.errors import UnreadableFilesError
 from health_assets.core.hours import HOUR, HourGroups
 from health_assets.core.interruption import noticed
 from health_assets.core.temporary import remove_what_the_dead_left
+from health_assets.defs.curves import HourlyNumbers, numbers_by_hour, record_curves, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
@@ -30,8 +31,8 @@ MOST_TRIES = 3
 
 def _up_to_date(
     pipeline: Pipeline, asked: HourGroups, names: Sequence[str], *, only_stale: bool
-) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]]]:
-    """Bring the record tables up to date with every raw log that can be read; with a summary of each asset.
+) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]], dict[str, HourlyNumbers]]:
+    """Bring the record tables up to date with every raw log that can be read; with a summary and the curves of each asset.
 
     What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
     more than there was before, which an old listing would take away again.
@@ -57,7 +58,8 @@ def _up_to_date(
                     unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=pipeline.limits,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
-                return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told})
+                curves = {name: numbers_by_hour(session, name, asked, record_curves(name)) for name in names}
+                return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told}), curves
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
             failures.add(files, error.faults)
 
@@ -130,7 +132,9 @@ def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placeme
         selected = {table_of(key) for key in context.selected_asset_keys}
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
         with readable_failures(), noticed():
-            report, summaries = _up_to_date(pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags)
+            report, summaries, curves = _up_to_date(
+                pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags
+            )
         read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
@@ -148,6 +152,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placeme
         # Dagster wants an asset after those that it is made from
         for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
             log_earlier_hours(context, placement.key(name), report.changed_hours, asked)
+            show_curves(context, placement.key(name), curves[name])
             yield dg.MaterializeResult(asset_key=placement.key(name), metadata={**metadata, **read})
         show_held(context, placement.keys(summaries), report.holds, placement)
 

@@ -6,6 +6,7 @@ although Dagster's pages offer it for no asset until it is over; and materializi
 stored.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -98,7 +99,14 @@ def _latest_platforms(rows: ir.Table) -> ir.Table:
     )
 
 
-SUMMARY = Derived("survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe")
+def _agents_that_answer(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"agents": rows.agents.sum(), "responsive": rows.responsive.sum(), "healthy": rows.healthy.sum()}
+
+
+SUMMARY = Derived(
+    "survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe",
+    curves=_agents_that_answer,
+)  # fmt: skip
 
 
 def survey_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:

@@ -230,6 +230,7 @@ def run_bodies(
             selected_asset_keys=asset.keys,
             run=SimpleNamespace(tags=tags),
             log_event=lambda _: None,
+            add_asset_metadata=lambda *_, **__: None,
             resources=SimpleNamespace(pipeline=pipeline),
             op_execution_context=SimpleNamespace(
                 job_name="",
