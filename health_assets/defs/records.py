@@ -32,7 +32,7 @@ MOST_TRIES = 3
 def _up_to_date(
     pipeline: Pipeline, asked: HourGroups, names: Sequence[str], *, only_stale: bool
 ) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]], dict[str, HourlyNumbers]]:
-    """Bring the record tables up to date with every raw log that can be read; with a summary and the curves of each asset.
+    """Bring the record tables up to date with every readable raw log; with a summary and curves of each asset.
 
     What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
     more than there was before, which an old listing would take away again.
