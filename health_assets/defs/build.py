@@ -26,7 +26,7 @@ from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule
 from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.defs.specs import shown_as_stored_in
+from health_assets.defs.specs import due_every_hour, shown_as_stored_in
 from health_assets.defs.survey import SUMMARY as SURVEY_SUMMARY
 from health_assets.defs.survey import SYSTEM as SURVEY
 from health_assets.defs.survey import survey_assets, survey_schedule
@@ -80,7 +80,7 @@ def build_definitions(
         partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
     tables = _tables(defined)
     own_assets = all_assets(partitions if is_partitioned else None, placement, tables)
-    assets = shown_as_stored_in(settings.warehouse, own_assets)
+    assets = due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings)
     has_survey = not defined or SURVEY in defined
     surveyed = shown_as_stored_in(settings.warehouse, survey_assets(partitions, placement) if has_survey else [])
     checks = [

@@ -4,7 +4,7 @@ What belongs here: its attributes, and what they mean for settings and placement
 (`build`), and what the settings are (`core.settings`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +13,12 @@ from pydantic import Field, ValidationError
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
-from health_assets.defs.build import build_definitions
 from health_assets.defs.placement import OWNERS, Placement
 from health_assets.warehouse.location import is_postgres
 
 NAMES = "health"
 """What names of jobs and schedules begin with where there is no key prefix."""
-OWN_ATTRIBUTES = {"raw": "raw", "targets": "targets", "warehouse": "warehouse", "schedules": "schedules"}
+OWN_ATTRIBUTES = {"raw", "targets", "warehouse", "schedules"}
 """Settings that have an attribute of their own."""
 
 
@@ -37,8 +36,9 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
     owners: Annotated[Sequence[str], Field(description="Owners of the assets.")] = OWNERS
     schedules: Annotated[bool, Field(description="Whether schedules and sensors start by themselves.")] = False
     settings: Annotated[
-        dict[str, Any], Field(description="Further settings by name, in small letters and without HEALTH_.")
-    ] = {}
+        Mapping[str, Any] | None,
+        Field(description="Further settings by name, in small letters and without HEALTH_."),
+    ] = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """All definitions of the chosen systems: assets, checks, jobs, schedules, sensors and one resource.
@@ -46,6 +46,8 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
         Raises:
             HealthAssetsError: an attribute has an impossible value.
         """
+        from health_assets.defs.build import build_definitions  # whoever merely lists components need not wait for it
+
         prefix = (self.key_prefix,) if isinstance(self.key_prefix, str) else tuple(self.key_prefix)
         placement = Placement(
             key_prefix=prefix,
@@ -57,15 +59,16 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
         return build_definitions(self._settings(context.project_root), defined=self.systems, placement=placement)
 
     def _settings(self, root: Path) -> Settings:
-        """The settings: attributes, then `settings`, then the environment's. Relative paths begin at the project's root."""
-        if twice := sorted({*OWN_ATTRIBUTES} & {*self.settings}):
+        """The settings: attributes, then `settings`, then the environment's; paths are from the project's root."""
+        further = dict(self.settings or {})
+        if twice := sorted(OWN_ATTRIBUTES & further.keys()):
             raise HealthAssetsError(f"settings: {twice[0]} is an attribute of the component")
-        if unknown := sorted({*self.settings} - {*Settings.model_fields}):
+        if unknown := sorted(further.keys() - Settings.model_fields.keys()):
             raise HealthAssetsError(f"settings: there is no setting {unknown[0]!r}")
         own = {"raw": _from(root, self.raw), "warehouse": _warehouse(root, self.warehouse), "schedules": self.schedules}
         own["targets"] = _from(root, self.targets) if self.targets else None
         try:
-            return Settings(**{**self.settings, **own})
+            return Settings(**{**further, **own})
         except ValidationError as error:
             first = error.errors(include_context=False)[0]
         name = ".".join(str(part) for part in first["loc"])

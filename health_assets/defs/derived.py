@@ -27,7 +27,9 @@ def derived_asset(
 
     @dg.multi_asset(
         name=placement.name(derived.name),
-        specs=[asset_spec(derived.name, sources, kind="python", system=system, placement=placement)],
+        specs=[
+            asset_spec(derived.name, sources, kind="python", system=system, source=derived.rows, placement=placement),
+        ],
         partitions_def=partitions,
         required_resource_keys={placement.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),

@@ -110,7 +110,7 @@ def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
     """The specs of `raw_logs` and the record tables."""
     sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
     return [
-        asset_spec(name, deps, kind="json", system=SYSTEM, placement=placement)
+        asset_spec(name, deps, kind="json", system=SYSTEM, source=ingest, placement=placement)
         for name, deps in {"raw_logs": [], **sources}.items()
     ]
 

@@ -40,7 +40,7 @@ def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = AL
 def _probes_asset(partitions: dg.PartitionsDefinition, placement: Placement) -> dg.AssetsDefinition:
     @dg.multi_asset(
         name=placement.name("agent_probes"),
-        specs=[asset_spec("agent_probes", kind="python", system=SYSTEM, placement=placement)],
+        specs=[asset_spec("agent_probes", kind="python", system=SYSTEM, source=survey, placement=placement)],
         partitions_def=partitions,
         required_resource_keys={placement.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),

@@ -1,5 +1,7 @@
 """Model health (source 4): each hour's last calls, and the rolling health of every model."""
 
+from collections.abc import Mapping
+
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
