@@ -1,20 +1,17 @@
 """What all assets have in common: their specs, made from the tables' classes, and the names that others refer to."""
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-import health_assets
 from health_assets.core.settings import Settings
 from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.source_links import source_link
 from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.warehouse.location import is_postgres
 
-PACKAGE = Path(health_assets.__file__).resolve().parent
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 
@@ -54,16 +51,9 @@ def asset_spec(
         metadata={
             "dagster/column_schema": dg.TableSchema(columns),
             "dagster/table_name": name,
-            "dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[_code(source)]),
+            **source_link(source),
         },
     )
-
-
-def _code(function: Callable[..., Any]) -> dg.LocalFileCodeReference:
-    """The place of a function, labelled with its path from the package's folder."""
-    file = Path(inspect.getsourcefile(function) or "").resolve()
-    label = file.relative_to(PACKAGE.parent).as_posix()
-    return dg.LocalFileCodeReference(file_path=str(file), line_number=inspect.getsourcelines(function)[1], label=label)
 
 
 def shown_as_stored_in(warehouse: str, assets: Iterable[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
