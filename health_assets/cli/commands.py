@@ -168,6 +168,7 @@ def dev(
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
         environment = with_home({**os.environ, **shown_here.environment})
         console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
+        console.print(f"the whole lineage: http://{host}:{port}{WHOLE_LINEAGE}", soft_wrap=True)
         sys.stdout.flush()
         os.execve(sys.executable, command(host, port), environment)
 
