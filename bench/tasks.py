@@ -120,6 +120,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     from health_assets.core.targets import AgentTargets, Targets
     from health_assets.pipeline.derived import Inputs
     from health_assets.systems.registry import DERIVED
+    from health_assets.warehouse.materialized import MaterializedHours
     from health_assets.warehouse.store import Warehouse
 
     settings = Settings()
@@ -129,7 +130,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             rows = DERIVED["agent_health"].rows(Inputs(session, hours, targets, settings))
-            return {"rows": session.replace_hours("agent_health", hours, rows)}
+            return {"rows": MaterializedHours(session).replace_rows("agent_health", hours, rows)}
 
     return work
 
@@ -141,6 +142,7 @@ def reliability(warehouse: str, hour: str) -> Work:
     from health_assets.core.targets import Targets
     from health_assets.pipeline.derived import Inputs
     from health_assets.systems.reliability.assets import ASSETS
+    from health_assets.warehouse.materialized import MaterializedHours
     from health_assets.warehouse.store import Warehouse
 
     hours, settings = HourRange.of(parse_hour(hour)), Settings()
@@ -149,7 +151,7 @@ def reliability(warehouse: str, hour: str) -> Work:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             for asset in ASSETS:
                 rows = asset.rows(Inputs(session, hours, Targets(), settings))
-                session.replace_hours(asset.name, hours, rows)
+                MaterializedHours(session).replace_rows(asset.name, hours, rows)
             return {"rows": session.count_hours("task_consistency", hours)}
 
     return work

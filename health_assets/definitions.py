@@ -4,9 +4,11 @@ import dagster as dg
 
 from health_assets.core import json_logs
 from health_assets.defs.build import build_definitions
+from health_assets.defs.run_processes import fork_runs
 
 if json_logs.are_wanted():
     json_logs.log_json()
+fork_runs()
 
 
 @dg.definitions

@@ -162,7 +162,7 @@ def dev(
 ) -> None:
     """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
     from health_assets.cli.demo import Demo
-    from health_assets.cli.dev import command, what_to_show, with_home
+    from health_assets.cli.dev import WHOLE_LINEAGE, command, what_to_show, with_home
 
     with _readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)

@@ -24,7 +24,7 @@ PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
 """Settings that say where logs and scores are; whoever sets one means logs of their own."""
 WORKSPACE = "workspace.yaml"
 INSTANCE = Path(__file__).with_name("instance")
-GROUPS = (RECORDS, *SYSTEM_NAMES)
+GROUPS = ("raw_records", *SYSTEM_NAMES)
 WHOLE_LINEAGE = "/asset-groups?expanded=" + ",".join(f"global@global:{group}" for group in GROUPS)
 """The page of the lineage with all groups open; Dagster opens it with all closed, where there is more than one."""
 QUIET = "ignore:Function `dev_command` is superseded"

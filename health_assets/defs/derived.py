@@ -17,6 +17,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.pipeline.derived import Derived, Inputs, hours_to_build, require_sources, statements
 from health_assets.warehouse.holds import Holds
+from health_assets.warehouse.materialized import MaterializedHours
 
 
 def derived_asset(
@@ -48,7 +49,7 @@ def derived_asset(
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
-                session.replace_hours(derived.name, own, derived.rows(inputs), restored)
+                MaterializedHours(session).replace_rows(derived.name, own, derived.rows(inputs), restored)
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
             curves = numbers_by_hour(session, derived.name, asked, derived.curves)

@@ -24,6 +24,7 @@ from health_assets.core.settings import Settings
 from health_assets.systems.survey.probing import Manners, Probe, probe_agents
 from health_assets.systems.survey.registry import RegisteredAgent
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -202,7 +203,7 @@ def keep_probes(session: Session, probes: Sequence[Probe]) -> list[datetime]:
     after = session.digests("agent_probes", span)
     for hour in hours:
         changed = {hour} if before.get(hour) != after.get(hour) else set()
-        session.note_materialized("agent_probes", HourRange.of(hour), changed)
+        MaterializedHours(session).note("agent_probes", HourRange.of(hour), changed)
     return hours
 
 
@@ -228,4 +229,6 @@ def _rows(probes: Sequence[Probe]) -> pa.Table:
 def summarise(session: Session, hours: Iterable[datetime]) -> None:
     """Replace these hours of `survey_summary`."""
     for span in contiguous(hours):
-        session.replace_hours("survey_summary", span, survey_summary(session.hours_of("agent_probes", span)))
+        MaterializedHours(session).replace_rows(
+            "survey_summary", span, survey_summary(session.hours_of("agent_probes", span))
+        )
