@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
@@ -21,7 +22,7 @@ LINK = "dagster/code_references"
 
 
 @pytest.fixture(scope="module")
-def graph() -> dg.AssetGraph:
+def graph() -> BaseAssetGraph:
     return build_definitions(Settings(raw="/tmp")).resolve_asset_graph()
 
 
@@ -40,14 +41,14 @@ def test_dg_checks_the_definitions_of_this_project(tmp_path: Path) -> None:
     assert "All definitions loaded successfully" in done.stdout + done.stderr
 
 
-def test_every_asset_is_in_the_group_of_its_scoring_system(graph: dg.AssetGraph) -> None:
+def test_every_asset_is_in_the_group_of_its_scoring_system(graph: BaseAssetGraph) -> None:
     groups = {name: graph.get(dg.AssetKey(name)).group_name for name in (*ASSETS, *SURVEY_TABLES)}
     assert set(groups.values()) == {*SYSTEM_NAMES, "raw_records"}
     assert groups["agent_health"] == groups["health_components"] == "agent_health_model"
     assert groups["executions"] == groups["raw_logs"] == "raw_records"
 
 
-def test_every_asset_links_to_the_function_that_makes_its_rows(graph: dg.AssetGraph) -> None:
+def test_every_asset_links_to_the_function_that_makes_its_rows(graph: BaseAssetGraph) -> None:
     for name in (*ASSETS, *SURVEY_TABLES):
         [link] = graph.get(dg.AssetKey(name)).metadata[LINK].code_references
         assert (REPOSITORY / link.label).samefile(link.file_path), name
@@ -57,7 +58,7 @@ def test_every_asset_links_to_the_function_that_makes_its_rows(graph: dg.AssetGr
             assert line.startswith(f"def {DERIVED[name].rows.__name__}("), name
 
 
-def test_assets_are_due_every_hour_where_schedules_start_by_themselves(graph: dg.AssetGraph) -> None:
+def test_assets_are_due_every_hour_where_schedules_start_by_themselves(graph: BaseAssetGraph) -> None:
     assert all(graph.get(dg.AssetKey(name)).freshness_policy for name in ASSETS)
     quiet = build_definitions(Settings(raw="/tmp", schedules=False)).resolve_asset_graph()
     assert not any(quiet.get(dg.AssetKey(name)).freshness_policy for name in ASSETS)
