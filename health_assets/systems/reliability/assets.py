@@ -1,5 +1,7 @@
 """The reliability evaluation (source 2): consistency of tasks, and reliability and safety of agents."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
@@ -52,6 +54,13 @@ def _least_reliable_agents(rows: ir.Table) -> ir.Table:
     )
 
 
+def _mean_scores(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "mean reliability": rows.reliability.mean(), "mean safety": rows.r_saf.mean(),
+        "violations": rows.violated.sum(), "runs": rows.runs.sum(),
+    }  # fmt: skip
+
+
 ASSETS = (
     Derived(
         "task_consistency", ("executions",), _tasks, "least consistent tasks", _least_consistent_tasks,
@@ -63,6 +72,6 @@ ASSETS = (
         "agent_reliability", ("executions", "judgements", "task_consistency"), _agents,
         "least reliable agents", _least_reliable_agents,
         needs="an evaluation run (an execution with a task_id) in the evaluation window",
-        back_hours=lambda settings: settings.reach_hours,
+        back_hours=lambda settings: settings.reach_hours, curves=_mean_scores,
     ),
 )  # fmt: skip
