@@ -196,7 +196,8 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
     for derived in DERIVED.values():
         if derived.is_component:
-            session.replace_hours(derived.name, hour, derived.rows(Inputs(session, hour, targets, Settings())))
+            rows = derived.rows(Inputs(session, hour, targets, Settings()))
+            session.replace_hours(derived.name, hour, rows, formula_version=derived.formula_version)
 
 
 def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: int) -> None:

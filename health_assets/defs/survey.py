@@ -22,6 +22,7 @@ from health_assets.defs.specs import asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.keeping import Survey, survey
 from health_assets.systems.survey.registry import load_registry
 from health_assets.systems.survey.survey_summary import survey_summary
@@ -95,7 +96,10 @@ def _latest_platforms(rows: ir.Table) -> ir.Table:
     )
 
 
-SUMMARY = Derived("survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe")
+SUMMARY = Derived(
+    "survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe",
+    is_of_observations=True, formula_version=FORMULA_VERSION,
+)  # fmt: skip
 
 
 def survey_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:

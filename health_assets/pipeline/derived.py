@@ -4,9 +4,9 @@ What belongs here: the shape of such an asset, what its rows are made from, and 
 What does not: which assets there are (`systems`), formulas, and running them (`defs.derived`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import ibis
@@ -14,7 +14,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HourGroups, HourRange
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.planning import hours_covered
@@ -57,6 +57,10 @@ class Inputs:
         )
 
 
+ON_OLDER = ", on older components"
+"""Follows the version of rows that rest on what an older version of a formula made."""
+
+
 def of_newest_hour(rows: ir.Table) -> ir.Table:
     """The rows of the newest hour among them."""
     return rows.filter(rows.hour == rows.hour.max())
@@ -69,7 +73,7 @@ class Derived:
     Args:
         name: name of the asset and its table.
         deps: assets that it is made from.
-        rows: the function: every column of the table for the hours asked for.
+        rows: the function: every column of the table, but the formula's version, for the hours asked for.
         heading: heading of the small table in its metadata.
         top: that table, best rows first, from the rows of the hours.
         needs: what hours must hold for it to have rows; said in the metadata where it has none.
@@ -79,6 +83,9 @@ class Derived:
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
+        is_of_observations: whether it is made from what was observed rather than read from logs; no run is asked for
+            its old hours, so that those of an older version of the formula are built along with any.
+        formula_version: version of the formulas of its scoring system.
     """
 
     name: str
@@ -92,6 +99,8 @@ class Derived:
     gates: Sequence[str] = ()
     is_component: bool = False
     after: Callable[[Inputs], None] = lambda _: None
+    is_of_observations: bool = False
+    formula_version: str = field(kw_only=True)
 
 
 def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
@@ -140,5 +149,60 @@ def hours_to_build(
     missing = {hour for hour in reach if hour not in built and (hour >= first or hour in asked)}
     stale = session.hours_older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
-    restored = {hour for hour in session.dropped_hours(derived.name, span) if hour in reach}
+    # what comes back of another formula is compared with what was dropped, as if its inputs had changed
+    dropped = session.dropped_versions(derived.name, span)
+    restored = {hour for hour, version in dropped.items() if hour in reach and version == derived.formula_version}
+    stale |= _with_sources(session, derived, older_hours(session, derived, span).keys(), settings)
     return missing | {hour for hour in stale if hour in reach} | wanted, restored - stale - wanted
+
+
+def _with_sources(
+    session: Session, derived: Derived, hours: AbstractSet[datetime], settings: Settings
+) -> set[datetime]:
+    """Those of the hours that can be made again: retention dropped nothing that they look back on."""
+    lacking: set[datetime] = set()
+    for source in derived.deps if hours else ():
+        reach_hours = derived.back_hours(settings)
+        span = HourRange(min(hours), max(hours) + HOUR).extended_back(reach_hours - 1)
+        for dropped in session.dropped_hours(source, span):
+            lacking |= set(HourRange.of(dropped).extended_forward(reach_hours - 1))
+    return {*hours} - lacking
+
+
+def older_hours(session: Session, derived: Derived, hours: HourRange) -> dict[datetime, str]:
+    """Those of these hours of the asset that another version of its formula made, or that rest on such, with it."""
+    return session.other_versions([derived.name], derived.formula_version, hours).get(derived.name, {})
+
+
+def versions_to_note(
+    session: Session,
+    derived: Derived,
+    sources: Mapping[str, Derived],
+    hours: HourRange | HourGroups,
+    settings: Settings,
+) -> dict[datetime, str]:
+    """Versions of those of these hours that would mix formulas: they look back on hours that an older version made.
+
+    It is to be asked once everything that the asset is made from is there. Components are brought up to date before, so
+    that it comes to this only where some cannot be, or where a run leaves them out.
+
+    Args:
+        session: a session.
+        derived: the asset.
+        sources: every asset that is computed, by name.
+        hours: the hours.
+        settings: how far each asset looks back.
+
+    Returns:
+        By hour, a version that is no formula's own, so that the hour stays stale.
+    """
+    mixed: set[datetime] = set()
+    for name in (*derived.deps, *derived.beside):
+        if (source := sources.get(name)) is None:
+            continue
+        looks_back = source.is_component and name not in derived.beside
+        reach_hours = derived.back_hours(settings) if looks_back else 1
+        span = HourRange(hours.start, hours.end).extended_back(reach_hours - 1)
+        for older in older_hours(session, source, span):
+            mixed |= set(HourRange.of(older).extended_forward(reach_hours - 1))
+    return {hour: f"{derived.formula_version}{ON_OLDER}" for hour in hours if hour in mixed}

@@ -8,7 +8,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, ClassVar
@@ -19,6 +19,8 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.schema.catalog import columns_of, describe, schema_of
+from health_assets.schema.columns import FIRST_FORMULA_VERSION, FORMULA_VERSION
+from health_assets.scoring.relations import lookup
 
 
 class Session(ABC):
@@ -55,7 +57,10 @@ class Session(ABC):
 
     @abstractmethod
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
-        """A fingerprint of the rows of each hour, the same in any order; to be compared within one warehouse."""
+        """A fingerprint of the rows of each hour, the same in any order; to be compared within one warehouse.
+
+        The version of the formula is no part of it: rows that a new version makes as they were have not changed.
+        """
 
     @abstractmethod
     def column_types(self, name: str) -> dict[str, str]:
@@ -104,16 +109,29 @@ class Session(ABC):
         self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
     def replace_hours(
-        self, name: str, hours: HourRange | HourGroups, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
+        self,
+        name: str,
+        hours: HourRange | HourGroups,
+        rows: ir.Table,
+        unchanged: AbstractSet[datetime] = frozenset(),
+        *,
+        formula_version: str,
+        other_versions: Mapping[datetime, str] | None = None,
     ) -> None:
-        """Replace whole hours of an asset's table and note that they are materialized.
+        """Replace whole hours of an asset's table and note that they are materialized, and by which formula.
 
         Args:
             name: the asset's table.
             hours: the hours.
-            rows: their rows; those of hours that lie in a hole are left out.
+            rows: their rows, without the column of the formula's version; those of hours that lie in a hole are left
+                out.
             unchanged: hours whose rows count as what they were, whatever they are.
+            formula_version: version of the formula that made the rows.
+            other_versions: what is noted instead, of hours of which that would not be the whole truth.
         """
+        versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
+        if FORMULA_VERSION in columns_of(name):
+            rows = _with_versions(rows, formula_version, other_versions or {})
         span = HourRange(hours.start, hours.end)
         before = self._fingerprints(name, span) | self._dropped_fingerprints(name, span)
         for own in hours.ranges:
@@ -125,7 +143,7 @@ class Session(ABC):
         after = self._fingerprints(name, span)
         changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")} - unchanged
         for own in hours.ranges:
-            self.note_materialized(name, own, changed & set(own))
+            self.note_materialized(name, own, changed & set(own), versions)
 
     def drop_hours(self, name: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.
@@ -155,6 +173,14 @@ class Session(ABC):
     def dropped_hours(self, asset: str, hours: HourRange) -> set[datetime]:
         """Those of these hours of the asset that were dropped and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
+
+    def dropped_versions(self, asset: str, hours: HourRange) -> dict[datetime, str]:
+        """The same hours, with the version of the formula that had made their rows."""
+        sql = (
+            "SELECT hour, coalesce(formula_version, ?) FROM materialized_hours "
+            "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
+        )
+        return dict(self.query(sql, [FIRST_FORMULA_VERSION, asset, hours.start, hours.end]))
 
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         sql = (
@@ -237,8 +263,21 @@ class Session(ABC):
         self._insert_from(name, "rewritten")
         self.query("DROP TABLE rewritten")
 
-    def note_materialized(self, asset: str, hours: HourRange, changed: Iterable[datetime]) -> None:
-        """Write down that these hours of the asset are materialized, and which of them have other rows than before."""
+    def note_materialized(
+        self,
+        asset: str,
+        hours: HourRange,
+        changed: Iterable[datetime],
+        versions: Mapping[datetime, str] | None = None,
+    ) -> None:
+        """Write down that these hours of the asset are materialized.
+
+        Args:
+            asset: the asset.
+            hours: the hours.
+            changed: those of them that have other rows than before.
+            versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
+        """
         now = self.now()
         span = [hours.start, hours.end]
         counted = self.query(f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour", span)
@@ -258,6 +297,7 @@ class Session(ABC):
                     "materialized_at": pa.array([now] * len(hours), times),
                     "changed_at": pa.array([changed_at.get(hour) for hour in hours], times),
                     "dropped_digest": pa.nulls(len(hours), pa.string()),
+                    "formula_version": pa.array([(versions or {}).get(hour) for hour in hours], pa.string()),
                 }
             ),
         )
@@ -269,6 +309,38 @@ class Session(ABC):
             [asset, hours.start, hours.end],
         )
         return {row[0] for row in rows}
+
+    def other_versions(
+        self, assets: Iterable[str], formula_version: str, hours: HourRange
+    ) -> dict[str, dict[datetime, str]]:
+        """Hours of these assets that have rows which another version of their formula made, with that version.
+
+        Args:
+            assets: the assets.
+            formula_version: the version of today, the same for all of them.
+            hours: hours to look at.
+
+        Returns:
+            The hours by asset; nothing of assets that have none.
+        """
+        rows = self.query(
+            """
+            SELECT asset, hour, coalesce(formula_version, $first) FROM materialized_hours
+            WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end AND dropped_digest IS NULL
+                AND coalesce(formula_version, $first) <> $version
+            """,
+            {
+                "assets": list(assets),
+                "first": FIRST_FORMULA_VERSION,
+                "version": formula_version,
+                "start": hours.start,
+                "end": hours.end,
+            },
+        )
+        found: dict[str, dict[datetime, str]] = {}
+        for asset, hour, version in rows:
+            found.setdefault(asset, {})[hour] = version
+        return found
 
     def hours_older_than(
         self, asset: str, sources: Sequence[str], hours: HourRange, *, reach_hours: int = 1
@@ -304,3 +376,16 @@ class Session(ABC):
         """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
         sql = "SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
         return self.query(sql)[0][0]
+
+
+def _with_versions(rows: ir.Table, formula_version: str, others: Mapping[datetime, str]) -> ir.Table:
+    """Rows with the version of the formula that made them, which some hours have of their own."""
+    rows = rows.mutate(**{FORMULA_VERSION: ibis.literal(formula_version)})
+    if not others:
+        return rows
+    own = ibis.memtable(
+        pa.table({"hour": pa.array(list(others), pa.timestamp("us", "UTC")), "own_version": list(others.values())})
+    )
+    joined = lookup(rows, own, "hour")
+    version = ibis.coalesce(joined.own_version, joined[FORMULA_VERSION])
+    return joined.mutate(**{FORMULA_VERSION: version}).drop("own_version")
