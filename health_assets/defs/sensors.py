@@ -94,8 +94,9 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
                 if last is None:
                     return dg.SkipReason(NOTHING_YET)
                 known = FileLedger(session).known(limits.until)
-                stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
-                older = older_results(session, HourRange(first_hour, last + HOUR), settings)
+                known_hours = HourRange(first_hour, last + HOUR)
+                older = older_results(session, known_hours, settings)
+                stale_components, stale_scores = stale_hours(session, known_hours, settings, older)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, session.dropped_until() or first_hour)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
@@ -128,7 +129,7 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         of_older_formulas = [
             _request(now, hours, f"{results.system} {results.version} {len(results.due)}", SYSTEMS[results.system])
             for results in older
-            for hours in results.newest(found.held, settings.reach_hours)
+            for hours in results.newest(found.held, settings.reach_hours, {hour for own in ranges for hour in own})
         ]
         if not ranges and not of_older_formulas:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
