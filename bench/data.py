@@ -35,6 +35,7 @@ from health_assets.pipeline.derived import Inputs
 from health_assets.schema.catalog import ALL_TABLES, TABLE_OF_RECORD, create_statement
 from health_assets.scoring.health_components import SUMS
 from health_assets.systems.registry import DERIVED
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -192,12 +193,12 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
         "INSERT INTO raw_files SELECT source_file, lines * 294, 0, lines, 0 FROM raw_logs WHERE hour = ?", [hour.start]
     )
     for table in ("raw_logs", *TABLE_OF_RECORD.values()):
-        session.note_materialized(table, hour, hour)
+        MaterializedHours(session).note(table, hour, hour)
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
     for derived in DERIVED.values():
         if derived.is_component:
             rows = derived.rows(Inputs(session, hour, targets, Settings()))
-            session.replace_hours(derived.name, hour, rows, formula_version=derived.formula_version)
+            MaterializedHours(session).replace_rows(derived.name, hour, rows, formula_version=derived.formula_version)
 
 
 def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: int) -> None:
@@ -227,7 +228,7 @@ def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: 
             """,
             {"agents": agents, "tasks": tasks, "runs": runs, "actions": actions, "hour": HEADLINE_HOUR},
         )
-        session.note_materialized("executions", HourRange.of(HEADLINE_HOUR), {HEADLINE_HOUR})
+        MaterializedHours(session).note("executions", HourRange.of(HEADLINE_HOUR), {HEADLINE_HOUR})
 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:

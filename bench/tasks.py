@@ -120,6 +120,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     from health_assets.core.targets import AgentTargets, Targets
     from health_assets.pipeline.derived import Inputs
     from health_assets.systems.registry import DERIVED
+    from health_assets.warehouse.materialized import MaterializedHours
     from health_assets.warehouse.store import Warehouse
 
     settings = Settings()
@@ -130,7 +131,11 @@ def window_stage(warehouse: str, hour: str) -> Work:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             asset = DERIVED["agent_health"]
             rows = asset.rows(Inputs(session, hours, targets, settings))
-            return {"rows": session.replace_hours(asset.name, hours, rows, formula_version=asset.formula_version)}
+            return {
+                "rows": MaterializedHours(session).replace_rows(
+                    asset.name, hours, rows, formula_version=asset.formula_version
+                )
+            }
 
     return work
 
@@ -142,6 +147,7 @@ def reliability(warehouse: str, hour: str) -> Work:
     from health_assets.core.targets import Targets
     from health_assets.pipeline.derived import Inputs
     from health_assets.systems.reliability.assets import ASSETS
+    from health_assets.warehouse.materialized import MaterializedHours
     from health_assets.warehouse.store import Warehouse
 
     hours, settings = HourRange.of(parse_hour(hour)), Settings()
@@ -150,7 +156,7 @@ def reliability(warehouse: str, hour: str) -> Work:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             for asset in ASSETS:
                 rows = asset.rows(Inputs(session, hours, Targets(), settings))
-                session.replace_hours(asset.name, hours, rows, formula_version=asset.formula_version)
+                MaterializedHours(session).replace_rows(asset.name, hours, rows, formula_version=asset.formula_version)
             return {"rows": session.count_hours("task_consistency", hours)}
 
     return work

@@ -2,7 +2,9 @@
 
 from health_assets.core import json_logs
 from health_assets.defs.build import build_definitions
+from health_assets.defs.run_processes import fork_runs
 
 if json_logs.are_wanted():
     json_logs.log_json()
+fork_runs()
 defs = build_definitions()

@@ -19,6 +19,7 @@ from health_assets.systems.suites import SUITES
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 SEVERITIES = {"error": dg.AssetCheckSeverity.ERROR, "warn": dg.AssetCheckSeverity.WARN}
@@ -144,16 +145,14 @@ def newest_hour_check(late_after: timedelta, own_job: str) -> dg.AssetChecksDefi
     def _check(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
-        with pipeline.write() as session:
-            sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
-            [(newest,)] = session.query(sql, [now - HOUR])
-            after_its_end = session.query(
-                "SELECT 1 FROM materialized_hours WHERE asset = 'system_health' AND hour = ? AND materialized_at >= ?",
-                [due, due + HOUR],
-            )
+        with pipeline.read() as session:
+            materialized = MaterializedHours(session)
+            newest = materialized.newest("system_health", now)
+            made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get("system_health")
+            is_in_time = made_at is not None and made_at >= due + HOUR
             why = causes(Holds(session).within(HourRange.of(due)))
         yield dg.AssetCheckResult(
-            passed=bool(after_its_end),
+            passed=is_in_time,
             asset_key="system_health",
             check_name=NEWEST_HOUR_IS_IN_TIME,
             severity=dg.AssetCheckSeverity.ERROR,
@@ -162,7 +161,7 @@ def newest_hour_check(late_after: timedelta, own_job: str) -> dg.AssetChecksDefi
                 "newest_materialized_hour": f"{newest:{KEY_FORMAT}}" if newest else "none",
             },
         )
-        if not after_its_end and context.run.job_name == own_job:
+        if not is_in_time and context.run.job_name == own_job:
             there = f"the newest is {newest:{KEY_FORMAT}}" if newest else "there is none"
             held = f"; it is held: {'; '.join(why)}" if why else ""
             raise dg.Failure(

@@ -26,6 +26,7 @@ from health_assets.pipeline.derived import (
 )
 from health_assets.systems.registry import DERIVED
 from health_assets.warehouse.holds import Holds
+from health_assets.warehouse.materialized import MaterializedHours
 
 
 def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
@@ -54,7 +55,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session, hours, targets, pipeline.settings)
-                session.replace_hours(
+                MaterializedHours(session).replace_rows(
                     derived.name, own, derived.rows(inputs), restored, formula_version=derived.formula_version,
                     other_versions=versions_to_note(session, derived, DERIVED, own, pipeline.settings),
                 )  # fmt: skip

@@ -68,6 +68,16 @@ class Pipeline:
         with readable_failures(), self.open().write() as session:
             yield session
 
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """The last committed state of the warehouse, for which no turn to write is needed.
+
+        Raises:
+            dagster.Failure: where `HealthAssetsError` was raised.
+        """
+        with readable_failures(), self.open().read() as session:
+            yield session
+
 
 @contextmanager
 def readable_failures() -> Iterator[None]:
@@ -79,7 +89,7 @@ def readable_failures() -> Iterator[None]:
 
 
 def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
-    """The resource; a run that Dagster has started gets a turn of its own with it, for as long as the run lasts.
+    """The resource; a run that Dagster has started gets a turn and a DuckDB of its own with it, until it ends.
 
     Every job needs it, also one that writes nothing: Dagster itself does not notice that the process of a run that it
     started has died, and such a run would keep a place of the queue for ever.
@@ -90,10 +100,13 @@ def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
         if pipeline.turn is not None or context.run is None or context.instance is None or context.log is None:
             yield pipeline
             return
-        with Turn.of_run(context.instance, pipeline.settings, context.run, context.log.info) as turn:
+        with (
+            Engine() as engine,
+            Turn.of_run(context.instance, pipeline.settings, context.run, context.log.info) as turn,
+        ):
             with readable_failures():
                 turn.announce()
-            yield replace(pipeline, turn=turn)
+            yield replace(pipeline, engine=engine, turn=turn)
 
     return _pipeline
 

@@ -16,6 +16,7 @@ from health_assets.defs.turns.turns import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import catch_up, newest_finished_hour
 from health_assets.warehouse.holds import Holds
+from health_assets.warehouse.materialized import MaterializedHours
 
 LOCK_TIMEOUT_S = 10.0
 NOTHING_YET = "nothing has been materialized yet, so nothing is late"
@@ -60,8 +61,8 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     try:
         with pipeline.open(LOCK_TIMEOUT_S).read() as session:
             # what is held is not missed: the sensor asks for it as soon as its cause is gone
-            materialized = session.materialized_hours("system_health", span) | Holds(session).hours(span)
-            [(first,)] = session.query("SELECT min(hour) FROM materialized_hours WHERE asset = 'system_health'")
+            materialized = MaterializedHours(session).of("system_health", span) | Holds(session).hours(span)
+            first = MaterializedHours(session).first("system_health")
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)
     due = catch_up(newest, materialized, first, pipeline.settings.reach_hours)
@@ -82,7 +83,7 @@ def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefiniti
     def _freshness(pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
         try:
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-                has_any = bool(session.query("SELECT 1 FROM materialized_hours WHERE asset = 'system_health' LIMIT 1"))
+                has_any = MaterializedHours(session).first("system_health") is not None
         except NoWarehouseError:
             has_any = False
         except WarehouseBusyError:

@@ -32,6 +32,7 @@ from health_assets.systems.registry import SYSTEMS
 from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.materialized import MaterializedHours
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0
@@ -86,19 +87,16 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         try:
             files = list_files(pipeline.raw_root, unreadable)
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-                [(last,)] = session.query(
-                    "SELECT max(hour) FROM materialized_hours "
-                    "WHERE asset = 'system_health' AND hour >= ? AND hour <= ?",
-                    [first_hour, newest_finished_hour(now)],
-                )
-                if last is None:
+                materialized = MaterializedHours(session)
+                last = materialized.newest("system_health", now)
+                if last is None or last < first_hour:
                     return dg.SkipReason(NOTHING_YET)
                 known = FileLedger(session).known(limits.until)
                 known_hours = HourRange(first_hour, last + HOUR)
                 older = older_results(session, known_hours, settings)
                 stale_components, stale_scores = stale_hours(session, known_hours, settings, older)
                 # for late lines alone, nothing that retention dropped comes back
-                start = max(first_hour, session.dropped_until() or first_hour)
+                start = max(first_hour, materialized.dropped_until() or first_hour)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
                 lost = FileLedger(session).lost(newest - settings.reach_hours * HOUR)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)

@@ -26,6 +26,7 @@ from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.keeping import Survey, survey
 from health_assets.systems.survey.registry import load_registry
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.warehouse.materialized import MaterializedHours
 
 SYSTEM = "survey"
 NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
@@ -48,7 +49,7 @@ def _probes_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         with readable_failures():
             told = _told(_survey_if_now(pipeline, hours), hours)
         with pipeline.write() as session:
-            session.note_materialized("agent_probes", hours, ())
+            MaterializedHours(session).note("agent_probes", hours, ())
             heading = "probes by platform and outcome"
             metadata = summary(session, "agent_probes", hours, heading, _outcomes, "a probe")
         return dg.MaterializeResult(metadata={**metadata, **told})

@@ -17,7 +17,8 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.pipeline.planning import hours_covered
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Session
 
 
@@ -47,8 +48,8 @@ class Inputs:
 
     def windows(self, asset: str, window_hours: int) -> ir.Table:
         """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
-        materialized = self.session.materialized_hours(asset, self.hours.extended_back(window_hours - 1))
-        covered = hours_covered(self.hours, window_hours, materialized, self.session.first_event_hour())
+        first_event_hour = Ledger(self.session).first_event_hour()
+        covered = MaterializedHours(self.session).covered(asset, self.hours, window_hours, first_event_hour)
         hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
         rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
         return rows.mutate(
@@ -126,7 +127,7 @@ def require_sources(session: Session, derived: Derived, hours: HourRange | HourG
     reach = HourGroups(hours.ranges).extended_back(derived.back_hours(settings) - 1)
     for source in (*derived.deps, *derived.beside):
         needed = hours if source in derived.beside else reach
-        if dropped := {hour for hour in session.dropped_hours(source, reach.span) if hour in needed}:
+        if dropped := {hour for hour in MaterializedHours(session).dropped(source, reach.span) if hour in needed}:
             raise HealthAssetsError(
                 f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
                 f"of them {min(dropped):%Y-%m-%dT%H}; materialize all assets of these hours together"
@@ -144,13 +145,12 @@ def hours_to_build(
     """
     reach = HourGroups(asked.ranges).extended_back(settings.reach_hours - 1)
     span = reach.span
-    built = session.materialized_hours(derived.name, span)
-    first = session.first_event_hour() or asked.start
-    missing = {hour for hour in reach if hour not in built and (hour >= first or hour in asked)}
-    stale = session.hours_older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
+    materialized = MaterializedHours(session)
+    missing = materialized.missing([derived.name], reach, asked, Ledger(session).first_event_hour())
+    stale = materialized.older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
     # what comes back of another formula is compared with what was dropped, as if its inputs had changed
-    dropped = session.dropped_versions(derived.name, span)
+    dropped = materialized.dropped_versions(derived.name, span)
     restored = {hour for hour, version in dropped.items() if hour in reach and version == derived.formula_version}
     stale |= _with_sources(session, derived, older_hours(session, derived, span).keys(), settings)
     return missing | {hour for hour in stale if hour in reach} | wanted, restored - stale - wanted
@@ -164,14 +164,14 @@ def _with_sources(
     for source in derived.deps if hours else ():
         reach_hours = derived.back_hours(settings)
         span = HourRange(min(hours), max(hours) + HOUR).extended_back(reach_hours - 1)
-        for dropped in session.dropped_hours(source, span):
+        for dropped in MaterializedHours(session).dropped(source, span):
             lacking |= set(HourRange.of(dropped).extended_forward(reach_hours - 1))
     return {*hours} - lacking
 
 
 def older_hours(session: Session, derived: Derived, hours: HourRange) -> dict[datetime, str]:
     """Those of these hours of the asset that another version of its formula made, or that rest on such, with it."""
-    return session.other_versions([derived.name], derived.formula_version, hours).get(derived.name, {})
+    return MaterializedHours(session).of_other_versions(derived.name, derived.formula_version, hours)
 
 
 def versions_to_note(

@@ -17,6 +17,7 @@ from health_assets.logs.stores import Faults
 from health_assets.pipeline.late_logs import held_hours
 from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -63,8 +64,7 @@ def _hours_held(settings: Settings, now: datetime) -> set[datetime]:
     """
     try:
         with Warehouse.of(settings).read() as session:
-            surveyed = session.query("SELECT hour FROM materialized_hours WHERE asset = 'agent_probes'")
-            known = Ledger(session).all_event_hours() | {hour for (hour,) in surveyed}
+            known = Ledger(session).all_event_hours() | MaterializedHours(session).of("agent_probes")
     except NoWarehouseError:
         known = set()
     return known or _hours_of_small_logs(settings, now)

@@ -46,6 +46,7 @@ from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part, part_source
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 CUT = (
@@ -170,7 +171,9 @@ def ingest(
     report.holds = loading.hold()
 
     touched = _touched_hours(asked, changed)
-    built = touched["raw_logs"] | _never_built(session, asked, groups.extended_back(lookback_hours - 1))
+    first_event_hour, reach = Ledger(session).first_event_hour(), groups.extended_back(lookback_hours - 1)
+    never_built = MaterializedHours(session).missing(asked.tables, reach, asked.hours, first_event_hour)
+    built = touched["raw_logs"] | never_built
     built -= asked.held
     report.add_built(built | (asked.restored_hours - asked.held))
     loading.keep_winners(report.hours)
@@ -471,14 +474,6 @@ def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datet
     return touched
 
 
-def _never_built(session: Session, asked: Asked, hours: HourGroups) -> set[datetime]:
-    """Of these hours those that one of the tables does not have yet; before the first event only those asked for."""
-    first = session.first_event_hour() or asked.hours.start
-    wanted = {hour for hour in hours if hour >= first or hour in asked.hours}
-    built = [session.materialized_hours(table, asked.span) for table in asked.tables]
-    return {hour for hour in wanted if any(hour not in own for own in built)}
-
-
 def _note_materialized(
     session: Session, asked: Asked, built: AbstractSet[datetime], touched: Mapping[str, AbstractSet[datetime]]
 ) -> None:
@@ -489,4 +484,4 @@ def _note_materialized(
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in asked.away}
         for hours in contiguous(noted):
-            session.note_materialized(table, hours, own_hours & set(hours))
+            MaterializedHours(session).note(table, hours, own_hours & set(hours))

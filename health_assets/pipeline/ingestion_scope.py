@@ -18,6 +18,7 @@ from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.trace_assembly import AwaySpans
 from health_assets.schema.catalog import FROM_SPANS, TABLE_OF_RECORD
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Lines, Part
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 
@@ -49,7 +50,8 @@ class Asked:
         self.span = hours.extended_back(lookback_hours - 1)
         # components of the look-back look back themselves; what was dropped there comes back whole or not at all
         self.reach = hours.extended_back(2 * (lookback_hours - 1))
-        self.restored = {table: session.dropped_hours(table, self.reach) for table in self.tables if table != "spans"}
+        dropped = MaterializedHours(session).dropped
+        self.restored = {table: dropped(table, self.reach) for table in self.tables if table != "spans"}
         """By table, the hours that retention dropped and that come back now."""
         self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
         self.away = AwaySpans(session, trace_hours)

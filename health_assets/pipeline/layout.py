@@ -11,8 +11,7 @@ from health_assets.warehouse.session import Session
 
 def latest_hour(session: Session, table: str, hours: HourRange) -> datetime | None:
     """The last of these hours that has rows in a table; None where none has."""
-    sql = f"SELECT max(hour) FROM {table} WHERE hour >= ? AND hour < ?"
-    return session.query(sql, [hours.start, hours.end])[0][0]
+    return session.newest_hour(table, hours)
 
 
 NARROW = 100

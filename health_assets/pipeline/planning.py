@@ -9,21 +9,6 @@ from datetime import datetime, timedelta
 from health_assets.core.hours import HOUR, HourRange, contiguous, floor_hour
 
 
-def hours_covered(
-    hours: HourRange, window_hours: int, materialized: AbstractSet[datetime], first_event_hour: datetime | None
-) -> list[int]:
-    """For each hour, how many hours of its window were materialized or lie before the first log."""
-    span = hours.extended_back(window_hours - 1)
-    is_covered = [first_event_hour is None or hour < first_event_hour or hour in materialized for hour in span]
-    covered = sum(is_covered[: window_hours - 1])
-    counts = []
-    for place in range(len(hours)):
-        covered += is_covered[place + window_hours - 1]
-        counts.append(covered)
-        covered -= is_covered[place]
-    return counts
-
-
 def late_ranges(
     touched: AbstractSet[datetime],
     lookback_hours: int,

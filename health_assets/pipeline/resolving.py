@@ -19,6 +19,7 @@ from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.targets import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, amounts_of_calls, with_amounts
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 
@@ -125,5 +126,5 @@ def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> se
     if not count:
         return set()
     changed = {hour for (hour,) in session.query(f"SELECT DISTINCT hour FROM ({session.sql(differing)}) AS differing")}
-    session.correct_rows("executions", differing, ["hour", "execution_id"])
+    MaterializedHours(session).correct_rows("executions", differing, ["hour", "execution_id"])
     return changed

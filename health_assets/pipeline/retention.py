@@ -18,6 +18,7 @@ from health_assets.core.settings import Settings
 from health_assets.schema.catalog import RECORD_OF_TABLE
 from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -83,7 +84,7 @@ def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, tra
     _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned.rows)
     with warehouse.write() as session:
         held = Holds(session).drop(before)
-        pruned.late = Ledger(session).late_before(session.dropped_until() or before, held)
+        pruned.late = Ledger(session).late_before(MaterializedHours(session).dropped_until() or before, held)
     return pruned
 
 
@@ -98,7 +99,7 @@ def _drop(
             if hours is None:
                 return count
             for table in [*records, *components]:
-                rows = session.drop_hours(table, hours, is_remembered=table in components)
+                rows = MaterializedHours(session).drop_rows(table, hours, is_remembered=table in components)
                 dropped[table] = dropped.get(table, 0) + rows
             Ledger(session).drop(records, hours)
         count += held
@@ -106,13 +107,8 @@ def _drop(
 
 def _next_hours(session: Session, tables: Sequence[str], before: datetime) -> tuple[HourRange | None, int]:
     """The earliest hours that still have rows of one of these tables, None where there are none; and how many do."""
-    there = "dropped_digest IS NULL AND hour < ? AND asset IN (SELECT unnest(?))"
-    [(first,)] = session.query(f"SELECT min(hour) FROM materialized_hours WHERE {there}", [before, list(tables)])
+    first = MaterializedHours(session).first_of_any(tables, before)
     if first is None:
         return None, 0
     hours = HourRange(first, min(first + HOURS_AT_ONCE * HOUR, before))
-    [(held,)] = session.query(
-        f"SELECT count(DISTINCT hour) FROM materialized_hours WHERE {there} AND hour >= ?",
-        [hours.end, list(tables), hours.start],
-    )
-    return hours, held
+    return hours, len(MaterializedHours(session).of_any(tables, hours))

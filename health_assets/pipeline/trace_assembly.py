@@ -25,8 +25,9 @@ from health_assets.core.targets import Targets
 from health_assets.logs.traces import Assembled, assemble
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.scoring.targets import resolve_sla
-from health_assets.warehouse.ledger import HOUR_TYPE, NO_LINES, TRACES, Entry, Ledger, Lines, Part
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
+from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import HOUR_TYPE, Session
 
 RECORD_TYPES = tuple(RECORD_OF_TABLE[table] for table in FROM_SPANS)
 SPANS_AT_ONCE = 2_000_000
@@ -80,8 +81,8 @@ class AwaySpans:
 
     def __init__(self, session: Session, trace_hours: int) -> None:
         self._trace_hours = trace_hours
-        self._end = session.dropped_until("spans") or EVER.start
-        self._back = session.materialized_hours("spans", HourRange(EVER.start, self._end))
+        self._end = MaterializedHours(session).dropped_until("spans") or EVER.start
+        self._back = MaterializedHours(session).of("spans", HourRange(EVER.start, self._end))
 
     def __contains__(self, hour: datetime) -> bool:
         return hour < self._end and hour not in self._back

@@ -21,7 +21,7 @@ from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files
 from health_assets.pipeline.late_logs import HeldHours, held_hours
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Warehouse
 
 
@@ -102,7 +102,8 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     limits = Limits.of(settings, now)
     try:
         with warehouse.read() as session:
-            held, scored = held_hours(session, files, unreadable, limits, settings.trusted_judgements), _scored(session)
+            held = held_hours(session, files, unreadable, limits, settings.trusted_judgements)
+            scored = MaterializedHours(session).of_any(SCORES)
     except NoWarehouseError:
         held, scored = held_hours(None, files, unreadable, limits, settings.trusted_judgements), set()
     if held.events:
@@ -117,11 +118,6 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
         hours = HourRange.of(min(held.rejected))
         why = f"see why lines are rejected by --from {hours.start:%Y-%m-%dT%H} --to {hours.end:%Y-%m-%dT%H}"
     raise HealthAssetsError(f"there is no event in {logs} below {shown(settings.raw)}; {why or 'they hold no line'}")
-
-
-def _scored(session: Session) -> set[datetime]:
-    found = session.query("SELECT DISTINCT hour FROM materialized_hours WHERE asset IN (SELECT unnest(?))", [SCORES])
-    return {hour for (hour,) in found}
 
 
 SCORES = [

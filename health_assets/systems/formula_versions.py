@@ -13,6 +13,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.pipeline.derived import older_hours
 from health_assets.systems.registry import SYSTEMS
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 HOURS_AT_ONCE = 168
@@ -70,7 +71,7 @@ def older_results(session: Session, hours: HourRange, settings: Settings) -> lis
         hours: hours to look at.
         settings: how far each asset looks back.
     """
-    dropped_until = session.dropped_until()
+    dropped_until = MaterializedHours(session).dropped_until()
     found = []
     for system, assets in SYSTEMS.items():
         older: dict[datetime, str] = {}

@@ -12,6 +12,7 @@ from health_assets.core.settings import Settings
 from health_assets.pipeline.derived import Derived
 from health_assets.systems.formula_versions import OlderResults
 from health_assets.systems.registry import DERIVED, SYSTEMS
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 
@@ -29,7 +30,7 @@ def stale_hours(
         older: what older versions of formulas made; scores that are brought up to date for it are left out.
     """
     components, scores = set(), set()
-    known = session.materialized_hours("agent_health", hours)
+    known = MaterializedHours(session).of("agent_health", hours)
     due = {asset.name: results.due for results in older for asset in SYSTEMS[results.system]}
     for asset in DERIVED.values():
         own, stale = _own_and_stale(session, asset, hours, settings)
@@ -68,13 +69,14 @@ def _own_and_stale(
 
     Hours that retention dropped are among those that it has: scores are made from the rows that were there.
     """
-    stale = session.hours_older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
+    materialized = MaterializedHours(session)
+    stale = materialized.older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
     if asset.beside:
-        stale |= session.hours_older_than(asset.name, asset.beside, hours)
-    return session.materialized_hours(asset.name, hours) | session.dropped_hours(asset.name, hours), stale
+        stale |= materialized.older_than(asset.name, asset.beside, hours)
+    return materialized.of(asset.name, hours) | materialized.dropped(asset.name, hours), stale
 
 
 def _materialized_span(session: Session, now: datetime) -> HourRange:
-    sql = "SELECT min(hour), max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour <= ?"
-    [(first, last)] = session.query(sql, [now - HOUR])
-    return HourRange(EVER.start, EVER.start) if first is None else HourRange(first, last + HOUR)
+    materialized = MaterializedHours(session)
+    first, newest = materialized.first("raw_logs"), materialized.newest("raw_logs", now)
+    return HourRange(EVER.start, EVER.start) if first is None or newest is None else HourRange(first, newest + HOUR)

@@ -16,8 +16,7 @@ import pyarrow as pa
 from health_assets.core.hours import EVER, HourGroups, HourRange, contiguous
 from health_assets.core.wording import counted
 from health_assets.logs.stores import is_among
-from health_assets.warehouse.ledger import HOUR_TYPE
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.session import HOUR_TYPE, Session
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.identity import Identity
 from health_assets.logs.stores import is_among
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import HOUR_TYPE, Session
 
-HOUR_TYPE = pa.timestamp("us", "UTC")
 TRACES = "(traces)"
 """Stands in place of a file for what was put together from spans."""
 UNREADABLE = "not read: "
@@ -147,17 +147,16 @@ class Ledger:
 
         Lines that are no longer there count as none; their hour is told all the same.
         """
+        first = MaterializedHours(self._session).dropped_from(but="spans")
         return self._session.query(
             """
             SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
             WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND (
-                hour IN (SELECT unnest(CAST($others AS TIMESTAMPTZ[]))) OR hour < $end AND hour >= (
-                    SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL AND asset <> 'spans'
-                )
+                hour IN (SELECT unnest(CAST($others AS TIMESTAMPTZ[]))) OR hour < $end AND hour >= $start
             )
             GROUP BY hour ORDER BY hour
             """,
-            {"end": end, "others": sorted(others)},
+            {"start": first or end, "end": end, "others": sorted(others)},
         )
 
     def known_hours(self) -> list[tuple[str, str, datetime, bool]]:
@@ -172,6 +171,12 @@ class Ledger:
             "SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
         )
         return {hour for (hour,) in rows}
+
+    def first_event_hour(self) -> datetime | None:
+        """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
+        sql = "SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        [(first,)] = self._session.query(sql)
+        return first
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.

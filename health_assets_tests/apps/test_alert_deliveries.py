@@ -243,8 +243,8 @@ DELIVERS = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from health_assets.alerts.config import load_alerts
-from health_assets.alerts.delivering import deliver
+from health_assets.apps.alerts.config import load_alerts
+from health_assets.apps.alerts.delivering import deliver
 from health_assets.warehouse.store import Warehouse
 warehouse = Warehouse(sys.argv[1])
 deliver(warehouse, warehouse, load_alerts(Path(sys.argv[2])), datetime(2026, 6, 9, tzinfo=UTC))

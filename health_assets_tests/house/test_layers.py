@@ -1,6 +1,11 @@
-"""The house: what the layers' check in pyproject.toml knows is what there is."""
+"""The house: what the layers' check in pyproject.toml knows is what there is, and SQL stands in its folders."""
 
+import ast
+import re
 import tomllib
+from pathlib import Path
+
+import pytest
 
 from health_assets.core.systems import SYSTEM_NAMES, parts
 from health_assets_tests.support.projects import REPOSITORY
@@ -11,7 +16,8 @@ CONTRACTS = {
         "contracts"
     ]
 }
-SYSTEMS = REPOSITORY / "health_assets" / "systems"
+SOURCES = REPOSITORY / "health_assets"
+SYSTEMS = SOURCES / "systems"
 
 
 def test_every_system_is_kept_apart_from_the_others() -> None:
@@ -27,3 +33,82 @@ def test_every_system_has_tables_expectations_and_a_block_or_explains_another() 
     assert set(parts("tables")) == set(parts("expectations")) == set(SYSTEM_NAMES)
     assert set(SYSTEM_NAMES) - set(parts("report")) == {"explanations"}, "which one agent's report shows"
     assert set(SYSTEM_NAMES) - set(parts("assets")) == {"survey"}, "which is no function of logs"
+
+
+# -- SQL -----------------------------------------------------------------------------------------------------------------
+
+STATEMENT = re.compile(
+    r"\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\S+\s+SET\s|UPDATE\s$|DELETE\s+FROM\s|WITH\s+\w+\s+AS\s|"
+    r"(CREATE|DROP|ALTER)\s+(TEMP\s+)?(TABLE|VIEW|MACRO|FUNCTION|INDEX)\s|COPY\s+\()"
+)
+WHERE_SQL_STANDS = ("health_assets/warehouse/", "health_assets/logs/")
+STILL_WITH_SQL: frozenset[str] = frozenset(
+    {
+        "health_assets/apps/alerts/keeping.py",
+        "health_assets/apps/alerts/observing.py",
+        "health_assets/apps/judge/judging.py",
+        "health_assets/apps/report/agent.py",
+        "health_assets/apps/report/differences.py",
+        "health_assets/apps/serving/aggregates.py",
+        "health_assets/apps/serving/documents.py",
+        "health_assets/apps/serving/list_files.py",
+        "health_assets/apps/serving/reader.py",
+        "health_assets/cli/run_report.py",
+        "health_assets/core/agent_names.py",
+        "health_assets/core/redaction.py",
+        "health_assets/pipeline/resolving.py",
+        "health_assets/pipeline/trace_assembly.py",
+        "health_assets/pipeline/trace_reading.py",
+        "health_assets/quality/batches.py",
+        "health_assets/quality/evaluation.py",
+        "health_assets/quality/record_batches.py",
+        "health_assets/schema/catalog.py",
+        "health_assets/systems/agent_health_model/batches.py",
+        "health_assets/systems/agent_health_model/report.py",
+        "health_assets/systems/agent_health_state/assets.py",
+        "health_assets/systems/agent_health_state/batches.py",
+        "health_assets/systems/agent_health_state/report.py",
+        "health_assets/systems/agent_usage/batches.py",
+        "health_assets/systems/agent_usage/report.py",
+        "health_assets/systems/error_budget/report.py",
+        "health_assets/systems/explanations/batches.py",
+        "health_assets/systems/model_health/batches.py",
+        "health_assets/systems/model_health/report.py",
+        "health_assets/systems/reliability/batches.py",
+        "health_assets/systems/reliability/report.py",
+        "health_assets/systems/session_scores/batches.py",
+        "health_assets/systems/session_scores/report.py",
+        "health_assets/systems/survey/batches.py",
+        "health_assets/systems/survey/keeping.py",
+        "health_assets/systems/survey/report.py",
+        "health_assets/systems/tool_health/batches.py",
+        "health_assets/systems/tool_health/report.py",
+    }
+)
+"""Modules with SQL that has not moved yet: this list shrinks to nothing."""
+
+
+def statements_in(path: Path) -> list[str]:
+    """The string constants of a module that begin as SQL does."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [text for text in texts if STATEMENT.match(text)]
+
+
+def test_sql_stands_in_the_warehouse_and_in_the_parser_alone() -> None:
+    found = {path.relative_to(REPOSITORY).as_posix(): statements_in(path) for path in SOURCES.rglob("*.py")}
+    outside = {name for name, texts in found.items() if texts and not name.startswith(WHERE_SQL_STANDS)}
+    assert outside - STILL_WITH_SQL == set(), {name: found[name] for name in outside - STILL_WITH_SQL}
+    assert STILL_WITH_SQL - outside == set(), "has no SQL any more"
+
+
+@pytest.mark.parametrize("text", ["SELECT 1", "\n  SELECT\n a", "WITH a AS (SELECT 1)", "UPDATE t SET a = 1", "DELETE FROM t",
+                                  "INSERT INTO t VALUES (1)", "CREATE TEMP TABLE t AS", "DROP TABLE t"])  # fmt: skip
+def test_a_string_that_begins_as_sql_does_is_found(text: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"def f(session):\n    return session.query({text!r} + f'{{1}}')\n", encoding="utf-8")
+    assert statements_in(module) == [text]
+    module.write_text(
+        "'''Select what to drop; with windows as they are.'''\nprint('Delete from the list')\n", encoding="utf-8"
+    )
+    assert statements_in(module) == []

@@ -14,7 +14,7 @@ SOURCES = ("health_assets", "pyproject.toml", "README.md", "LICENSE")
 FILES = ("dagster.yaml", "workspace.yaml")
 STARTS = """
 import os
-from health_assets.dev import command, with_home
+from health_assets.cli.dev import command, with_home
 os.environ.update(with_home(os.environ))
 import dagster as dg
 from dagster._core.workspace.load import location_origins_from_yaml_paths

@@ -31,6 +31,7 @@ from health_assets.core.targets import Targets
 from health_assets.systems.registry import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey.keeping import keep_probes, summarise
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets_tests.quality.test_suites import red, results_of
 from health_assets_tests.support.alerts_made import later
 from health_assets_tests.support.logs_made import (
@@ -226,7 +227,7 @@ def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
     found = []
     for project in pair:
         with project.warehouse.write() as session:  # as if it had looked before
-            session.note_materialized("alerts", HourRange.of(START), [])
+            MaterializedHours(session).note("alerts", HourRange.of(START), [])
         with receiver() as hook:
             alerts = Alerts(rules=rules, channels={"c": Webhook(type="webhook", url=hook.url)}, digest_above=1000)
             now = later()

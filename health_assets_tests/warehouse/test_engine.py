@@ -134,7 +134,7 @@ def test_what_was_committed_stays_and_is_no_error_though_the_disk_is_too_full_to
     program = """
 import os, resource, signal, sys
 from pathlib import Path
-from health_assets.warehouse.engine import Engine
+from health_assets.warehouse.engines.duckdb.shared import Engine
 from health_assets.warehouse.store import Warehouse
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with Engine() as engine:

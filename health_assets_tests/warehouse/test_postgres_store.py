@@ -24,6 +24,7 @@ from health_assets.warehouse.engines.postgres.sql import numbered, postgres_sql
 from health_assets.warehouse.engines.postgres.tables import metadata
 from health_assets.warehouse.ledger import Ledger, Part
 from health_assets.warehouse.location import database_of, is_postgres
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.migrations import config, connected, migrate
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, execution, line
@@ -281,7 +282,7 @@ def test_rows_of_an_hour_are_deleted_and_corrected_without_a_look_at_the_other_h
 
         monkeypatch.setattr(session, "query", explained)
         correct = ibis.memtable({"hour": [START], "model": ["m"], "error": ["late"]})
-        session.correct_rows("model_calls", correct, ["hour", "model"])
+        MaterializedHours(session).correct_rows("model_calls", correct, ["hour", "model"])
         assert run("SELECT count(*) FROM model_calls WHERE error = 'late'") == [(100,)]
         Ledger(session).delete_rows([Part("a.jsonl", "model_call", START)])
         assert run("SELECT count(*) FROM model_calls") == [(19_900,)]

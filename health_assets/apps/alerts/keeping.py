@@ -16,6 +16,7 @@ from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 ASSET = "alerts"
@@ -142,17 +143,17 @@ def _rows(table: str, rows: Sequence[dict]) -> pa.Table:
 
 def last_judged(session: Session) -> datetime | None:
     """The newest hour that was judged; None before the first."""
-    return session.query("SELECT max(hour) FROM materialized_hours WHERE asset = ?", [ASSET])[0][0]
+    return MaterializedHours(session).newest(ASSET)
 
 
 def last_judged_at(session: Session) -> datetime | None:
     """When an hour was last judged; None before the first."""
-    return session.query("SELECT max(materialized_at) FROM materialized_hours WHERE asset = ?", [ASSET])[0][0]
+    return MaterializedHours(session).last_made_at(ASSET)
 
 
 def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
     """Write down that an hour was judged."""
-    session.note_materialized(ASSET, HourRange.of(hour), [hour] if is_changed else [])
+    MaterializedHours(session).note(ASSET, HourRange.of(hour), [hour] if is_changed else [])
 
 
 # -- the outbox --------------------------------------------------------------------------------------------------------
@@ -209,4 +210,4 @@ def _correct(session: Session, table: str, rows: Sequence[dict], keys: Sequence[
     """Set the columns that all of these rows name."""
     if rows:
         schema = pa.schema([(name, _ARROW_TYPES.get(name, pa.string())) for name in rows[0]])
-        session.correct_rows(table, ibis.memtable(pa.Table.from_pylist(list(rows), schema)), keys)
+        MaterializedHours(session).correct_rows(table, ibis.memtable(pa.Table.from_pylist(list(rows), schema)), keys)

@@ -13,6 +13,7 @@ from health_assets.apps.alerts.rules import STATES, Floor, Rule, StateWorsened, 
 from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 HOURS = "hours"
@@ -50,7 +51,7 @@ class View:
         gone: dict[tuple[str, str], str] = {}
         for kind, (table, column, why) in KNOWN_BY.items():
             watched = self.watched(kind)
-            if watched and self.session.materialized_hours(table, HourRange.of(self.hour)):
+            if watched and MaterializedHours(self.session).of(table, HourRange.of(self.hour)):
                 rows = self.session.hours_of(table, HourRange.of(self.hour))
                 known = rows.semi_join(_ids(watched).rename({column: "agent_id"}), column).select(column)
                 there = set(self.session.arrow(known)[column].to_pylist())

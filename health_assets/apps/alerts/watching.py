@@ -27,16 +27,19 @@ from health_assets.apps.alerts.keeping import (
 )
 from health_assets.apps.alerts.observing import HOURS, View, observe
 from health_assets.apps.alerts.seen import DueSeen
-from health_assets.core.hours import HOUR, HourRange, floor_hour
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
 NEEDED = ("agent_health", "system_health", "score_evidence", "error_budget", "model_health")
 """Assets whose hour must be there, where they have ever been made."""
+NOT_OF_LOGS = (ASSET, "agent_probes", "survey_summary")
+"""Assets that do not follow from logs: when they are written says nothing of whether a run for the hour is done."""
 QUIET = timedelta(seconds=90)
 """How long nothing may have been written to an hour: its checks come last, and leave no mark of their own."""
 GIVEN_UP = timedelta(minutes=20)
@@ -130,11 +133,10 @@ def _judge_lateness(
 def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen | None:
     """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
-    sql = "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour <= ?"
-    [(newest,)] = session.query(sql, [now - HOUR])
+    newest = MaterializedHours(session).newest("system_health", now)
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return None
-    there = session.materialized_hours("system_health", HourRange.of(due))
+    there = MaterializedHours(session).of("system_health", HourRange.of(due))
     return DueSeen(due, HOURS, is_there=bool(there), newest=newest)
 
 
@@ -144,8 +146,7 @@ def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tup
     if span is None:
         return []
     written = _written(session, span)
-    [*made] = session.query("SELECT DISTINCT asset FROM materialized_hours")
-    needed = {name for (name,) in made} & set(NEEDED)
+    needed = MaterializedHours(session).assets() & set(NEEDED)
     idle_for = now - (last_judged_at(session) or now)
     ready: list[tuple[datetime, bool]] = []
     missing: list[tuple[datetime, bool]] = []
@@ -181,17 +182,12 @@ def is_ready(
 
 def _span(session: Session, settings: Settings, now: datetime) -> HourRange | None:
     """From the first hour that was not judged to the newest that is over and has any table of records."""
-    over = floor_hour(now)
-    [(newest,)] = session.query(
-        "SELECT max(hour) FROM materialized_hours WHERE asset = 'raw_logs' AND hour < ?", [over]
-    )
+    newest = MaterializedHours(session).newest("raw_logs", now)
     judged = last_judged(session)
     if newest is None:
         return None
     if judged is None:
-        [(newest,)] = session.query(
-            "SELECT max(hour) FROM materialized_hours WHERE asset = 'system_health' AND hour < ?", [over]
-        )
+        newest = MaterializedHours(session).newest("system_health", now)
         return HourRange.of(newest) if newest else None
     start = max(judged + HOUR, newest - settings.reach_hours * HOUR)
     return HourRange(start, newest + HOUR) if start <= newest else None
@@ -199,12 +195,9 @@ def _span(session: Session, settings: Settings, now: datetime) -> HourRange | No
 
 def _written(session: Session, span: HourRange) -> dict[datetime, dict[str, datetime]]:
     """When each asset of each hour was last written; only of hours whose logs were read."""
-    found = session.query(
-        "SELECT hour, asset, materialized_at FROM materialized_hours "
-        "WHERE hour >= ? AND hour < ? AND asset NOT IN (?, 'agent_probes', 'survey_summary')",
-        [span.start, span.end, ASSET],
-    )
-    written: dict[datetime, dict[str, datetime]] = {}
-    for hour, asset, at in found:
-        written.setdefault(hour, {})[asset] = at
-    return {hour: assets for hour, assets in written.items() if "raw_logs" in assets}
+    written = MaterializedHours(session).made_at(span)
+    return {
+        hour: {asset: at for asset, at in assets.items() if asset not in NOT_OF_LOGS}
+        for hour, assets in written.items()
+        if "raw_logs" in assets
+    }

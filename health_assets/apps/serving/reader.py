@@ -30,11 +30,11 @@ from health_assets.apps.serving.list_files import LISTS, write_list
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
-from health_assets.core.hours import HOUR
 from health_assets.core.private_files import FOLDER_MODE
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.schema.catalog import columns_of
+from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -114,17 +114,17 @@ def write_snapshot(
     ownership = _ownership(settings)
     with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = _newest_hours(session, now or datetime.now(UTC))
+        hours = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC))
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialized yet")
         version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
         if version == known:
             return None
-        hour = hours["agent_health_state"][0]
+        hour = hours["agent_health_state"].hour
         sql = agents_sql(has_evidence="score_evidence" in hours)
         batches = session.stream(sql, {"hour": hour, **ownership.parameters}, ROWS_PER_BATCH)
         slices = _write(ownership.with_team(batches), folder)
-        model_hour = hours.get("model_health", (hour,))[0]
+        model_hour = hours["model_health"].hour if "model_health" in hours else hour
         models = _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour})
         hidden = hidden_models(session, settings, model_hour, ownership)
         return {
@@ -135,7 +135,7 @@ def write_snapshot(
             "models": [{**model, "is_public": model["model"] not in hidden} for model in models],
             "teams": ownership.teams,
             "lists": {
-                name: write_list(session, name, hours[served.table][0], folder, ownership, settings)
+                name: write_list(session, name, hours[served.table].hour, folder, ownership, settings)
                 for name, served in LISTS.items()
                 if served.table in hours
             },
@@ -166,12 +166,12 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
     ownership = _ownership(settings)
     with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        latest = _newest_hours(session, now or datetime.now(UTC)).get("session_scores")
+        latest = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC)).get("session_scores")
         if latest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
         look_back = timedelta(hours=settings.lookback_hours)
         mine = "session_id = $id AND hour > $after AND hour <= $until"
-        span = {"id": session_id, "after": latest[0] - look_back, "until": latest[0]}
+        span = {"id": session_id, "after": latest.hour - look_back, "until": latest.hour}
         flagged = {
             "flagged_traces": f"session_scores.flagged_traces[1:{MOST_TRACES}]",
             "flagged_not_listed": f"greatest(CAST(cardinality(flagged_traces) AS BIGINT) - {MOST_TRACES}, 0)",
@@ -292,29 +292,10 @@ def _ownership(settings: Settings) -> Ownership:
         raise TargetsError(str(error)) from error
 
 
-def _version(hours: dict[str, tuple[datetime, datetime]], rules: list[Any]) -> str:
+def _version(hours: dict[str, WrittenHour], rules: list[Any]) -> str:
     """A fingerprint of all that a snapshot depends on: what was written when, whose the agents are, what is hidden."""
     written = [(asset, [moment.isoformat() for moment in when]) for asset, when in hours.items()]
     return hashlib.sha256(json.dumps([written, rules]).encode()).hexdigest()
-
-
-def _newest_hours(session: Session, now: datetime) -> dict[str, tuple[datetime, datetime]]:
-    """The newest materialized hour of every asset that is served, and when it was last materialized or corrected.
-
-    Hours that are not over are none.
-    """
-    rows = session.query(
-        """
-        SELECT asset, hour, greatest(materialized_at, changed_at)
-        FROM (
-            SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
-            WHERE asset IN (SELECT unnest(?)) AND hour <= ?
-        ) AS placed
-        WHERE place = 1 ORDER BY asset
-        """,
-        [list(ASSETS), now - HOUR],
-    )
-    return {asset: (hour, written_at) for asset, hour, written_at in rows}
 
 
 def _rows(

@@ -18,6 +18,7 @@ from health_assets.systems.agent_health_state.last_healthy import (
     with_last_healthy,
 )
 from health_assets.systems.agent_health_state.state_components import state_components
+from health_assets.warehouse.materialized import MaterializedHours
 
 TIMES_OF_SIGHTINGS = {
     "trigger_events": "fired_at", "model_calls": "ended_at", "tool_calls": "ended_at", "signals": "given_at",
@@ -83,7 +84,7 @@ def _correct_later_hours(inputs: Inputs) -> None:
     rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
     if count:
         wrong = corrections(rows, _known(inputs, rows, inputs.hours.end))
-        inputs.session.correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
+        MaterializedHours(inputs.session).correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
 
 
 def _agents_that_change(rows: ir.Table) -> ir.Table:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from health_assets.core.hours import HOUR
+from health_assets.core.hours import HourRange
 from health_assets.model_tracker import best_of
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Warehouse
 
 
@@ -20,11 +21,9 @@ def best_model(warehouse: Warehouse, candidates: Sequence[str], now: datetime | 
         HealthAssetsError: the warehouse cannot be read.
     """
     with warehouse.read() as session:
-        scores = session.query(
-            """
-            SELECT model, health_score FROM model_health
-            WHERE hour = (SELECT max(hour) FROM materialized_hours WHERE asset = 'model_health' AND hour <= ?)
-            """,
-            [(now or datetime.now(UTC)) - HOUR],
-        )
-    return best_of(dict(scores), candidates)
+        newest = MaterializedHours(session).newest("model_health", now or datetime.now(UTC))
+        if newest is None:
+            return best_of({}, candidates)
+        scored = session.hours_of("model_health", HourRange.of(newest)).select("model", "health_score")
+        scores = session.arrow(scored).to_pylist()
+    return best_of({row["model"]: row["health_score"] for row in scores}, candidates)

@@ -19,12 +19,13 @@ import pyarrow as pa
 
 from health_assets.consumer.fetching import health_url, run_async
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
-from health_assets.core.hours import EVER, HOUR, HourRange, contiguous, floor_hour
+from health_assets.core.hours import HOUR, HourRange, contiguous, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.probing import Manners, Probe, probe_agents
 from health_assets.systems.survey.registry import RegisteredAgent
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -203,7 +204,7 @@ def keep_probes(session: Session, probes: Sequence[Probe]) -> list[datetime]:
     after = session.digests("agent_probes", span)
     for hour in hours:
         changed = {hour} if before.get(hour) != after.get(hour) else set()
-        session.note_materialized("agent_probes", HourRange.of(hour), changed)
+        MaterializedHours(session).note("agent_probes", HourRange.of(hour), changed)
     return hours
 
 
@@ -228,7 +229,7 @@ def _rows(probes: Sequence[Probe]) -> pa.Table:
 
 def summarise(session: Session, hours: Iterable[datetime]) -> None:
     """Replace these hours of `survey_summary`, and any that an older version of the formula made."""
-    older = session.other_versions(["survey_summary"], FORMULA_VERSION, EVER).get("survey_summary", {})
+    older = MaterializedHours(session).of_other_versions("survey_summary", FORMULA_VERSION)
     for span in contiguous({*hours, *older}):
         rows = survey_summary(session.hours_of("agent_probes", span))
-        session.replace_hours("survey_summary", span, rows, formula_version=FORMULA_VERSION)
+        MaterializedHours(session).replace_rows("survey_summary", span, rows, formula_version=FORMULA_VERSION)

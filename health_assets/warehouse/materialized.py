@@ -1,0 +1,363 @@
+"""Materialized hours: which hours every asset has, since when, by which formula, and which of them retention dropped.
+
+What belongs here: reading and writing `materialized_hours`, and with it the rows of whole hours, which change together
+with that account of them. What does not: which hours need work (`planning`, `derived`) and writes that no asset's hours
+follow from (`session`).
+
+An hour that was materialized without rows is told from one that never was. An hour that retention dropped keeps its
+line in the account, but is not there until it is made again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import NamedTuple
+
+import ibis
+import pyarrow as pa
+from ibis import ir
+
+from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
+from health_assets.schema.catalog import columns_of
+from health_assets.schema.columns import FIRST_FORMULA_VERSION, FORMULA_VERSION
+from health_assets.scoring.relations import lookup
+from health_assets.warehouse.session import HOUR_TYPE, Session
+
+
+class WrittenHour(NamedTuple):
+    """An hour of an asset, and when it was last materialized or corrected."""
+
+    hour: datetime
+    written_at: datetime
+
+
+class MaterializedHours:
+    """The account of every asset's hours, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- hours that are there --
+
+    def of(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
+        """Those of these hours of the asset that have been materialized, and were not dropped since."""
+        return self.of_any([asset], hours)
+
+    def of_any(self, assets: Iterable[str], hours: HourRange = EVER) -> set[datetime]:
+        """Those of these hours that one of the assets has."""
+        rows = self._session.query(
+            f"SELECT DISTINCT hour FROM materialized_hours "
+            f"WHERE {_AMONG} AND {_THERE} AND hour >= $start AND hour < $end",
+            {"assets": list(assets), "start": hours.start, "end": hours.end},
+        )
+        return {hour for (hour,) in rows}
+
+    def first_of_any(self, assets: Iterable[str], before: datetime) -> datetime | None:
+        """The earliest hour before a time that one of the assets has; None where there is none."""
+        [(first,)] = self._session.query(
+            f"SELECT min(hour) FROM materialized_hours WHERE {_AMONG} AND {_THERE} AND hour < $before",
+            {"assets": list(assets), "before": before},
+        )
+        return first
+
+    def missing(
+        self,
+        assets: Iterable[str],
+        hours: HourGroups,
+        asked: HourRange | HourGroups,
+        first_event_hour: datetime | None,
+    ) -> set[datetime]:
+        """Those of these hours that one of the assets does not have; before the first event only those asked for.
+
+        Args:
+            assets: the assets.
+            hours: the hours.
+            asked: those of them that are asked for.
+            first_event_hour: the first hour with an event; None where there is none.
+        """
+        first = first_event_hour or asked.start
+        wanted = {hour for hour in hours if hour >= first or hour in asked}
+        there = [self.of(asset, hours.span) for asset in assets]
+        return {hour for hour in wanted if any(hour not in own for own in there)}
+
+    def covered(self, asset: str, hours: HourRange, window_hours: int, first_event_hour: datetime | None) -> list[int]:
+        """For each hour, how many hours of the window that ends with it the asset has, or lie before the first log."""
+        there = self.of(asset, hours.extended_back(window_hours - 1))
+        return hours_covered(hours, window_hours, there, first_event_hour)
+
+    # -- hours that were ever materialized, also those that retention dropped --
+
+    def first(self, asset: str) -> datetime | None:
+        """The earliest hour that was ever materialized; None where none was."""
+        [(first,)] = self._session.query("SELECT min(hour) FROM materialized_hours WHERE asset = ?", [asset])
+        return first
+
+    def newest(self, asset: str, over_by: datetime | None = None) -> datetime | None:
+        """The newest hour that was ever materialized, of those that were over by a time; None where none was."""
+        [(newest,)] = self._session.query(
+            "SELECT max(hour) FROM materialized_hours WHERE asset = ? AND hour <= ?",
+            [asset, EVER.end if over_by is None else over_by - HOUR],
+        )
+        return newest
+
+    def newest_of_each(self, assets: Iterable[str], over_by: datetime) -> dict[str, WrittenHour]:
+        """By asset, in order, its newest hour of those that were over by a time; an asset without one is left out."""
+        rows = self._session.query(
+            f"""
+            SELECT asset, hour, greatest(materialized_at, changed_at)
+            FROM (
+                SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
+                WHERE {_AMONG} AND hour <= $newest
+            ) AS placed
+            WHERE place = 1 ORDER BY asset
+            """,
+            {"assets": list(assets), "newest": over_by - HOUR},
+        )
+        return {asset: WrittenHour(hour, written_at) for asset, hour, written_at in rows}
+
+    def assets(self) -> set[str]:
+        """The assets of which any hour was ever materialized."""
+        return {asset for (asset,) in self._session.query("SELECT DISTINCT asset FROM materialized_hours")}
+
+    def last_made_at(self, asset: str) -> datetime | None:
+        """When any hour of the asset was last materialized; None where none was."""
+        sql = "SELECT max(materialized_at) FROM materialized_hours WHERE asset = ?"
+        [(last,)] = self._session.query(sql, [asset])
+        return last
+
+    def made_at(self, hours: HourRange) -> dict[datetime, dict[str, datetime]]:
+        """For each of these hours that any asset has, when which asset was last materialized."""
+        rows = self._session.query(
+            "SELECT hour, asset, materialized_at FROM materialized_hours WHERE hour >= ? AND hour < ?",
+            [hours.start, hours.end],
+        )
+        made: dict[datetime, dict[str, datetime]] = {}
+        for hour, asset, at in rows:
+            made.setdefault(hour, {})[asset] = at
+        return made
+
+    # -- hours that retention dropped --
+
+    def dropped(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
+        """Those of these hours of the asset that were dropped and have not been made again."""
+        return set(self._dropped_fingerprints(asset, hours))
+
+    def dropped_versions(self, asset: str, hours: HourRange) -> dict[datetime, str]:
+        """The same hours, with the version of the formula that had made their rows."""
+        sql = (
+            "SELECT hour, coalesce(formula_version, ?) FROM materialized_hours "
+            "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
+        )
+        return dict(self._session.query(sql, [FIRST_FORMULA_VERSION, asset, hours.start, hours.end]))
+
+    def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
+        sql = (
+            "SELECT hour, dropped_digest FROM materialized_hours "
+            "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
+        )
+        return dict(self._session.query(sql, [asset, hours.start, hours.end]))
+
+    def dropped_until(self, asset: str | None = None) -> datetime | None:
+        """The end of the latest hour of which an asset's rows, or any one's, were dropped; None where none were."""
+        sql = "SELECT max(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL"
+        [(latest,)] = self._session.query(f"{sql} AND asset = ?", [asset]) if asset else self._session.query(sql)
+        return latest and latest + HOUR
+
+    def dropped_from(self, *, but: str) -> datetime | None:
+        """The earliest hour of which the rows of any asset but one were dropped; None where none were."""
+        sql = "SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL AND asset <> ?"
+        [(first,)] = self._session.query(sql, [but])
+        return first
+
+    # -- hours that are out of date --
+
+    def older_than(
+        self, asset: str, sources: Sequence[str], hours: HourRange, *, reach_hours: int = 1
+    ) -> set[datetime]:
+        """Hours of `asset` that were not materialized since an hour of `sources` that they look back on changed.
+
+        Args:
+            asset: the asset in question.
+            sources: assets that it is made from.
+            hours: hours of `asset` to look at.
+            reach_hours: how many hours of the sources, ending with its own, an hour is made from.
+        """
+        rows = self._session.query(
+            f"""
+            WITH newest AS (
+                SELECT spine.hour, max(sources.changed_at) AS changed_at
+                FROM materialized_hours AS sources
+                JOIN (SELECT DISTINCT hour FROM materialized_hours WHERE hour >= $start AND hour < $end) AS spine
+                    ON sources.hour <= spine.hour AND sources.hour > spine.hour - INTERVAL '{int(reach_hours)} hours'
+                WHERE sources.asset IN (SELECT unnest($sources))
+                GROUP BY spine.hour
+            )
+            SELECT newest.hour FROM newest
+            LEFT JOIN materialized_hours AS own ON own.hour = newest.hour AND own.asset = $asset
+            WHERE newest.changed_at IS NOT NULL
+                AND (own.materialized_at IS NULL OR own.materialized_at < newest.changed_at)
+            """,
+            {"asset": asset, "sources": list(sources), "start": hours.start, "end": hours.end},
+        )
+        return {hour for (hour,) in rows}
+
+    def of_other_versions(self, asset: str, formula_version: str, hours: HourRange = EVER) -> dict[datetime, str]:
+        """Those of these hours that the asset has and another version of its formula made, with that version."""
+        rows = self._session.query(
+            f"""
+            SELECT hour, coalesce(formula_version, $first) FROM materialized_hours
+            WHERE asset = $asset AND {_THERE} AND hour >= $start AND hour < $end
+                AND coalesce(formula_version, $first) <> $version
+            """,
+            {
+                "asset": asset,
+                "first": FIRST_FORMULA_VERSION,
+                "version": formula_version,
+                "start": hours.start,
+                "end": hours.end,
+            },
+        )
+        return dict(rows)
+
+    # -- writing the account, and rows with it --
+
+    def note(
+        self,
+        asset: str,
+        hours: HourRange,
+        changed: Iterable[datetime],
+        versions: Mapping[datetime, str] | None = None,
+    ) -> None:
+        """Write down that these hours of the asset are materialized.
+
+        Args:
+            asset: the asset.
+            hours: the hours.
+            changed: those of them that have other rows than before.
+            versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
+        """
+        now = self._session.now()
+        span = [hours.start, hours.end]
+        sql = f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour"
+        rows = dict(self._session.query(sql, span))
+        condition = "asset = ? AND hour >= ? AND hour < ?"
+        sql = f"SELECT hour, changed_at FROM materialized_hours WHERE {condition}"
+        changed_at = {**dict(self._session.query(sql, [asset, *span])), **dict.fromkeys(changed, now)}
+        self._session.query(f"DELETE FROM materialized_hours WHERE {condition}", [asset, *span])
+        columns = {
+            "hour": pa.array(list(hours), HOUR_TYPE),
+            "asset": [asset] * len(hours),
+            "rows": [rows.get(hour, 0) for hour in hours],
+            "materialized_at": pa.array([now] * len(hours), HOUR_TYPE),
+            "changed_at": pa.array([changed_at.get(hour) for hour in hours], HOUR_TYPE),
+            "dropped_digest": pa.nulls(len(hours), pa.string()),
+            FORMULA_VERSION: pa.array([(versions or {}).get(hour) for hour in hours], pa.string()),
+        }
+        self._session.insert_arrow("materialized_hours", pa.table(columns))
+
+    def replace_rows(
+        self,
+        asset: str,
+        hours: HourRange | HourGroups,
+        rows: ir.Table,
+        unchanged: AbstractSet[datetime] = frozenset(),
+        *,
+        formula_version: str,
+        other_versions: Mapping[datetime, str] | None = None,
+    ) -> None:
+        """Replace whole hours of an asset's table and note that they are materialized, and by which formula.
+
+        Args:
+            asset: the asset, which its table is named after.
+            hours: the hours.
+            rows: their rows, without the column of the formula's version; those of hours that lie in a hole are left
+                out.
+            unchanged: hours whose rows count as what they were, whatever they are.
+            formula_version: version of the formula that made the rows.
+            other_versions: what is noted instead, of hours of which that would not be the whole truth.
+        """
+        versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
+        if FORMULA_VERSION in columns_of(asset):
+            rows = _with_versions(rows, formula_version, other_versions or {})
+        span = HourRange(hours.start, hours.end)
+        before = self._fingerprints(asset, span) | self._dropped_fingerprints(asset, span)
+        for own in hours.ranges:
+            self._session.delete_hours(asset, own)
+        if len(hours.ranges) > 1:
+            wanted = ibis.memtable(pa.table({"hour": pa.array(list(hours), HOUR_TYPE)}))
+            rows = rows.semi_join(wanted, "hour")
+        self._session.insert(asset, rows)
+        after = self._fingerprints(asset, span)
+        changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")} - unchanged
+        for own in hours.ranges:
+            self.note(asset, own, changed & set(own), versions)
+
+    def drop_rows(self, asset: str, hours: HourRange, *, is_remembered: bool) -> int:
+        """Delete the rows of whole hours on purpose; returns how many.
+
+        Args:
+            asset: the asset, which its table is named after.
+            hours: the hours.
+            is_remembered: whether to take a fingerprint, by which the same rows are known again if they come back.
+        """
+        if not self.of(asset, hours):
+            return 0
+        digests = self._fingerprints(asset, hours) if is_remembered else {}
+        count = self._session.count_hours(asset, hours)
+        self._session.delete_hours(asset, hours)
+        update = (
+            "UPDATE materialized_hours SET dropped_digest = ?, rows = 0 "
+            f"WHERE asset = ? AND {_THERE} AND hour >= ? AND hour < ?"
+        )
+        for hour, digest in digests.items():
+            self._session.query(update, [digest, asset, hour, hour + HOUR])
+        self._session.query(update, ["", asset, hours.start, hours.end])
+        return count
+
+    def correct_rows(self, asset: str, corrections: ir.Table, keys: Sequence[str]) -> None:
+        """Set columns of single rows of an asset's table, and note that their hours have changed.
+
+        Args:
+            asset: the asset, which its table is named after.
+            corrections: `keys`, with `hour` among them, and the columns to set; one row per row of the table.
+            keys: columns that tell the rows apart.
+        """
+        hours = self._session.update_rows(asset, corrections, keys)
+        if hours:
+            self._session.query(
+                "UPDATE materialized_hours SET changed_at = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
+                [self._session.now(), asset, sorted(hours)],
+            )
+
+    def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
+        return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}
+
+
+def _with_versions(rows: ir.Table, formula_version: str, others: Mapping[datetime, str]) -> ir.Table:
+    """Rows with the version of the formula that made them, which some hours have of their own."""
+    rows = rows.mutate(**{FORMULA_VERSION: ibis.literal(formula_version)})
+    if not others:
+        return rows
+    own = ibis.memtable(pa.table({"hour": pa.array(list(others), HOUR_TYPE), "own_version": list(others.values())}))
+    joined = lookup(rows, own, "hour")
+    version = ibis.coalesce(joined.own_version, joined[FORMULA_VERSION])
+    return joined.mutate(**{FORMULA_VERSION: version}).drop("own_version")
+
+
+_AMONG = "asset IN (SELECT unnest($assets))"
+_THERE = "dropped_digest IS NULL"
+
+
+def hours_covered(
+    hours: HourRange, window_hours: int, materialized: AbstractSet[datetime], first_event_hour: datetime | None
+) -> list[int]:
+    """For each hour, how many hours of its window were materialized or lie before the first log."""
+    span = hours.extended_back(window_hours - 1)
+    is_covered = [first_event_hour is None or hour < first_event_hour or hour in materialized for hour in span]
+    covered = sum(is_covered[: window_hours - 1])
+    counts = []
+    for place in range(len(hours)):
+        covered += is_covered[place + window_hours - 1]
+        counts.append(covered)
+        covered -= is_covered[place]
+    return counts

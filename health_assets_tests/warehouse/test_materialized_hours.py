@@ -1,0 +1,153 @@
+"""The account of every asset's hours, on both engines."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import ibis
+import pytest
+
+from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
+from health_assets.schema.catalog import columns_of, schema_of
+from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.postgres_server import fresh_warehouse
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
+    with Warehouse(str(tmp_path / "w.duckdb") if request.param == "duckdb" else fresh_warehouse()).write() as session:
+        yield session
+
+
+def at(hour: int) -> datetime:
+    return START + hour * HOUR
+
+
+def span(first: int, end: int) -> HourRange:
+    return HourRange(at(first), at(end))
+
+
+def rows(*health: tuple[int, float | None]) -> ibis.Table:
+    """An agent's score by hour, as `system_health` has it."""
+    types = ibis.schema(schema_of("system_health"))
+    made = [dict.fromkeys(types) | {"hour": at(hour), "health_score": score} for hour, score in health]
+    return ibis.memtable(made, schema=types).select(*columns_of("system_health"))
+
+
+def replace(session: Session, hours: HourRange | HourGroups, *health: tuple[int, float | None]) -> None:
+    MaterializedHours(session).replace_rows("system_health", hours, rows(*health), formula_version="1.0")
+
+
+def changed(session: Session, hour: int) -> datetime | None:
+    sql = "SELECT changed_at FROM materialized_hours WHERE asset = 'system_health' AND hour = ?"
+    [(moment,)] = session.query(sql, [at(hour)])
+    return moment
+
+
+def test_an_asset_that_nobody_made_has_no_hours(session: Session) -> None:
+    materialized = MaterializedHours(session)
+    assert materialized.of("system_health") == set()
+    assert materialized.first("system_health") is materialized.newest("system_health") is None
+    assert materialized.last_made_at("system_health") is materialized.dropped_until() is None
+    assert materialized.dropped_from(but="spans") is materialized.first_of_any(["spans"], at(9)) is None
+    assert materialized.newest_of_each(["system_health"], at(9)) == materialized.made_at(EVER) == {}
+    assert materialized.assets() == set()
+
+
+def test_hours_are_there_with_and_without_rows(session: Session) -> None:
+    replace(session, span(0, 3), (1, 50.0))
+    materialized = MaterializedHours(session)
+    materialized.note("agent_health", HourRange.of(at(4)), [])
+    assert materialized.of("system_health") == {at(0), at(1), at(2)}
+    assert materialized.of("system_health", span(1, 9)) == {at(1), at(2)}
+    assert materialized.of_any(["system_health", "agent_health"], span(2, 9)) == {at(2), at(4)}
+    assert materialized.assets() == {"agent_health", "system_health"}
+    assert session.query("SELECT rows FROM materialized_hours ORDER BY hour") == [(0,), (1,), (0,), (0,)]
+
+
+def test_the_newest_hour_is_over_by_the_time_that_is_named(session: Session) -> None:
+    replace(session, span(0, 3))
+    materialized = MaterializedHours(session)
+    assert materialized.first("system_health") == at(0)
+    assert materialized.newest("system_health") == at(2)
+    assert materialized.newest("system_health", at(3)) == at(2)
+    assert materialized.newest("system_health", at(3) - timedelta(microseconds=1)) == at(1)
+    assert materialized.newest("system_health", at(0)) is None
+
+
+def test_the_newest_hour_of_each_asset_tells_when_it_was_last_written(session: Session) -> None:
+    replace(session, span(0, 2), (1, 50.0))
+    materialized = MaterializedHours(session)
+    materialized.note("agent_health", HourRange.of(at(0)), [])
+    made_at = materialized.made_at(span(0, 9))
+    newest = materialized.newest_of_each(["system_health", "agent_health", "spans"], at(9))
+    assert list(newest.items()) == [
+        ("agent_health", (at(0), made_at[at(0)]["agent_health"])),
+        ("system_health", (at(1), made_at[at(1)]["system_health"])),
+    ]
+    materialized.correct_rows("system_health", rows((1, 60.0)).select("hour", "health_score"), ["hour"])
+    corrected = materialized.newest_of_each(["system_health"], at(9))["system_health"]
+    assert corrected.written_at == changed(session, 1) > newest["system_health"].written_at
+    assert materialized.last_made_at("system_health") == made_at[at(1)]["system_health"]
+
+
+def test_hours_before_the_first_event_are_missing_only_if_they_are_asked_for(session: Session) -> None:
+    replace(session, span(3, 4))
+    missing = MaterializedHours(session).missing
+    reach = HourGroups((span(0, 6),))
+    assert missing(["system_health"], reach, span(5, 6), at(2)) == {at(2), at(4), at(5)}
+    assert missing(["system_health"], reach, span(1, 2), at(3)) == {at(1), at(4), at(5)}
+    assert missing(["system_health"], reach, span(4, 6), None) == {at(4), at(5)}
+    assert missing(["system_health", "spans"], reach, span(5, 6), at(3)) == {at(3), at(4), at(5)}
+
+
+def test_an_hour_is_covered_if_it_is_there_or_before_the_first_event(session: Session) -> None:
+    replace(session, HourGroups((span(2, 3), span(4, 5))))
+    assert MaterializedHours(session).covered("system_health", span(2, 6), 3, at(2)) == [3, 2, 2, 1]
+    assert MaterializedHours(session).covered("system_health", span(2, 6), 3, None) == [3, 3, 3, 3]
+
+
+def test_dropped_hours_are_not_there_and_known_again_by_their_rows(session: Session) -> None:
+    replace(session, span(0, 3), (0, 50.0), (1, 60.0))
+    was_changed = changed(session, 0)
+    materialized = MaterializedHours(session)
+    assert materialized.drop_rows("system_health", span(0, 2), is_remembered=True) == 2
+    assert materialized.drop_rows("system_health", span(0, 2), is_remembered=True) == 0
+    assert materialized.of("system_health") == {at(2)}
+    assert materialized.dropped("system_health") == {at(0), at(1)}
+    assert materialized.dropped("system_health", span(1, 9)) == {at(1)}
+    assert materialized.dropped_until() == materialized.dropped_until("system_health") == at(2)
+    assert materialized.dropped_until("spans") is materialized.dropped_from(but="system_health") is None
+    assert materialized.dropped_from(but="spans") == materialized.first("system_health") == at(0)
+    assert materialized.first_of_any(["system_health", "spans"], at(9)) == at(2)
+    assert materialized.first_of_any(["system_health"], at(2)) is None
+
+    replace(session, span(0, 2), (0, 50.0), (1, 61.0))
+    assert materialized.dropped("system_health") == set()
+    assert changed(session, 0) == was_changed  # the same rows came back
+    assert changed(session, 1) > was_changed
+
+
+def test_an_hour_is_older_than_what_changed_within_its_reach(session: Session) -> None:
+    replace(session, span(0, 4))
+    materialized = MaterializedHours(session)
+    materialized.note("agent_health", span(0, 4), [at(1)])
+    assert materialized.older_than("system_health", ["agent_health"], span(0, 9)) == {at(1)}
+    assert materialized.older_than("system_health", ["agent_health"], span(0, 9), reach_hours=2) == {at(1), at(2)}
+    assert materialized.older_than("system_health", ["agent_health"], span(2, 9), reach_hours=2) == {at(2)}
+    assert materialized.older_than("system_health", ["spans"], span(0, 9), reach_hours=9) == set()
+
+
+def test_corrected_rows_change_their_hours_alone(session: Session) -> None:
+    replace(session, span(0, 3), (0, 50.0), (2, 60.0))
+    before = [changed(session, hour) for hour in range(3)]
+    corrections = rows((0, 51.0)).select("hour", "health_score")
+    MaterializedHours(session).correct_rows("system_health", corrections, ["hour"])
+    assert session.query("SELECT health_score FROM system_health ORDER BY hour") == [(51.0,), (60.0,)]
+    assert changed(session, 0) > before[0]
+    assert [changed(session, hour) for hour in (1, 2)] == before[1:]
+    MaterializedHours(session).correct_rows("system_health", corrections.limit(0), ["hour"])
+    assert [changed(session, hour) for hour in (1, 2)] == before[1:]
