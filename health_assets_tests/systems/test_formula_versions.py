@@ -48,6 +48,11 @@ WINDOW_HOURS, LOOKBACK_HOURS = 4, 6
 REACH_HOURS = 8
 """Twice the window is more than the look-back."""
 AT_ONCE = 10
+STEPS = [
+    "ingest", "health_components", "agent_health", "system_health", "error_budget", "usage_components", "agent_usage",
+    "trace_risks", "session_scores",
+]  # fmt: skip
+"""The systems whose versions are raised, one that is made from another's components, and what the sensor looks at."""
 MIXED = "2.0, on older components"
 
 Formula = Callable[[Inputs], ir.Table]
@@ -102,7 +107,7 @@ def made(folder: Path, engine: str = "duckdb", lines: int = 120) -> Project:
     targets = {"agents": {"listed": {}}}
     project = Project(folder / "project", targets, WINDOW_HOURS, LOOKBACK_HOURS, engine=engine)
     project.write_log("all.jsonl", random_lines(Random(7), lines, len(HOURS)), modified=START)
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=STEPS)
     return project
 
 
@@ -181,14 +186,14 @@ def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_t
     before, written = project.tables(), materialized_at(project)
     assert stale_by_version(project) == {}
     raise_version(monkeypatch, system, CHANGES[system]())
-    after = project.clean_rebuild(HOURS).tables()
+    after = project.clean_rebuild(HOURS, only=STEPS).tables()
     names = {asset.name for asset in SYSTEMS[system]}
     assert all(before[name] != after[name] for name in names), "the new formula changes nothing"
     assert stale_by_version(project) == {name: set(HOURS) for name in names}
     with project.warehouse.read() as session:
         assert stale_hours(session, HOURS, project.settings) == (set(), set()), "no other system's hours are"
     left = HOURS
-    while ranges := late_logs_tick(project):
+    while ranges := late_logs_tick(project, STEPS):
         assert ranges == [HourRange(max(left.start, left.end - AT_ONCE * HOUR), left.end)]
         left = HourRange(left.start, ranges[0].start)
         assert_each_hour_is_wholly_of_its_version(project, system, {"1.0": before, "2.0": after})
@@ -209,9 +214,9 @@ def test_results_of_other_systems_follow_where_the_components_that_they_are_made
     raise_version(monkeypatch, "agent_health_model", of_agent_health())
     assert set(stale_by_version(project)) == {asset.name for asset in SYSTEMS["agent_health_model"]}
     for _ in range(10):
-        if not late_logs_tick(project):
+        if not late_logs_tick(project, STEPS):
             break
-    after = project.clean_rebuild(HOURS).tables()
+    after = project.clean_rebuild(HOURS, only=STEPS).tables()
     assert before["error_budget"] != after["error_budget"]
     assert_same_tables(project.tables(), after)
     assert {*noted_versions(project)["error_budget"].values()} == {"1.0"}
@@ -224,11 +229,11 @@ def test_a_new_version_whose_rows_come_out_the_same_makes_nothing_stale_that_is_
     project = made(tmp_path, lines=80)
     changed = project.query("SELECT asset, hour, changed_at FROM materialized_hours ORDER BY ALL")
     raise_version(monkeypatch, "agent_health_model", {})
-    assert late_logs_tick(project) == [HOURS]
+    assert late_logs_tick(project, STEPS) == [HOURS]
     assert {row["formula_version"] for row in project.rows("agent_health")} == {"2.0"}
     assert project.query("SELECT asset, hour, changed_at FROM materialized_hours ORDER BY ALL") == changed
-    assert late_logs_tick(project) == []
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    assert late_logs_tick(project, STEPS) == []
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=STEPS).tables())
 
 
 def test_the_command_brings_the_hours_asked_for_up_to_date_and_tells_of_the_others(
@@ -239,7 +244,7 @@ def test_the_command_brings_the_hours_asked_for_up_to_date_and_tells_of_the_othe
     project = made(tmp_path, lines=80)
     before = project.tables()
     raise_version(monkeypatch, "agent_usage", of_usage())
-    after = project.clean_rebuild(HOURS).tables()
+    after = project.clean_rebuild(HOURS, only=STEPS).tables()
     common = ["--warehouse", project.warehouse_url]
     told = CliRunner().invoke(app, ["report", *common, "--hour", f"{HOURS.end - HOUR:%Y-%m-%dT%H}"])
     assert (
@@ -280,13 +285,13 @@ def test_a_kill_between_components_and_results_leaves_nothing_mixed_under_one_ve
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
     raise_version(monkeypatch, "agent_usage", of_usage())
-    after = project.clean_rebuild(HOURS).tables()
+    after = project.clean_rebuild(HOURS, only=STEPS).tables()
     noted = noted_versions(project)
     reach = hours.extended_back(REACH_HOURS - 1)
     assert {hour for hour, version in noted["usage_components"].items() if version == "2.0"} == {*reach}
     assert {*noted["agent_usage"].values()} == {"1.0"}
     assert_each_hour_is_wholly_of_its_version(project, "agent_usage", {"1.0": before, "2.0": after})
-    assert late_logs_tick(project) == [HOURS]
+    assert late_logs_tick(project, STEPS) == [HOURS]
     assert_same_tables(project.tables(), after)
 
 
@@ -301,8 +306,8 @@ def test_results_made_while_components_are_left_out_say_so_and_stay_stale(
     assert {row["formula_version"] for row in project.rows("agent_usage", last)} == {MIXED}
     [found] = older(project)
     assert (found.versions, found.due) == (("1.0", MIXED), frozenset(HOURS))
-    late_logs_tick(project)
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    late_logs_tick(project, STEPS)
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=STEPS).tables())
 
 
 def test_results_that_look_back_on_a_held_hour_say_so_and_others_wait_for_it(
@@ -337,7 +342,7 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
     cut = START + 12 * HOUR
     prune(project.warehouse, COMPONENTS, cut, LOOKBACK_HOURS)
     raise_version(monkeypatch, system, CHANGES[system]())
-    after = project.clean_rebuild(HOURS).tables()
+    after = project.clean_rebuild(HOURS, only=STEPS).tables()
     with project.warehouse.write() as session:  # the twin has read the same logs
         session.query("DELETE FROM raw_roots")
     for log in project.raw.iterdir():
@@ -347,7 +352,7 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
     [found] = older(project)
     assert (found.due, found.kept) == ({*HourRange(first, HOURS.end)}, {*HourRange(HOURS.start, first)})
     for _ in range(5):
-        if not late_logs_tick(project):
+        if not late_logs_tick(project, STEPS):
             break
     kept = f"{len(found.kept)} hours of {system} are of formula version 1.0, now 2.0; {len(found.kept)} of them keep it"
     assert kept in skip_message(project)
@@ -371,8 +376,8 @@ def test_dropped_components_that_come_back_with_a_new_formula_make_stale_what_wa
     project = made(tmp_path, lines=80)
     prune(project.warehouse, COMPONENTS, START + 12 * HOUR, LOOKBACK_HOURS)
     raise_version(monkeypatch, "agent_health_model", of_agent_health())
-    project.materialize(HOURS)  # as a user asks for it, while the logs are still there
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    project.materialize(HOURS, only=STEPS)  # as a user asks for it, while the logs are still there
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=STEPS).tables())
     assert stale_by_version(project) == {}
 
 
@@ -389,6 +394,7 @@ def test_every_system_declares_one_version_and_all_its_assets_carry_it() -> None
 
 def test_every_computed_hour_notes_its_version_and_no_record_does(tmp_path: Path) -> None:
     project = made(tmp_path, lines=60)
+    project.materialize(HOURS)
     found = project.query("SELECT DISTINCT asset, formula_version FROM materialized_hours")
     assert {asset: version for asset, version in found if asset in DERIVED} == dict.fromkeys(DERIVED, "1.0")
     assert {version for asset, version in found if asset not in DERIVED} == {None}
