@@ -27,7 +27,8 @@ def stale_hours(
         session: a session.
         hours: hours to look at.
         settings: how far each asset looks back.
-        older: what older versions of formulas made; scores that are brought up to date for it are left out.
+        older: what older versions of formulas made; scores that are brought up to date for it are left out, and so are
+            hours that keep an older version, of all systems, lest what retention dropped comes back for them.
     """
     components, scores = set(), set()
     known = MaterializedHours(session).of("agent_health", hours)
@@ -38,7 +39,7 @@ def stale_hours(
             components |= stale & own
         elif own:
             scores |= stale & (own | {hour for hour in known if hour >= min(own)}) - due.get(asset.name, frozenset())
-    return components, scores
+    return components, scores.difference(*(results.kept for results in older))
 
 
 def left_behind(
