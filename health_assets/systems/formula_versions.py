@@ -72,6 +72,8 @@ def older_results(session: Session, hours: HourRange, settings: Settings) -> lis
         settings: how far each asset looks back.
     """
     dropped_until = MaterializedHours(session).dropped_until()
+    # results look back on hours that do so themselves, and runs for what follows from them make all assets
+    first = hours.start if dropped_until is None else dropped_until + 2 * (settings.reach_hours - 1) * HOUR
     found = []
     for system, assets in SYSTEMS.items():
         older: dict[datetime, str] = {}
@@ -80,11 +82,6 @@ def older_results(session: Session, hours: HourRange, settings: Settings) -> lis
                 older |= older_hours(session, asset, hours)
         if not older:
             continue
-        # a run for a result brings the components of the whole reach up to date, which look back themselves
-        reach_hours = max(
-            asset.back_hours(settings) + (settings.reach_hours - 1) * asset.is_component for asset in assets
-        )
-        first = hours.start if dropped_until is None else dropped_until + (reach_hours - 1) * HOUR
         due = frozenset(hour for hour in older if hour >= first)
         versions = tuple(sorted(set(older.values())))
         found.append(OlderResults(system, assets[0].formula_version, versions, due, frozenset(older) - due))

@@ -339,7 +339,7 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
 ) -> None:
     project = made(tmp_path, lines=80)
     before = project.tables()
-    cut = START + 12 * HOUR
+    cut = START + 6 * HOUR
     prune(project.warehouse, COMPONENTS, cut, LOOKBACK_HOURS)
     raise_version(monkeypatch, system, CHANGES[system]())
     after = project.clean_rebuild(HOURS, only=STEPS).tables()
@@ -347,8 +347,7 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
         session.query("DELETE FROM raw_roots")
     for log in project.raw.iterdir():
         log.rename(project.folder / log.name)
-    # trace_risks are a component that looks back itself
-    first = cut + (REACH_HOURS - 1 + (LOOKBACK_HOURS - 1) * (system == "session_scores")) * HOUR
+    first = cut + 2 * (REACH_HOURS - 1) * HOUR
     [found] = older(project)
     assert (found.due, found.kept) == ({*HourRange(first, HOURS.end)}, {*HourRange(HOURS.start, first)})
     for _ in range(5):
