@@ -104,7 +104,7 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 
 
 def print_older_results(console: Console, older: Sequence[OlderResults]) -> None:
-    """Which results another version of their formula made, and what brings them up to date."""
+    """Print how many hours of results are of an older formula version, and what brings them up to date."""
     for results in older:
         console.print(Text(printable(f"  {results}", 400), style="yellow"), soft_wrap=True)
     if due := {hour for results in older for hour in results.due}:

@@ -159,7 +159,7 @@ def hours_to_build(
 def _with_sources(
     session: Session, derived: Derived, hours: AbstractSet[datetime], settings: Settings
 ) -> set[datetime]:
-    """Those of the hours that can be made again: retention dropped nothing that they look back on."""
+    """The hours without those that look back on what retention dropped."""
     lacking: set[datetime] = set()
     for source in derived.deps if hours else ():
         reach_hours = derived.back_hours(settings)
@@ -170,7 +170,7 @@ def _with_sources(
 
 
 def older_hours(session: Session, derived: Derived, hours: HourRange) -> dict[datetime, str]:
-    """Those of these hours of the asset that another version of its formula made, or that rest on such, with it."""
+    """Hours of the asset that are of another version of its formula, or rest on such, with the version."""
     return MaterializedHours(session).of_other_versions(derived.name, derived.formula_version, hours)
 
 
@@ -181,7 +181,7 @@ def versions_to_note(
     hours: HourRange | HourGroups,
     settings: Settings,
 ) -> dict[datetime, str]:
-    """Versions of those of these hours that would mix formulas: they look back on hours that an older version made.
+    """Versions of the hours that would mix formulas, since they look back on hours of an older version.
 
     It is to be asked once everything that the asset is made from is there. Components are brought up to date before, so
     that it comes to this only where some cannot be, or where a run leaves them out.

@@ -1,4 +1,4 @@
-"""Which hours of the results an older version of a system's formula made, and which of them can be brought up to date.
+"""Hours of the results that are of an older version of their system's formula, and what can be done about them.
 
 What belongs here: comparing the versions that the warehouse notes with those that the systems declare. What does not:
 hours whose inputs have changed (`staleness`), and asking for runs (`defs.sensors`).
@@ -41,7 +41,7 @@ class OlderResults:
     kept: frozenset[datetime]
 
     def newest(self, held: Collection[datetime], reach_hours: int, asked: Collection[datetime] = ()) -> list[HourRange]:
-        """Those of them to bring up to date next, newest first, no more than one go may take.
+        """The hours to bring up to date next, newest first, no more than one go may take.
 
         Args:
             held: hours that cannot be built now; what looks back on them waits, or old and new would be mixed.
@@ -53,7 +53,7 @@ class OlderResults:
         return contiguous(hours)[::-1][:RUNS_AT_ONCE]
 
     def __str__(self) -> str:
-        """How many hours they are, of which versions."""
+        """Their number, and their versions."""
         count = counted(len(self.due | self.kept), f"hour of {self.system} is", f"hours of {self.system} are")
         told = f"{count} of formula version {' and '.join(self.versions)}, now {self.version}"
         if self.kept:

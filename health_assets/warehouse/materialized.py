@@ -202,7 +202,7 @@ class MaterializedHours:
         return {hour for (hour,) in rows}
 
     def of_other_versions(self, asset: str, formula_version: str, hours: HourRange = EVER) -> dict[datetime, str]:
-        """Those of these hours that the asset has and another version of its formula made, with that version."""
+        """Hours of the asset that are of another version of its formula and are not dropped, with the version."""
         rows = self._session.query(
             f"""
             SELECT hour, coalesce(formula_version, $first) FROM materialized_hours

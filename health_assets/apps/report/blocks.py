@@ -56,7 +56,7 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
 
 
 def print_older_formulas(console: Console, session: Session, hours: HourRange, settings: Settings) -> None:
-    """Which systems' results of the last of these hours an older version of their formula made."""
+    """Print the systems whose results of the last of these hours are of an older formula version."""
     shown = HourRange.of(hours.end - HOUR)
     for results in older_results(session, shown, settings):
         remedy = (
