@@ -24,6 +24,7 @@ from health_assets.defs.specs import asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.keeping import Survey, survey
 from health_assets.systems.survey.registry import load_registry
 from health_assets.systems.survey.survey_summary import survey_summary
@@ -106,7 +107,7 @@ def _agents_that_answer(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 SUMMARY = Derived(
     "survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe",
-    curves=_agents_that_answer,
+    curves=_agents_that_answer, is_of_observations=True, formula_version=FORMULA_VERSION,
 )  # fmt: skip
 
 

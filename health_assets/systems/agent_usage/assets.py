@@ -6,6 +6,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.agent_usage import FORMULA_VERSION
 from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
 
 
@@ -49,10 +50,12 @@ ASSETS = (
     Derived(
         "usage_components", ("executions",), _components, "costliest hours of agents", _costliest_by_hour,
         gates=("raw_logs",), needs="an execution", is_component=True, curves=_spent,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "agent_usage", ("usage_components",), _usage, "costliest agents", _costliest,
         needs="an execution in the window", back_hours=lambda settings: settings.window_hours,
         curves=_spent,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.model_health import FORMULA_VERSION
 from health_assets.systems.model_health.model_health import model_components, model_health
 
 
@@ -45,10 +46,12 @@ ASSETS = (
     Derived(
         "model_components", ("model_calls",), _last_calls, "models with most failures", _failing_models,
         gates=("raw_logs",), needs="a call to a model", is_component=True,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "model_health", ("model_components", "model_calls"), _models, "worst models", _worst_models,
         needs="a call to a model in the look-back", back_hours=lambda settings: settings.lookback_hours,
         curves=_models_by_hour,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip
