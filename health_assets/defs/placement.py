@@ -1,4 +1,4 @@
-"""Where our definitions stand among others: keys of assets, groups, names of jobs and schedules, name of the resource.
+"""The place of our definitions among others: keys of assets, groups, names of jobs and schedules, of the resource.
 
 What belongs here: whatever another project may choose when it embeds us (`component`), and the plain names where it
 chooses nothing. What does not: what is defined (`build`).

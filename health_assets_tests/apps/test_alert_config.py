@@ -20,6 +20,7 @@ from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.pipeline import Pipeline
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.alerts_made import at, fill_hour, later, look, scored
+from health_assets_tests.support.projects import tick as tick_of
 from health_assets_tests.support.receivers import receiver
 
 PAGE = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
@@ -147,10 +148,9 @@ def test_a_file_that_is_a_secret_alone_is_not_repeated_by_the_error(tmp_path: Pa
 
 
 def skipped(settings: Settings) -> str:
-    context = dg.build_sensor_context(resources={"pipeline": Pipeline(settings)})
-    told = alerts_sensor(settings)(context)
-    assert isinstance(told, dg.SkipReason)
-    return str(told.skip_message)
+    told = tick_of(alerts_sensor(settings), Pipeline(settings))
+    assert told.skip_message is not None
+    return told.skip_message
 
 
 def test_the_sensor_judges_and_tells_and_says_what_it_did(tmp_path: Path) -> None:

@@ -27,7 +27,13 @@ from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets_tests.support.dagster_world import batching_instance
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
-from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
+from health_assets_tests.support.projects import (
+    Project,
+    assert_lines_are_conserved,
+    assert_same_tables,
+    hours_from,
+    tick,
+)
 from health_assets_tests.support.traces_made import agent, otlp_line
 
 AT = START + HOUR / 2
@@ -117,11 +123,9 @@ def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, insta
     clocked.materialize(HourRange(START, NOW))
 
     def hours_requested(now: datetime) -> list[str]:
-        sensor = late_logs_sensor("job", clocked.settings)
-        context = dg.build_sensor_context(instance=instance)
-        found = sensor(context, pipeline=Pipeline(clocked.settings, clock=lambda: now))
-        requests = found.run_requests or [] if isinstance(found, dg.SensorResult) else []
-        return [one.tags["dagster/partition"] for one in requests]
+        pipeline = Pipeline(clocked.settings, clock=lambda: now)
+        told = tick(late_logs_sensor("job", clocked.settings), pipeline, instance)
+        return [one.tags["dagster/partition"] for one in told.run_requests or ()]
 
     assert hours_requested(NOW) == []
     assert hours_requested(NOW + HOUR / 2) == [], "it is good now, but its hour is not over"

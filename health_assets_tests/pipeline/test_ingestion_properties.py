@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import dagster as dg
 import ibis
 import pyarrow as pa
 import pytest
@@ -47,6 +46,7 @@ from health_assets_tests.support.projects import (
     assert_same_tables,
     hours_from,
     in_a_process,
+    tick,
 )
 
 HOURS = 6
@@ -280,14 +280,9 @@ def test_files_delivered_in_any_order_over_many_runs_end_like_a_clean_rebuild(
 
 def late_logs_tick(project: Project, only: Sequence[str] | None = None) -> list[HourRange]:
     """What the sensor asks for now, materialized as its runs do; all steps, or these."""
-    sensor = late_logs_sensor("job", project.settings)
-    with (
-        dg.DagsterInstance.ephemeral() as instance,
-        dg.build_sensor_context(instance=instance, resources={"pipeline": project.pipeline}) as context,
-    ):
-        asked = sensor(context)
+    told = tick(late_logs_sensor("job", project.settings), project.pipeline)
     ranges = []
-    for request in [] if isinstance(asked, dg.SkipReason) else asked.run_requests:
+    for request in told.run_requests or ():
         assert ONLY_STALE_TAG in request.tags
         start = request.tags.get("dagster/asset_partition_range_start", request.tags.get("dagster/partition"))
         last = request.tags.get("dagster/asset_partition_range_end", request.tags.get("dagster/partition"))

@@ -34,6 +34,7 @@ from health_assets_tests.support.projects import (
     assert_lines_are_conserved,
     assert_same_tables,
     hours_from,
+    tick,
 )
 from health_assets_tests.support.traces_made import agent, in_lines, otlp_line, random_spans, tool
 
@@ -251,13 +252,9 @@ def test_lines_and_spans_that_come_late_for_dropped_hours_wait_and_are_told_unti
 
 
 def skip_reason(project: Project) -> str:
-    with (
-        dg.DagsterInstance.ephemeral() as instance,
-        dg.build_sensor_context(instance=instance, resources={"pipeline": project.pipeline}) as context,
-    ):
-        skipped = late_logs_sensor("job", project.settings)(context)
-    assert isinstance(skipped, dg.SkipReason)
-    return str(skipped.skip_message)
+    told = tick(late_logs_sensor("job", project.settings), project.pipeline)
+    assert told.skip_message is not None
+    return told.skip_message
 
 
 def test_a_late_span_of_a_trace_that_reaches_over_the_cutoff_is_counted_in_the_hours_that_are_kept(

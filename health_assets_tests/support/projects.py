@@ -4,6 +4,7 @@
 code in a tenth of the time. What Dagster itself does with the assets is tested elsewhere.
 """
 
+import contextlib
 import gzip
 import math
 import multiprocessing
@@ -23,6 +24,7 @@ from typing import Any
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
@@ -248,6 +250,17 @@ def run_bodies(
             name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
             metadata[name] = dict(result.metadata)
     return metadata
+
+
+def tick(
+    sensor: dg.SensorDefinition, pipeline: Pipeline, instance: dg.DagsterInstance | None = None
+) -> SensorExecutionData:
+    """What a sensor says and asks for when Dagster's daemon looks at it; of an instance of its own where none is given."""
+    with (
+        contextlib.nullcontext(instance) if instance else dg.DagsterInstance.ephemeral() as own,
+        dg.build_sensor_context(instance=own, resources={"pipeline": pipeline}) as context,
+    ):
+        return sensor.evaluate_tick(context)
 
 
 ENGINES = ("duckdb", "postgres")

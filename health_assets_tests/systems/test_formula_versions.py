@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from random import Random
 
-import dagster as dg
 import pytest
 from ibis import ir
 from typer.testing import CliRunner
@@ -41,6 +40,7 @@ from health_assets_tests.support.projects import (
     assert_same_tables,
     hours_from,
     in_a_process,
+    tick,
 )
 
 HOURS = hours_from(START, 26)
@@ -158,13 +158,9 @@ def materialized_at(project: Project) -> dict[tuple[str, datetime], datetime]:
 
 def skip_message(project: Project) -> str:
     """What the sensor says, which asks for nothing."""
-    with (
-        dg.DagsterInstance.ephemeral() as instance,
-        dg.build_sensor_context(instance=instance, resources={"pipeline": project.pipeline}) as context,
-    ):
-        said = late_logs_sensor("job", project.settings)(context)
-    assert isinstance(said, dg.SkipReason), said
-    return said.skip_message or ""
+    told = tick(late_logs_sensor("job", project.settings), project.pipeline)
+    assert told.skip_message is not None, told.run_requests
+    return told.skip_message
 
 
 @pytest.fixture
