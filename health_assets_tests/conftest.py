@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from health_assets_tests.support import remembered_sql
 from health_assets_tests.support.projects import Project
 
 # The same examples in every run, so that a failure is never a surprise of the day; HYPOTHESIS_PROFILE=explore looks further.
@@ -14,6 +15,7 @@ _ALWAYS = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_
 settings.register_profile("steady", derandomize=True, **_ALWAYS)
 settings.register_profile("explore", derandomize=False, **_ALWAYS)
 settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "steady"))
+remembered_sql.remember()
 
 
 LONGEST_FIRST = (

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -35,6 +35,7 @@ from health_assets.logs.files import list_files
 from health_assets.pipeline.ingestion import IngestReport, ingest
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.registry import DERIVED
+from health_assets.warehouse.engines.duckdb.shared import Engine
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
 
@@ -154,7 +155,9 @@ class Project:
             only_stale: as the late-log sensor runs them.
             only: names of the steps to run (`ingest` makes all record tables); all by default.
         """
-        return run_bodies(self.pipeline, hours, only_stale=only_stale, only=only)
+        with Engine() as engine:  # as a run in one process has it
+            pipeline = replace(self.pipeline, engine=engine)
+            return run_bodies(pipeline, hours, only_stale=only_stale, only=only)
 
     def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
