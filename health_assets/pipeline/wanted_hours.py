@@ -15,6 +15,7 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour, parse_hour
 from health_assets.core.raw_roots import shown
 from health_assets.core.settings import Settings
+from health_assets.core.systems import parts
 from health_assets.core.wording import counted
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files

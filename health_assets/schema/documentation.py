@@ -30,5 +30,10 @@ def tables_page() -> str:
     return "\n".join(parts)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the page, in the folder of the project."""
     PAGE.write_text(tables_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -43,7 +43,7 @@ assert_same_tables(project.tables(hours, tables), of_range)
 print(json.dumps({
     "program": health_assets.__file__, "exit_code": told.exit_code, "told": told.output, "page": tables_page(),
     "rows": of_range["slow_executions"],
-    "checks": project.query("SELECT DISTINCT asset, expectation, passed FROM expectation_results WHERE asset IN (SELECT unnest(?))", [tables]),
+    "checks": project.query("SELECT DISTINCT asset, expectation, success FROM expectation_results WHERE asset IN (SELECT unnest(?))", [tables]),
     "kept": project.query("SELECT count(*) FROM executions")[0][0],
 }, default=str))
 """

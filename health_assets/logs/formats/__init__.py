@@ -60,7 +60,7 @@ FORMATS: tuple[Format, ...] = (
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
-"""Every format that is known, in an order that only a sentence about them shows."""
+"""Every format that is known; the order says nothing."""
 
 
 def recognized(opening: Opening) -> list[Format]:
@@ -87,8 +87,9 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
 
 def _unknown(source: Source) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
-    *names, last = dict.fromkeys(known.name for known in FORMATS)
-    yield from _refused(source, f"no reader knows what this file holds (known are {', '.join(names)} and {last})")
+    *others, last = sorted({known.name for known in FORMATS} - {NATIVE}, key=str.lower)
+    names = f"{', '.join([NATIVE, *others])} and {last}"
+    yield from _refused(source, f"no reader knows what this file holds (known are {names})")
 
 
 def _ambiguous(source: Source, names: list[str]) -> Iterator[Line]:
