@@ -251,9 +251,7 @@ def rows_by_line(project: Project, notes: Notes | None = None) -> dict[tuple[int
 # -- documents of other tools ------------------------------------------------------------------------------------------
 
 
-def as_documents(
-    name: str, is_whole: Callable[[bytes], bool] | None = None
-) -> Callable[[Sequence[bytes], Path], None]:
+def as_documents(name: str, is_whole: Callable[[bytes], bool] | None = None) -> Callable[[Sequence[bytes], Path], None]:
     """A check of files of that name: each comes to a record, a rejection or a note, and damage is told.
 
     Args:

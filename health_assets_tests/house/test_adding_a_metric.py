@@ -113,7 +113,11 @@ def assert_equal_to_the_reference(rows: list[dict[str, Any]], records: list[Reco
     }
     assert any(slow for _, slow, _ in expected.values())
     by_key = {
-        (datetime.fromisoformat(row["hour"]), row["agent_id"]): (row["executions"], row["slow"], row["median_runtime_s"])
+        (datetime.fromisoformat(row["hour"]), row["agent_id"]): (
+            row["executions"],
+            row["slow"],
+            row["median_runtime_s"],
+        )
         for row in rows
     }
     assert by_key == expected
