@@ -1,4 +1,4 @@
-"""Where a warehouse is, as its URL says; apart from the stores, so that asking costs no import of an engine."""
+"""Places of warehouses, as their URLs say; apart from the stores, so that asking costs no import of an engine."""
 
 import re
 from dataclasses import dataclass

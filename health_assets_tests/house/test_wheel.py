@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from health_assets.core.hours import HOUR, parse_hour
-
 from health_assets_tests.support.projects import REPOSITORY, command_environment
 
 SOURCES = ("health_assets", "pyproject.toml", "README.md", "LICENSE")

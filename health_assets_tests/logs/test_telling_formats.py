@@ -11,7 +11,7 @@ from health_assets.logs.formats.records import Source
 from health_assets.logs.plain import BLOCK_BYTES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.fuzz.running import inputs_of
-from health_assets_tests.fuzz.targets import RECORDED, SAMPLES, TARGETS
+from health_assets_tests.fuzz.targets import RECORDED, TARGETS
 from health_assets_tests.support import foreign_logs_made, langfuse_made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.stored_schemas import LOGS
