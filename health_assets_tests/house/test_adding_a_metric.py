@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from health_assets.core.hours import HOUR
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION
+from health_assets_tests.support import postgres_server
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import REPOSITORY, Project, hours_from
 from health_assets_tests.support.walked import blocks_of, copied, run_in, walk
@@ -18,18 +20,20 @@ WINDOW_HOURS = 3
 HOURS = hours_from(START, 6)
 TABLES = ["runtime_components", "slow_executions"]
 WALK = """
-import json, sys
+import json, shutil, sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from typer.testing import CliRunner
 import health_assets
 from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
-from health_assets.schema.documentation import tables_page
-from health_assets_tests.support.projects import Project, assert_same_tables
+from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.warehouse.migrations import migrate
+from health_assets_tests.support.projects import Project, assert_same_tables, assert_tables_equal_to_9_digits
 
-folder, first, count, window_hours = Path(sys.argv[1]), datetime.fromisoformat(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-tables = sys.argv[5:]
+folder, url, first = Path(sys.argv[1]), sys.argv[2], datetime.fromisoformat(sys.argv[3])
+count, window_hours, tables = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6:]
 hours = HourRange(first, first + count * timedelta(hours=1))
 project = Project(folder, {"agents": {"gone": {"retired": True}}}, window_hours, 2 * window_hours)
 told = CliRunner().invoke(app, [
@@ -40,12 +44,34 @@ of_range = project.tables(hours, tables)
 for hour in hours:
     project.materialize(HourRange.of(hour), only=["slow_executions"])
 assert_same_tables(project.tables(hours, tables), of_range)
+on_postgres = Project(folder / "shared", project.targets, window_hours, 2 * window_hours, engine="postgres", url=url)
+shutil.copytree(project.raw, on_postgres.raw, dirs_exist_ok=True)
+try:
+    on_postgres.query("SELECT 1")
+except HealthAssetsError as error:
+    refusal = str(error)
+migrate(url, 10)
+on_postgres.materialize(hours, only=["ingest", *tables])
+assert_tables_equal_to_9_digits(on_postgres.tables(hours, tables), of_range)
+
 print(json.dumps({
-    "program": health_assets.__file__, "exit_code": told.exit_code, "told": told.output, "page": tables_page(),
+    "refusal": refusal, "program": health_assets.__file__, "exit_code": told.exit_code, "told": told.output, "version": SCHEMA_VERSION,
     "rows": of_range["slow_executions"],
     "checks": project.query("SELECT DISTINCT asset, expectation, success FROM expectation_results WHERE asset IN (SELECT unnest(?))", [tables]),
     "kept": project.query("SELECT count(*) FROM executions")[0][0],
 }, default=str))
+"""
+
+GENERATE = """
+import os
+from health_assets.schema import documentation
+from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets_tests.support.changed_tables import declare, revise
+
+declare(SCHEMA_VERSION + 1)
+print(revise("slow executions").read_text())
+os.mkdir("docs")
+documentation.main()
 """
 
 
@@ -75,7 +101,12 @@ def test_the_folder_and_the_line_of_the_page_make_an_asset_that_is_materialized_
     made = walk(PAGE, folder)
     assert made[-1] == "health_assets/core/systems.py"
     assert {Path(name).parent.as_posix() for name in made[:-1]} == {"health_assets/systems/slow_executions"}
-    arguments = map(str, [project.folder, START.isoformat(), len(HOURS), WINDOW_HOURS, *TABLES])
+    database = postgres_server.fresh_warehouse()
+    server = {"HEALTH_TEST_POSTGRES": postgres_server.server_url()}
+    revision = run_in(folder, "-W", "ignore", "-c", GENERATE, **server)
+    assert [table for table in ALL_TABLES if f'"{table}"' in revision] == []
+    assert all(f'op.create_table(\n        "{table}",' in revision for table in TABLES)
+    arguments = map(str, [project.folder, database, START.isoformat(), len(HOURS), WINDOW_HOURS, *TABLES])
     windows = {"HEALTH_WINDOW_HOURS": str(WINDOW_HOURS), "HEALTH_LOOKBACK_HOURS": str(2 * WINDOW_HOURS)}
     found = json.loads(run_in(folder, "-W", "ignore", "-c", WALK, *arguments, **windows).splitlines()[-1])
 
@@ -83,8 +114,10 @@ def test_the_folder_and_the_line_of_the_page_make_an_asset_that_is_materialized_
     assert (found["exit_code"], "Slow executions at 2026" in found["told"]) == (0, True), found["told"]
     assert found["kept"] == len(records)
     assert_checked(found["checks"])
-    assert "## `slow_executions`" in found["page"]
-    assert "Executions that took more than twice the median." in found["page"]
+    assert (found["version"], "migrate" in found["refusal"]) == (SCHEMA_VERSION + 1, True)
+    page = (folder / "docs" / "tables.md").read_text(encoding="utf-8")
+    assert "## `slow_executions`" in page
+    assert "Executions that took more than twice the median." in page
     assert_equal_to_the_reference(found["rows"], records)
 
 
