@@ -30,11 +30,12 @@ def copied(folder: Path) -> Path:
     """A copy of the program and of what tests share, with what Python compiled of them."""
     for name in ("health_assets", "health_assets_tests/support", "health_assets_tests/fuzz"):
         shutil.copytree(REPOSITORY / name, folder / name)
+    shutil.copy(REPOSITORY / "pyproject.toml", folder)
     return folder
 
 
 def walk(page: str, folder: Path) -> list[str]:
-    """Do in a copy what a page says; gives the files that it made or changed, in order."""
+    """Do in a copy what a page says, to the liking of the linter; gives the files that it made or changed, in order."""
     touched = []
     for name, language, code in blocks_of(page):
         if name is None or language not in ("python", "diff"):
@@ -47,6 +48,10 @@ def walk(page: str, folder: Path) -> list[str]:
             path.parent.mkdir(exist_ok=True)
             path.write_text(code, encoding="utf-8")
         touched.append(name)
+    ruff = [sys.executable, "-m", "ruff"]
+    for command in ([*ruff, "check", "--no-cache"], [*ruff, "format", "--check", "--no-cache"]):
+        done = subprocess.run([*command, *touched], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
     return touched
 
 
