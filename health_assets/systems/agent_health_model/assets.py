@@ -1,16 +1,20 @@
 """The Agent Health Model (source 1): hourly components, scores of agents, and the fleet."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.schema.records import EVENT_TABLES
 from health_assets.scoring.health_components import health_components
+from health_assets.systems.agent_health_model import FORMULA_VERSION
 from health_assets.systems.agent_health_model.agent_health import agent_health
 from health_assets.systems.agent_health_model.system_health import system_health
 from health_assets.systems.agent_health_model.urgency import with_verdict
 
 SUMMED_TABLES = ("executions", "trigger_events")
+STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -56,14 +60,34 @@ def _latest_hours(rows: ir.Table) -> ir.Table:
     )  # fmt: skip
 
 
+def _events_by_outcome(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"executions": rows.executions.sum(), "failures": rows.failures.sum()}
+
+
+def _agents_by_state(rows: ir.Table) -> Mapping[str, ir.Value]:
+    states = {f"agents {state}": (rows.state == state).sum() for state in STATES}
+    return {"mean health score": rows.health_score.mean(), **states}
+
+
+def _fleet_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
+    states = {f"agents {state}": rows[state].sum() for state in STATES}
+    return {"health score": rows.health_score.mean(), "agents": rows.agents.sum(), **states}
+
+
 ASSETS = (
     Derived(
         "health_components", EVENT_TABLES, _components, "busiest agents", _busiest_agents,
-        gates=("raw_logs",), needs="an event of an agent", is_component=True,
+        gates=("raw_logs",), needs="an event of an agent", is_component=True, curves=_events_by_outcome,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "agent_health", ("health_components",), _agents, "worst agents", _worst_agents,
-        needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+        needs="a known agent", back_hours=lambda settings: settings.lookback_hours, curves=_agents_by_state,
+        formula_version=FORMULA_VERSION,
     ),
-    Derived("system_health", ("agent_health",), _fleet, "latest hours", _latest_hours, needs="an hour"),
+    Derived(
+        "system_health", ("agent_health",), _fleet, "latest hours", _latest_hours, needs="an hour",
+        curves=_fleet_by_hour,
+        formula_version=FORMULA_VERSION,
+    ),
 )  # fmt: skip

@@ -1,9 +1,12 @@
 """Usage: each hour's tokens and cost, and what every agent took over the window."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.agent_usage import FORMULA_VERSION
 from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
 
 
@@ -36,13 +39,23 @@ def _costliest_first(rows: ir.Table) -> ir.Table:
     return rows.order_by(*unknown_last, "agent_id", "hour")
 
 
+def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "executions": rows.executions.sum(), "input tokens": rows.input_tokens.sum(),
+        "output tokens": rows.output_tokens.sum(), "cost in dollars": rows.cost_usd.sum(),
+    }  # fmt: skip
+
+
 ASSETS = (
     Derived(
         "usage_components", ("executions",), _components, "costliest hours of agents", _costliest_by_hour,
-        gates=("raw_logs",), needs="an execution", is_component=True,
+        gates=("raw_logs",), needs="an execution", is_component=True, curves=_spent,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "agent_usage", ("usage_components",), _usage, "costliest agents", _costliest,
         needs="an execution in the window", back_hours=lambda settings: settings.window_hours,
+        curves=_spent,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

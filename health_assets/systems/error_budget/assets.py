@@ -1,9 +1,12 @@
 """Error budgets: how much of its allowed failures each agent has spent, and how fast."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.error_budget.error_budget import error_budget
 
 
@@ -22,9 +25,15 @@ def _most_spent(rows: ir.Table) -> ir.Table:
     )  # fmt: skip
 
 
+def _budgets_spent(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"budgets spent": (rows.budget_spent >= 1).sum(), "failures": rows.failures.sum()}
+
+
 ASSETS = (
     Derived(
         "error_budget", ("health_components",), _budgets, "most spent budgets", _most_spent,
         needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+        curves=_budgets_spent,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -4,6 +4,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.explanations import FORMULA_VERSION
 from health_assets.systems.explanations.evidence import evidence_components, score_evidence
 
 
@@ -34,10 +35,12 @@ ASSETS = (
     Derived(
         "evidence_components", ("executions", "trigger_events"), _components, "agents with most evidence",
         _most_evidence, gates=("raw_logs",), needs="an event that counts against an agent", is_component=True,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "score_evidence", ("evidence_components",), _evidence, "evidence of the latest hour", _latest_evidence,
         needs="an agent that lost points to an event", back_hours=lambda settings: settings.window_hours,
         beside=("agent_health",),
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

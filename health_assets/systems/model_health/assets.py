@@ -1,8 +1,11 @@
 """Model health (source 4): each hour's last calls, and the rolling health of every model."""
 
+from collections.abc import Mapping
+
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.model_health import FORMULA_VERSION
 from health_assets.systems.model_health.model_health import model_components, model_health
 
 
@@ -35,13 +38,20 @@ def _worst_models(rows: ir.Table) -> ir.Table:
     )  # fmt: skip
 
 
+def _models_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"mean health score": rows.health_score.mean(), "models degraded": rows.is_degraded.sum()}
+
+
 ASSETS = (
     Derived(
         "model_components", ("model_calls",), _last_calls, "models with most failures", _failing_models,
         gates=("raw_logs",), needs="a call to a model", is_component=True,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "model_health", ("model_components", "model_calls"), _models, "worst models", _worst_models,
         needs="a call to a model in the look-back", back_hours=lambda settings: settings.lookback_hours,
+        curves=_models_by_hour,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -1,10 +1,12 @@
 """The reliability evaluation (source 2): consistency of tasks, and reliability and safety of agents."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
-from health_assets.scoring import FORMULA_VERSION
+from health_assets.systems.reliability import FORMULA_VERSION
 from health_assets.systems.reliability.consistency import average_over_tasks, baseline_runs, task_consistency
 from health_assets.systems.reliability.overall import agent_reliability
 from health_assets.systems.reliability.predictability import confidence_counts, predictability
@@ -18,8 +20,7 @@ def _tasks(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.evaluation_hours
     runs = inputs.session.arrow(baseline_runs(inputs.table("executions", back_hours=window_hours)))
     rows = ibis.memtable(task_consistency(runs, inputs.hours, window_hours))
-    rows = inputs.with_windows(rows, "executions", window_hours)
-    return rows.mutate(formula_version=ibis.literal(FORMULA_VERSION))
+    return inputs.with_windows(rows, "executions", window_hours)
 
 
 def _agents(inputs: Inputs) -> ir.Table:
@@ -52,17 +53,26 @@ def _least_reliable_agents(rows: ir.Table) -> ir.Table:
     )
 
 
+def _mean_scores(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "mean reliability": rows.reliability.mean(), "mean safety": rows.r_saf.mean(),
+        "violations": rows.violated.sum(), "runs": rows.runs.sum(),
+    }  # fmt: skip
+
+
 ASSETS = (
     Derived(
         "task_consistency", ("executions",), _tasks, "least consistent tasks", _least_consistent_tasks,
         gates=("raw_logs",),
         needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.evaluation_hours,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "agent_reliability", ("executions", "judgements", "task_consistency"), _agents,
         "least reliable agents", _least_reliable_agents,
         needs="an evaluation run (an execution with a task_id) in the evaluation window",
-        back_hours=lambda settings: settings.reach_hours,
+        back_hours=lambda settings: settings.reach_hours, curves=_mean_scores,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Session scores (source 5): risks of traces, and reliability and consistency of sessions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -8,6 +9,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs
+from health_assets.systems.session_scores import FORMULA_VERSION
 from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores
 from health_assets.systems.session_scores.trace_risks import trace_risks
 
@@ -82,15 +84,30 @@ def _worst_sessions(rows: ir.Table) -> ir.Table:
     )  # fmt: skip
 
 
+def _traces_flagged(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"traces flagged": rows.is_flagged.sum(), "mean step risk": rows.step_risk.mean()}
+
+
+def _sessions_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "sessions that fail reliability": (~rows.reliability_passed).sum(),
+        "sessions that fail consistency": (~rows.consistency_passed).sum(),
+        "mean agent reliability": rows.agent_reliability.mean(),
+    }
+
+
 ASSETS = (
     Derived(
         "trace_risks", ("executions", "signals"), _traces, "riskiest traces", _riskiest_traces,
         gates=("raw_logs",), needs="an execution with a session or with signals",
         back_hours=lambda settings: settings.lookback_hours,
-        is_component=True,
+        is_component=True, curves=_traces_flagged,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "session_scores", ("trace_risks", "executions", "signals"), _sessions, "worst sessions", _worst_sessions,
         needs="an execution or signals with a session", back_hours=lambda settings: settings.lookback_hours,
+        curves=_sessions_failed,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

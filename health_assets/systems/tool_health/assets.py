@@ -1,10 +1,13 @@
 """Tool health: each hour's calls of tools, and how they went over the window."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.systems.tool_health import FORMULA_VERSION
 from health_assets.systems.tool_health.tool_health import KEYS, PERCENTS, tool_components, tool_health
 
 
@@ -42,13 +45,20 @@ def _worst_tools(rows: ir.Table) -> ir.Table:
     )
 
 
+def _calls_and_failures(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"calls": rows.calls.sum(), "failures": rows.failures.sum()}
+
+
 ASSETS = (
     Derived(
         "tool_components", ("tool_calls",), _components, "tools called most", _most_called,
-        gates=("raw_logs",), needs="a call of a tool", is_component=True,
+        gates=("raw_logs",), needs="a call of a tool", is_component=True, curves=_calls_and_failures,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         "tool_health", ("tool_components",), _tools, "worst tools", _worst_tools,
         needs="a call of a tool in the window", back_hours=lambda settings: settings.window_hours,
+        curves=_calls_and_failures,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip
