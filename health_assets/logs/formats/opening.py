@@ -1,7 +1,7 @@
-"""How a file begins: all that a format may look at to tell whether the file is one of its own.
+"""Openings of files: all that a format may look at to tell whether a file is one of its own.
 
 What belongs here: the name, the first line and the first members, each read once for all formats. What does not: what
-they mean to one format (its own module), and which formats there are (`formats`).
+they mean to one format (its own module), and the list of formats (`logs.formats`).
 """
 
 import json
@@ -90,7 +90,7 @@ class Opening:
 
     @property
     def members(self) -> Record:
-        """Of a document the members of its object, or of its list's first element.
+        """Members of a document's object, or of its list's first element.
 
         A member whose value is not whole in the head is None; a head that is no JSON has no members.
         """
