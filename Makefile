@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SUPPLY_STAMP := $(VENV)/.installed-supply
 
-.PHONY: demo test bench fuzz hostile soak pins sbom audit dev lint docs migrations clean
+.PHONY: demo test bench fuzz hostile soak pins sbom audit dev lint docs schema migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -62,6 +62,10 @@ dev: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 	$(BIN)/python docs/figures.py
+
+## schema: all that follows from changed tables since COMMIT (HEAD): version, revision, stored state, docs; MESSAGE says what is new
+schema: $(STAMP)
+	$(BIN)/python -m health_assets_tests.support.changed_tables "$(MESSAGE)" $(or $(COMMIT),HEAD)
 
 ## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
 migrations: $(STAMP)

@@ -28,9 +28,14 @@ from health_assets.logs.folders import Walk, open_file, within_calendar
 
 _ROTATED = r"([.-]\d+)?(\.gz)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607`."""
-LOG_NAME = re.compile(rf"(\.(jsonl|ndjson|json){_ROTATED}|\.eval$)", re.IGNORECASE)
+ENDINGS = ("jsonl", "ndjson", "json")
+"""Endings of names that count; a name may have the ending of log rotation behind them, and `.gz`."""
+LOG_NAME = re.compile(rf"(\.({'|'.join(ENDINGS)}){_ROTATED}|\.eval$)", re.IGNORECASE)
 LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)
-NAMES_THAT_COUNT = "names that count end in .jsonl, .ndjson, .json or .eval, also with .1, -20260607 or .gz behind"
+NAMES_THAT_COUNT = (
+    f"names that count end in {', '.join(f'.{ending}' for ending in ENDINGS)} or .eval, also with .1, -20260607 or .gz "
+    "behind"
+)
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 TAG_FIELDS = ("ETag", "etag", "md5Hash", "content_md5")

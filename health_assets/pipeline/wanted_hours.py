@@ -15,6 +15,7 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour, parse_hour
 from health_assets.core.raw_roots import shown
 from health_assets.core.settings import Settings
+from health_assets.core.systems import parts
 from health_assets.core.wording import counted
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files
@@ -103,7 +104,7 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     try:
         with warehouse.read() as session:
             held = held_hours(session, files, unreadable, limits, settings.trusted_judgements)
-            scored = MaterializedHours(session).of_any(SCORES)
+            scored = MaterializedHours(session).of_any(_scores())
     except NoWarehouseError:
         held, scored = held_hours(None, files, unreadable, limits, settings.trusted_judgements), set()
     if held.events:
@@ -120,11 +121,9 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     raise HealthAssetsError(f"there is no event in {logs} below {shown(settings.raw)}; {why or 'they hold no line'}")
 
 
-SCORES = [
-    "agent_health", "system_health", "agent_health_state", "model_health", "session_scores", "error_budget",
-    "agent_reliability", "tool_health", "agent_usage",
-]  # fmt: skip
-"""Assets whose hours are filled again, since their rows may follow from others that come before."""
+def _scores() -> list[str]:
+    """Assets whose hours are filled again, since their rows may follow from others that come before."""
+    return [asset.name for module in parts("assets").values() for asset in module.ASSETS if not asset.is_component]
 
 
 def _of_logs(

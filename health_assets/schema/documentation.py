@@ -121,6 +121,11 @@ def _range(field: FieldInfo) -> Iterator[str]:
 PAGES: Mapping[Path, Any] = {TABLES: tables_page, SETTINGS: settings_page}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the pages, in the folder of the project."""
     for path, page in PAGES.items():
         path.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

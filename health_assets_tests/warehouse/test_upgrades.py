@@ -1,15 +1,11 @@
 """Warehouses of every earlier state of the tables, on both engines: brought up to date, none of them losing a row."""
 
-import hashlib
-import json
 import os
 from pathlib import Path
 
 import duckdb
 import psycopg
 import pytest
-from sqlalchemy.dialects import postgresql
-from sqlmodel import SQLModel
 from typer.testing import CliRunner
 
 from health_assets.cli.commands import app
@@ -17,8 +13,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER
 from health_assets.schema.catalog import SCHEMA_DIGEST, SCHEMA_VERSION
 from health_assets.systems.formula_versions import older_results
-from health_assets.warehouse.engines.postgres.tables import ALEMBIC_TABLE, metadata
+from health_assets.warehouse.engines.postgres.tables import ALEMBIC_TABLE
 from health_assets.warehouse.migrations import migrate
+from health_assets_tests.support.changed_tables import digest_of_the_tables
 from health_assets_tests.support.projects import Project, assert_same_tables, forked_command, materialize_arguments
 from health_assets_tests.support.stored_schemas import HOURS, Stored, logs_alone, stored
 
@@ -35,26 +32,11 @@ SET_BY_UPGRADES = {("raw_files", "modified_ns"), ("warehouse_version", "version"
 # -- the version -----------------------------------------------------------------------------------------------------------
 
 
-def digest_of_the_tables() -> str:
-    """Of names, columns, types, keys and indexes, as they are declared."""
-    dialect = postgresql.dialect()
-    found = {
-        name: {
-            "columns": {column.name: column.type.compile(dialect=dialect) for column in table.columns},
-            "keys": [column.name for column in SQLModel.metadata.tables[name].primary_key],
-            "indexes": sorted((index.name, [column.name for column in index.columns]) for index in table.indexes),
-        }
-        for name, table in metadata().tables.items()
-    }
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def test_the_version_rises_whenever_a_table_changes() -> None:
     found = digest_of_the_tables()
     assert found == SCHEMA_DIGEST, (
-        f"a table has changed: in health_assets/schema/catalog set SCHEMA_DIGEST to {found!r}; where version "
-        f"{SCHEMA_VERSION} has landed, also raise SCHEMA_VERSION, write a revision (make migrations) and store the schema of "
-        "before (see stored_schemas)"
+        f'a table has changed: make schema MESSAGE="what is new" raises the version, {SCHEMA_VERSION} where that has landed, '
+        f"and writes what follows; where it has not landed, set SCHEMA_DIGEST in health_assets/schema/catalog.py to {found!r}"
     )
 
 

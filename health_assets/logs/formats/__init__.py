@@ -1,27 +1,71 @@
 """Logs that people already have: one module a format, each turns a file into lines that `native` parses.
 
 What belongs here: telling a file's format by its content, and one reader a format. What does not: typing, rejection and
-accounting, which follow from the lines as for any log.
+accounting, which follow from the lines as for any log. How to add a format: docs/add-a-log-format.md.
+
+Every format is asked about every file, so the order of the list does not matter. A file that two formats take for
+theirs is rejected as a whole, since a file that is read as what it is not does more harm than one that is not read.
 
 A file named `.jsonl` or `.ndjson` (also rotated or gzipped) is read line by line unless its first line is that of a
 foreign format. A file named `.json` or `.eval` is one document, unless its first line is a record by itself, or is
 damaged and the second is one. A document may hold native records, too.
 """
 
-import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
-from health_assets.logs.formats.documents import opening
-from health_assets.logs.formats.records import UTF_16, Line, Record, Source, is_utf_16, rejected
-from health_assets.logs.stores import LINES_NAME, RawFile
+from health_assets.logs.formats.opening import Opening
+from health_assets.logs.formats.records import UTF_16, Line, Source, is_utf_16, rejected
+from health_assets.logs.stores import RawFile
 
 Reader = Callable[[Source], Iterator[Line]]
 
-OTLP_FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
-BEFORE_AN_OBJECT = (b"[", b",", b":")
-"""How a document's line ends if an object may stand in its next one."""
-KNOWN = "the native format, OTLP-JSON, Langfuse, Inspect AI, tau-bench and tau2-bench"
+
+@dataclass(frozen=True)
+class Format:
+    """A way in which logs are written.
+
+    Args:
+        name: what people call it.
+        recognizes: whether a file that begins so is one of these; no two formats may say so of one file.
+        read: makes lines of the file that `native` parses; None where its own lines are parsed as they are.
+    """
+
+    name: str
+    recognizes: Callable[[Opening], bool]
+    read: Reader | None
+
+
+def _is_langfuse_document(opening: Opening) -> bool:
+    if opening.is_foreign_object and langfuse.is_page(opening.members):
+        return True
+    return (opening.is_foreign_object or opening.is_foreign_list) and langfuse.is_record(opening.members)
+
+
+def _is_inspect_log(opening: Opening) -> bool:
+    return opening.is_zip or (opening.is_foreign_object and inspect_eval.is_document(opening.members))
+
+
+NATIVE, OTLP, LANGFUSE = "the native format", "OTLP-JSON", "Langfuse"
+FORMATS: tuple[Format, ...] = (
+    Format(NATIVE, lambda of: native_document.is_record(of.record), None),
+    Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
+    Format(OTLP, lambda of: of.is_otlp_line, None),
+    Format(OTLP, lambda of: of.is_foreign_object and otlp_document.is_document(of.members), otlp_document.read),
+    Format(LANGFUSE, lambda of: langfuse.is_record(of.record), langfuse.read_lines),
+    Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
+    Format("Inspect AI", _is_inspect_log, inspect_eval.read),
+    Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
+    Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
+)
+"""Every format that is known; the order says nothing."""
+
+
+def recognized(opening: Opening) -> list[Format]:
+    """The formats that take a file that begins so for theirs: one, or none that is known."""
+    return [known for known in FORMATS if known.recognizes(opening)]
 
 
 def reader_of(file: RawFile, head: bytes) -> Reader | None:
@@ -31,61 +75,32 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         file: the file.
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
-    line, _, rest = head.lstrip().partition(b"\n")
-    record = _record(line)
-    if LINES_NAME.search(file.source_file):
-        return langfuse.read_lines if langfuse.is_record(record) else None
-    if not line:
-        return None
-    if head.startswith(inspect_eval.ZIP_MAGIC):
-        return inspect_eval.read
-    if not record and not line.rstrip().endswith(BEFORE_AN_OBJECT):  # damaged, not the first line of a document
-        record = _record(rest.lstrip().partition(b"\n")[0])
-    if _is_line(record, has_more=bool(rest.strip())):
-        return langfuse.read_lines if langfuse.is_record(record) else None
-    return _document_reader(head)
-
-
-def _record(line: bytes) -> Record:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _is_line(record: Record, *, has_more: bool) -> bool:
-    """Whether the first line of a file named like a document is a record of a log by itself."""
-    if native_document.is_record(record) or langfuse.is_record(record):
-        return True
-    return any(name in record for name in OTLP_FIELDS) and (has_more or len(record) == 1)
-
-
-def _document_reader(head: bytes) -> Reader:
-    first, members = opening(head)
-    if native_document.is_record(members):
-        return native_document.read
-    if first == "[":
-        if tau_bench.is_result(members):
-            return tau_bench.read
-        if langfuse.is_record(members):
-            return langfuse.read_document
-    elif first == "{":
-        if any(name in members for name in OTLP_FIELDS):
-            return otlp_document.read
-        for format_module in (tau2_bench, inspect_eval):
-            if format_module.is_document(members):
-                return format_module.read
-        if langfuse.is_page(members) or langfuse.is_record(members):
-            return langfuse.read_document
-    return _unknown
+    opening = Opening(file.source_file, head)
+    found = recognized(opening)
+    readers = {known.read for known in found}
+    if len(readers) > 1:
+        return partial(_ambiguous, names=sorted({known.name for known in found}))
+    if found:
+        return readers.pop()
+    return None if opening.is_named_lines or not opening.first_line else _unknown
 
 
 def _unknown(source: Source) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
+    *others, last = sorted({known.name for known in FORMATS} - {NATIVE}, key=str.lower)
+    names = f"{', '.join([NATIVE, *others])} and {last}"
+    yield from _refused(source, f"no reader knows what this file holds (known are {names})")
+
+
+def _ambiguous(source: Source, names: list[str]) -> Iterator[Line]:
+    """The whole file is one rejected record, however many lines it has."""
+    yield from _refused(source, f"this file begins as one of {' and as one of '.join(names)}; nothing of it is read")
+
+
+def _refused(source: Source, reason: str) -> Iterator[Line]:
     first = next(source.blocks, b"")
     if isinstance(first, bytes):
-        reason = UTF_16 if is_utf_16(first[: 1 << 10]) else f"no reader knows what this file holds (known are {KNOWN})"
-        yield rejected(1, first[: 1 << 10].decode(errors="replace"), reason)
+        why = UTF_16 if is_utf_16(first[: 1 << 10]) else reason
+        yield rejected(1, first[: 1 << 10].decode(errors="replace"), why)
     else:
         yield rejected(1, "", first.reason)

@@ -1,4 +1,4 @@
-"""The lines of a foreign file that has one JSON object a line."""
+"""The lines of a foreign file that has a record a line, as JSON objects or as text."""
 
 import json
 from collections.abc import Iterator
@@ -27,6 +27,18 @@ def objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
             yield _object(number, line)
 
 
+def texts(blocks: Blocks) -> Iterator[tuple[int, str] | Line]:
+    """(line number, text) of every line that is not blank; what cannot be read is a rejected line."""
+    for number, line in _lines(blocks):
+        if isinstance(line, Damage):
+            yield rejected(number, "", line.reason)
+        elif line.strip():
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            except UnicodeDecodeError as error:
+                yield rejected(number, _shown(line), not_utf_8(line, error))
+
+
 def _object(number: int, line: bytes) -> tuple[int, Record] | Line:
     try:
         value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
@@ -38,7 +50,11 @@ def _object(number: int, line: bytes) -> tuple[int, Record] | Line:
         if isinstance(value, dict):
             return number, value
         reason = "not a JSON object"
-    return rejected(number, line[: READ_TEXT_BYTES + 1].decode(errors="replace").rstrip("\r\n"), reason)
+    return rejected(number, _shown(line), reason)
+
+
+def _shown(line: bytes) -> str:
+    return line[: READ_TEXT_BYTES + 1].decode(errors="replace").rstrip("\r\n")
 
 
 def _lines(blocks: Blocks) -> Iterator[tuple[int, bytes | Damage]]:

@@ -4,7 +4,14 @@ import json
 from collections.abc import Iterator
 
 from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import Line, Source, rejected
+from health_assets.logs.formats.records import Line, Record, Source, rejected
+
+FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
+
+
+def is_document(members: Record) -> bool:
+    """Whether an object that has these members is one that a collector writes."""
+    return any(name in members for name in FIELDS)
 
 
 def read(source: Source) -> Iterator[Line]:

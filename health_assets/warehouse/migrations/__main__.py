@@ -5,6 +5,7 @@ not. Revisions that have landed stay as they are.
 """
 
 import sys
+from pathlib import Path
 
 from alembic import command
 
@@ -12,12 +13,27 @@ from health_assets.core.settings import load_settings
 from health_assets.warehouse.location import database_of
 from health_assets.warehouse.migrations import config, connected
 
+VERSIONS = Path(__file__).with_name("versions")
 
-def main(message: str) -> None:
-    """Write the revision that is missing, with a sentence that says what is new."""
-    with connected(database_of(load_settings().warehouse)) as connection:
-        command.revision(config(connection), message, autogenerate=True)
+
+def write_revision(url: str, message: str) -> Path:
+    """Write the revision that is missing, numbered after the newest; gives its file.
+
+    Args:
+        url: a database at the newest revision.
+        message: a sentence that says what is new.
+    """
+    before = set(VERSIONS.glob("r*.py"))
+    number = 1 + max(int(path.name[1:5]) for path in before)
+    with connected(database_of(url)) as connection:
+        made = config(connection)
+        made.set_main_option("file_template", "r%%(rev)s_%%(slug)s")
+        command.revision(made, message, autogenerate=True, rev_id=f"{number:04d}")
+    [path] = set(VERSIONS.glob("r*.py")) - before
+    return path
 
 
 if __name__ == "__main__":
-    main(" ".join(sys.argv[1:]) or sys.exit("say what is new, like: executions have tokens"))
+    write_revision(
+        load_settings().warehouse, " ".join(sys.argv[1:]) or sys.exit("say what is new, like: executions have tokens")
+    )
