@@ -6,6 +6,7 @@ What belongs here: everything between "these hours, please" and an outcome. What
 import gc
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.storage.tags import MAX_RETRIES_TAG
-from dagster._core.utils import make_new_run_id
-from dagster._utils.env import environ
-from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.exc import OperationalError
 
 from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here
@@ -29,6 +25,7 @@ from health_assets.core.temporary import swept, temporary_folder
 from health_assets.core.wording import counted
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
+from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress import listening
@@ -173,7 +170,7 @@ def run_hours(
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     groups = HourGroups(hours.ranges)
     import_great_expectations()
-    run_id = make_new_run_id()
+    run_id = str(uuid.uuid4())
     with (
         swept(),
         Engine() as engine,
@@ -245,15 +242,13 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
             stack.enter_context(environ({"DAGSTER_HOME": home}))
             yield stack.enter_context(dg.DagsterInstance.get()), True
         elif is_own_warehouse and Path(CONFIGURATION).exists():
-            ref = InstanceRef.from_dir(folder, config_dir=str(Path.cwd()))
-            yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), True
+            yield stack.enter_context(instance_in(folder, config_dir=str(Path.cwd()))), True
         else:
             overrides = {
                 "telemetry": {"enabled": False},
                 "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": f"{folder}/history/runs"}},
             }
-            ref = InstanceRef.from_dir(folder, overrides=overrides)
-            yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), False
+            yield stack.enter_context(instance_in(folder, overrides=overrides)), False
 
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:

@@ -16,9 +16,10 @@ from health_assets.defs.checks import (
     every_log_was_read_check,
     newest_hour_check,
 )
+from health_assets.defs.dagster_internals import is_loaded_for_a_run
 from health_assets.defs.holding import every_hour_was_built_check
 from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
-from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions, is_loaded_for_a_run
+from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.progress import progress_logger
 from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule

@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from rich.filesize import decimal
+
+from health_assets.defs.dagster_internals import SqliteEventLogStorage
 
 _RUN_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WORTH_BYTES = 1 << 20

@@ -167,7 +167,11 @@ def _hint(not_offered: int) -> str:
 
 def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     """Whether there is an instance to ask; a tick that is evaluated by hand may have none."""
-    return context.instance_ref is not None or context._instance is not None
+    try:
+        context.instance  # noqa: B018  # the only documented way to ask
+    except dg.DagsterInvariantViolationError:
+        return False
+    return True
 
 
 def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
