@@ -97,6 +97,7 @@ class Verdict(BaseModel):
 class _Message(BaseModel):
     content: str | None = None
     refusal: str | None = None
+    tool_calls: tuple[()] | None = None  # it was given no tools
 
 
 class _Choice(BaseModel):
@@ -105,6 +106,8 @@ class _Choice(BaseModel):
 
 
 class _Completion(BaseModel):
+    """A chat completion as far as it is read: the client itself takes any JSON for one, and stumbles over it later."""
+
     choices: list[_Choice]
 
 
@@ -186,26 +189,24 @@ class Judge:
     def _verdict(self, part: str) -> Verdict:
         for attempt in range(1, MOST_ATTEMPTS + 1):
             try:
-                return _verdict_in(self._ask(part))
+                return self._ask(part)
             except NoVerdict as failure:
                 if failure.is_final or attempt == MOST_ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _ask(self, document: str) -> str:
-        """The body of the answer."""
+    def _ask(self, document: str) -> Verdict:
         import openai
 
         from health_assets.apps.judge.client import UnfitAnswerError
 
-        schema = {"name": "verdict", "strict": True, "schema": Verdict.model_json_schema()}
-        request: Any = {
-            "model": self._model,
-            "messages": [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": document}],
-            "response_format": {"type": "json_schema", "json_schema": schema},
-        }
         try:
-            return self._client.chat.completions.with_raw_response.create(**request).text
+            answer = self._client.chat.completions.with_raw_response.parse(
+                model=self._model,
+                messages=[{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": document}],
+                response_format=Verdict,
+            )
+            return _verdict_in(answer)
         except UnfitAnswerError as error:
             raise NoVerdict(str(error)) from error
         except openai.APITimeoutError as error:
@@ -298,32 +299,44 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict(violations=list(worst.values()))
 
 
-def _verdict_in(body: str) -> Verdict:
-    """The verdict that the body of an answer holds.
+def _verdict_in(answer: Any) -> Verdict:
+    """The verdict that the client's raw answer holds.
 
     Raises:
         NoVerdict: it holds none.
     """
+    import openai
+
     try:
-        choices = _Completion.model_validate_json(body).choices
+        _Completion.model_validate_json(answer.text)
     except ValidationError as error:
         raise NoVerdict("not a chat completion", is_final=False) from error
-    message = choices[0].message if choices else _Message()
+    try:
+        choices = answer.parse().choices
+    except openai.LengthFinishReasonError as error:
+        raise NoVerdict("finished by length", is_final=False) from error
+    except openai.ContentFilterFinishReasonError as error:
+        raise NoVerdict("finished by content_filter", is_final=False) from error
+    except ValidationError as error:
+        raise NoVerdict(_fault(error), is_final=False) from error
+    if not choices:
+        raise NoVerdict("empty answer", is_final=False)
+    message, finish_reason = choices[0].message, choices[0].finish_reason
     if message.refusal:
         raise NoVerdict("refusal", is_final=False)
-    if choices and choices[0].finish_reason not in (None, "stop"):
-        raise NoVerdict(f"finished by {choices[0].finish_reason[:40]}", is_final=False)
-    if not (message.content or "").strip():
+    if finish_reason not in (None, "stop"):
+        raise NoVerdict(f"finished by {finish_reason[:40]}", is_final=False)
+    if message.parsed is None:
         raise NoVerdict("empty answer", is_final=False)
-    try:
-        return Verdict.model_validate_json(message.content or "")
-    except ValidationError as error:
-        problem = error.errors()[0]
-        if problem["type"] == "json_invalid":
-            raise NoVerdict("not JSON", is_final=False) from error
-        if problem["type"] == "literal_error":
-            raise NoVerdict(f"unknown {problem['loc'][-1]}", is_final=False) from error
-        raise NoVerdict("JSON of another form", is_final=False) from error
+    return message.parsed
+
+
+def _fault(error: ValidationError) -> str:
+    """How an answer differs from a verdict, in a few words that repeat nothing of it."""
+    problem = error.errors()[0]
+    if problem["type"] == "json_invalid":
+        return "not JSON"
+    return f"unknown {problem['loc'][-1]}" if problem["type"] == "literal_error" else "JSON of another form"
 
 
 def _record(run: Run, sent: Evidence, verdict: Verdict, model: str | None, now: datetime) -> dict[str, Any]:
