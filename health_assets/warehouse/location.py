@@ -53,7 +53,7 @@ class Database:
     Args:
         uri: the URL as libpq reads it, password and all; not to be shown.
         name: the database and its host, to be shown.
-        password: the password of the URL, where it has one.
+        password: the password as it stands in the URL, where it has one.
     """
 
     uri: str
@@ -90,4 +90,5 @@ def database_of(url: str) -> Database:
     host = parts.hostname or given.get("host", ["localhost"])[0]
     database = parts.path.removeprefix("/") or given.get("dbname", [parts.username or "of this user"])[0]
     name = f"{unquote(database)} on {unquote(host)}" + (f":{port}" if port else "")
-    return Database(uri, name, parts.password or given.get("password", [None])[0])
+    in_query = (pair.removeprefix("password=") for pair in parts.query.split("&") if pair.startswith("password="))
+    return Database(uri, name, parts.password or next(in_query, None))
