@@ -58,9 +58,10 @@ requirements-hashed.txt: pyproject.toml constraints.txt
 dev: $(STAMP)
 	$(BIN)/health-assets dev
 
-## docs: write docs/tables.md from the tables' classes
+## docs: write docs/tables.md, docs/settings.md and the figures from the code
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
+	$(BIN)/python docs/figures.py
 
 ## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
 migrations: $(STAMP)

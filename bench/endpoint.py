@@ -129,12 +129,12 @@ def write_hour(warehouse: Warehouse, hour: datetime, agents: int) -> None:
         "health_score": "100 * r",
         "formula_version": "'1.0'",
     }
-    by_type = {"BIGINT": "CAST(1000 * r AS BIGINT)", "DOUBLE PRECISION": "random()", "VARCHAR": "''"}
-    by_type["BOOLEAN"] = "false"
+    by_type = {"int64": "CAST(1000 * r AS BIGINT)", "float64": "random()", "string": "''"}
+    by_type["boolean"] = "false"
     with warehouse.write() as session:
         for table in ("agent_health", "agent_health_state"):
             columns = ", ".join(
-                f"{made.get(name, by_type.get(sql_type, 'NULL'))} AS {name}" for name, sql_type, *_ in describe(table)
+                f"{made.get(name, by_type.get(kind, 'NULL'))} AS {name}" for name, kind, *_ in describe(table)
             )
             session.query(
                 f"INSERT INTO {table} SELECT {columns} FROM (SELECT range AS i, random() AS r FROM range($agents))",

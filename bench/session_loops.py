@@ -18,10 +18,11 @@ import duckdb
 from bench.fleet import HEADLINE_HOUR
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.schema.catalog import columns_of, create_statement
+from health_assets.schema.catalog import columns_of
 from health_assets.systems.session_scores.session_scores import session_scores
 from health_assets.systems.session_scores.trace_risks import trace_risks
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
+from health_assets.warehouse.engines.duckdb.tables import create_statement
 from health_assets.warehouse.session import Session
 
 TRACES = 1_000_000

@@ -201,7 +201,7 @@ def bare_sql(raw: str, warehouse: str) -> Work:
 
 def postgres_history(warehouse: str, url: str) -> Work:
     """Make the tables of a PostgreSQL warehouse and fill them with those of a DuckDB file."""
-    from health_assets.schema.catalog import ALL_TABLES, columns_of
+    from health_assets.schema.catalog import ALL_TABLES
     from health_assets.warehouse.migrations import migrate
     from health_assets.warehouse.store import Warehouse
 
@@ -209,8 +209,7 @@ def postgres_history(warehouse: str, url: str) -> Work:
         migrate(url, 60)
         with Warehouse(warehouse).read() as old, Warehouse(url).write() as new:
             for table in ALL_TABLES.keys() - {"warehouse_version"}:
-                sql = f"SELECT {', '.join(columns_of(table))} FROM {table}"
-                new.insert_arrow(table, old.stream(sql, {}, 100_000))
+                new.insert_arrow(table, old.stream(old.table(table), 100_000))
         with Warehouse(url).write() as new:
             for table in ALL_TABLES:
                 new.query(f"ANALYZE {table}")
@@ -233,10 +232,10 @@ def postgres_copy(url: str, hour: str) -> Work:
     import adbc_driver_postgresql.dbapi as adbc
 
     from health_assets.schema.catalog import describe
-    from health_assets.warehouse.engines.postgres.sql import column_definition, load_schema, to_load
+    from health_assets.warehouse.engines.postgres.sql import TYPES, column_definition, load_schema, to_load
 
     rows = to_load(_executions_of(url, hour), load_schema("executions")).read_all()
-    columns = ", ".join(column_definition(name, sql_type) for name, sql_type, *_ in describe("executions"))
+    columns = ", ".join(column_definition(name, TYPES[kind]) for name, kind, *_ in describe("executions"))
     connection = adbc.connect(url)
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS bare")

@@ -1,4 +1,4 @@
-"""Where the command `health-assets` begins; it imports nothing before somebody could see a Ctrl-C answered."""
+"""Entry point of the command `health-assets`; it answers Ctrl-C before it imports anything large."""
 
 import sys
 

@@ -1,7 +1,7 @@
 """The health of models, kept inside an agent's process: what each call gave, over a rolling window (source 4).
 
 What belongs here: recording outcomes, summing them up, choosing a model, and handing outcomes to the pipeline as lines
-of a raw log. What does not: the same summary made from logs (`scoring.model_health`); both share settings and rules, so
+of a raw log. What does not: the same summary made from logs (`systems.model_health`); both share settings and rules, so
 the same outcomes give the same numbers.
 
     tracker = get_health_tracker()

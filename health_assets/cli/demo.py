@@ -1,7 +1,7 @@
 """The demo's folder: sample logs, their targets, a warehouse and Dagster's records, apart from all of the user's own.
 
 What belongs here: what lies where in the folder, making the samples anew, and the settings that make every command, and
-Dagster, work on it. What does not: what the samples tell (`samples`) and which folder Dagster shows (`dev`).
+Dagster, work on it. What does not: what the samples tell (`apps.demo.samples`) and which folder Dagster shows (`dev`).
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class Demo:
 
     @property
     def dagster_home(self) -> Path:
-        """Where Dagster keeps what it remembers of the demo's runs."""
+        """The folder in which Dagster keeps the demo's runs."""
         return self.folder / "dagster"
 
     @property

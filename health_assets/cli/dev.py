@@ -29,7 +29,7 @@ QUIET = "ignore:Function `dev_command` is superseded"
 
 @dataclass(frozen=True)
 class Shown:
-    """How Dagster is started.
+    """A way to start Dagster.
 
     Args:
         sentence: which logs it shows, and why.

@@ -1,7 +1,7 @@
 """The progress of a run: a bar on a terminal, elsewhere a line now and then.
 
 What belongs here: turning a run's events, and what is read of the logs, into something to look at. What does not: what
-the run did (`run`).
+the run did (`run_report`).
 """
 
 import os
@@ -29,7 +29,7 @@ OnEvent = Callable[[dg.DagsterEvent], None]
 
 
 class RunProgress:
-    """How far a run has come.
+    """The progress of a run.
 
     Args:
         hours: its hours.
@@ -54,7 +54,7 @@ class RunProgress:
             self._done.add(key)
 
     def on_wait(self) -> None:
-        """Take that the run waits for its turn, until its next event."""
+        """Note that the run waits for its turn; its next event ends that."""
         self._is_waiting = True
 
     def on_read(self, read: reading.Progress) -> None:
@@ -63,12 +63,12 @@ class RunProgress:
 
     @property
     def total(self) -> float:
-        """What the bar is full at."""
+        """The value at which the bar is full."""
         return self._steps - 1 + READING_WEIGHT
 
     @property
     def completed(self) -> float:
-        """How full it is."""
+        """The value that the bar has now, at most `total`."""
         share = 1.0 if READING_STEP in self._done else self._read.share if self._read else 0.0
         return len(self._done - {READING_STEP}) + READING_WEIGHT * share
 
@@ -77,12 +77,12 @@ class RunProgress:
 
     @property
     def brief(self) -> str:
-        """What fits beside a bar."""
+        """The progress in few words, to fit beside a bar."""
         return f"{len(self._done)}/{self._steps} {self.doing}"
 
     @property
     def doing(self) -> str:
-        """What the run is at."""
+        """The step that the run is at, in words."""
         if self._is_waiting:
             return "waiting for its turn"
         if self._step == READING_STEP:

@@ -1,4 +1,4 @@
-"""What a run shows of what it did; `progress` shows it while it runs."""
+"""Report of a run after its end; `cli.progress` shows it while it runs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,20 +13,19 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
+from health_assets.warehouse.ledger import Ledger, RejectedElsewhere
+from health_assets.warehouse.rejections import Reason, Rejections
 from health_assets.warehouse.session import Session
 
 REASONS_SHOWN = 8
 
 
 def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_s: float) -> None:
-    """What was read, kept, rejected and scored, and how long that took whoever waited for it."""
-    span = [outcome.hours.start, outcome.hours.end]
+    """Print the counts of lines read, kept and rejected, the scores, and how long the user waited."""
     hours = HourRange(outcome.hours.start, outcome.hours.end)
     executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
-    [(rejected,)] = session.query(
-        "SELECT coalesce(CAST(sum(lines) AS BIGINT), 0) FROM rejected_records WHERE hour >= ? AND hour < ?", span
-    )
-    [(agents,)] = session.query("SELECT count(DISTINCT agent_id) FROM agent_health WHERE hour >= ? AND hour < ?", span)
+    agents = session.count(session.hours_of("agent_health", hours).select("agent_id").distinct())
+    rejections = Rejections(session, hours)
     console.print(f"[bold]{outcome.hours}[/] materialized in {elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
@@ -40,11 +39,11 @@ def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_
         console.print(f"  {secrets} redacted in {lines}")
     console.print(
         f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
-        f"{counted(agents, 'agent')}, {_rejected(rejected, outcome.lines_rejected)}"
+        f"{counted(agents, 'agent')}, {_rejected(rejections.lines(), outcome.lines_rejected)}"
     )
-    _print_rejections(console, session, span)
+    _print_rejections(console, rejections.reasons(), Ledger(session).rejected_elsewhere())
     _print_traces(console, session, hours)
-    _print_names_with_uuids(console, session, span)
+    _print_names_with_uuids(console, session, hours)
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialize them again when they are[/]")
     if not outcome.files_seen:
@@ -67,7 +66,7 @@ def _rejected(lines: int, new: int) -> str:
 
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
-    """What became of the spans of these hours, and of how many of them nothing did, by reason."""
+    """Print how many spans of these hours became records, and how many did not, by reason."""
     reading = read_traces(session, hours)
     if reading is None:
         return
@@ -78,12 +77,11 @@ def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
         console.print(Text(printable(f"  {warning}", 200), style="yellow"), soft_wrap=True)
 
 
-def _print_names_with_uuids(console: Console, session: Session, span: list) -> None:
+def _print_names_with_uuids(console: Console, session: Session, hours: HourRange) -> None:
     """Agents that are new with every run would each have too few runs to be judged, so somebody is told."""
-    found = session.query(
-        f"SELECT DISTINCT agent_id FROM executions WHERE agent_id LIKE '{UUID_LIKE}' AND hour >= ? AND hour < ?", span
-    )
-    alike = alike_but_for_uuids(name for (name,) in found)
+    executions = session.hours_of("executions", hours)
+    found = session.arrow(executions.filter(executions.agent_id.like(UUID_LIKE)).select("agent_id").distinct())
+    alike = alike_but_for_uuids(found["agent_id"].to_pylist())
     if alike:
         text = (
             f"  {len(alike):,} agents differ only by a UUID in their names, like {printable(alike[0], 100)}: "
@@ -93,7 +91,7 @@ def _print_names_with_uuids(console: Console, session: Session, span: list) -> N
 
 
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
-    """Which other hours should follow, since they look back on hours that are others now."""
+    """Print other hours that should be materialized too, since they look back on hours that have changed."""
     if not ranges:
         return
     count = sum(len(hours) for hours in ranges)
@@ -105,51 +103,28 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
 
 
 def _print_where_events_are(console: Console, session: Session) -> None:
-    """Whoever asked for other hours than those of the logs is told the right ones."""
-    [(first, last)] = session.query(
-        "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
-    )
-    if first is not None:
-        held = HourRange(first, last + HOUR)
+    """Print the hours of the logs, for a user who asked for others."""
+    held = Ledger(session).event_span()
+    if held is not None:
         console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {held}[/]")
 
 
-def _print_rejections(console: Console, session: Session, span: list) -> None:
-    reasons = session.query(
-        """
-        WITH told AS (
-            SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, source_file, line_number, lines
-            FROM rejected_records WHERE hour >= ? AND hour < ?
-        ), placed AS (
-            SELECT kind, source_file, line_number, CAST(sum(lines) OVER (PARTITION BY kind) AS BIGINT) AS lines,
-                row_number() OVER (PARTITION BY kind ORDER BY source_file, line_number) AS place
-            FROM told
-        )
-        SELECT kind, lines, source_file || ':' || line_number FROM placed WHERE place = 1 ORDER BY lines DESC, kind
-        """,
-        span,
-    )
-    for reason, lines, place in reasons[:REASONS_SHOWN]:
-        console.print(
-            Text(printable(f"    {lines:>6,} × {reason}  (first in {place})", 400), style="yellow"), soft_wrap=True
-        )
+def _print_rejections(console: Console, reasons: Sequence[Reason], elsewhere: RejectedElsewhere | None) -> None:
+    for reason in reasons[:REASONS_SHOWN]:
+        text = printable(f"    {reason.lines:>6,} × {reason.text}  (first in {reason.first_place})", 400)
+        console.print(Text(text, style="yellow"), soft_wrap=True)
     if len(reasons) > REASONS_SHOWN:
         more = counted(len(reasons) - REASONS_SHOWN, "more reason")
         console.print(f"    and {more} in rejected_records")
-    _print_rejections_elsewhere(console, session)
+    if elsewhere:
+        _print_rejections_elsewhere(console, elsewhere)
 
 
-def _print_rejections_elsewhere(console: Console, session: Session) -> None:
+def _print_rejections_elsewhere(console: Console, rejected: RejectedElsewhere) -> None:
     """A file without any good event has its rejected lines in the hour of its modification, which few would ask for."""
-    [(lines, files, first)] = session.query(
-        """
-        SELECT sum(lines), count(DISTINCT source_file), min(hour)
-        FROM raw_logs WHERE record_type = 'rejected' AND NOT is_loaded AND lines > 0
-        """
-    )
-    if lines:
-        why = f"see why by --from {first:%Y-%m-%dT%H} --to {first + HOUR:%Y-%m-%dT%H}"
-        if first > datetime.now(UTC):
-            why = "the files say that they were changed in the future; give them a time that was, to see why"
-        text = f"    {lines:>6,} × rejected in hours that are not materialized, of {counted(files, 'file')}: {why}"
-        console.print(Text(text, style="yellow"), soft_wrap=True)
+    why = f"see why by --from {rejected.first:%Y-%m-%dT%H} --to {rejected.first + HOUR:%Y-%m-%dT%H}"
+    if rejected.first > datetime.now(UTC):
+        why = "the files say that they were changed in the future; give them a time that was, to see why"
+    files = counted(rejected.files, "file")
+    text = f"    {rejected.lines:>6,} × rejected in hours that are not materialized, of {files}: {why}"
+    console.print(Text(text, style="yellow"), soft_wrap=True)

@@ -1,6 +1,7 @@
 """Running the assets in this process, for the command line: which Dagster instance, one run, what came of it.
 
-What belongs here: everything between "these hours, please" and an outcome. What does not: how it is shown (`report`).
+What belongs here: everything between "these hours, please" and an outcome. What does not: how it is shown
+(`run_report`).
 """
 
 import gc
@@ -90,7 +91,7 @@ class FailedCheck:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did.
+    """The outcome of a run.
 
     Args:
         hours: the hours asked for, with the holes between them.
@@ -130,7 +131,7 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong although the run went through: sentences for whoever looks at nothing but the exit code."""
+        """Sentences about faults that did not stop the run; each makes the exit code 1."""
         found = []
         if self.files_unreadable:
             more = self.files_unreadable - len(self.unreadable[:REASONS_SHOWN])
@@ -209,7 +210,7 @@ def _modules_left_alone() -> Iterator[None]:
 
 
 def step_count(settings: Settings, systems: Collection[str] = ()) -> int:
-    """How many steps a run has."""
+    """The number of steps of a run."""
     some_hour = HourRange.of(EARLIEST)  # the steps are the same for all
     return len(build_definitions(settings, some_hour, systems).resolve_job_def(JOB).nodes_in_topological_order)
 

@@ -1,7 +1,7 @@
 """The consumer of health documents: fetch one, judge it, and say what it means for whoever wants to use the agent.
 
 What belongs here: the document (source 3, section 4.2), fetching it from a server that nobody vouches for, and the
-decision flow of appendix A. What does not: probing many agents (`survey`) and serving documents.
+decision flow of appendix A. What does not: probing many agents (`systems.survey`) and serving documents.
 
 ```python
 from health_assets.consumer import advise, fetch_health

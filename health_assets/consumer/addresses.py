@@ -1,4 +1,4 @@
-"""Which addresses may be asked, and a transport that asks no other.
+"""Addresses that may be asked, and a transport that asks no other.
 
 What belongs here: from a host's name to the address of a connection. What does not: what is asked and what the answer
 is worth (`fetching`).

@@ -1,4 +1,4 @@
-"""What a health document means for whoever wants to use the agent: the decision flow of source 3, appendix A.
+"""Advice from a health document to somebody who wants to use the agent: the decision flow of source 3, appendix A.
 
 What belongs here: from an answer to a piece of advice, in words and as fields. What does not: getting the answer
 (`fetching`) and showing the advice (`display`).
@@ -40,7 +40,7 @@ LOW_UPTIME_S = 600
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about an agent.
+    """Advice about an agent.
 
     Args:
         kind: `proceed`, `caution` (proceed with it), `avoid`, or `unknown` (do as you would by default, and monitor).
@@ -67,7 +67,7 @@ class Advice:
 
     @property
     def outcome(self) -> str:
-        """What came of asking: see `Answer`."""
+        """The outcome of asking: see `Answer`."""
         return self.answer.outcome
 
     @property
@@ -77,7 +77,7 @@ class Advice:
 
 
 def advise(answer: Answer, *, previous_status: str | None = None, now: datetime | None = None) -> Advice:
-    """What to do about the agent that gave this answer.
+    """The advice about the agent that gave this answer.
 
     Args:
         answer: from `fetch_health`.
@@ -123,7 +123,7 @@ def _nothing_learnt(answer: Answer) -> Advice:
 
 
 def _fault(answer: Answer) -> str:
-    """What was wrong; the fields of an invalid document have their own list."""
+    """The fault of an answer; the fields of an invalid document have their own list."""
     count = len(answer.problems)
     return f"{count} thing{'s are' if count > 1 else ' is'} wrong with what it answers" if count else f"{answer.error}"
 

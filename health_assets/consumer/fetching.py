@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of asking for a health document.
+    """The outcome of asking for a health document.
 
     Args:
         url: address that was asked.
@@ -149,7 +149,7 @@ def fetch_health(
 async def fetch_health_async(
     client: httpx.AsyncClient, url: str, *, timeout_s: float = TIMEOUT_S, max_bytes: int = MOST_BYTES
 ) -> Answer:
-    """As `fetch_health`, with a client from `new_client` that many calls may share."""
+    """Do as `fetch_health` does, with a client from `new_client` that many calls may share."""
     if not 0 < timeout_s < float("inf") or max_bytes < 1:
         raise HealthAssetsError(f"a time limit of {timeout_s:g} s or a size limit of {max_bytes} bytes cannot be kept")
     asked = Answer(health_url(url), datetime.now(UTC), "unreachable")
@@ -217,7 +217,7 @@ class _Loop(asyncio.SelectorEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> Any:
-        """As the base class, but in a thread of its own that holds up neither the loop's end nor the process's."""
+        """Look a name up in a thread of its own, which holds up neither the end of the loop nor that of the process."""
         found: asyncio.Future[Any] = self.create_future()
 
         def tell(deliver: Callable[[Any], None], what: Any) -> None:
@@ -239,13 +239,13 @@ class _Loop(asyncio.SelectorEventLoop):
 
 @dataclass
 class _Progress:
-    """How far an exchange got, for when it is cut off."""
+    """The progress of an exchange, needed when it is cut off."""
 
     http_status: int | None = None
     is_connected: bool = False
 
     async def trace(self, event: str, _: Any) -> None:
-        """Called by the client with each step of an exchange."""
+        """Note a step of an exchange; the client calls this."""
         self.is_connected = self.is_connected or event == "connection.connect_tcp.complete"
 
 
@@ -267,7 +267,7 @@ async def _exchange(client: httpx.AsyncClient, asked: Answer, max_bytes: int, pr
 
 
 def _redirect_fault(url: httpx.URL, following: httpx.URL) -> str | None:
-    """Why a redirect is not followed; None where it is."""
+    """The reason why a redirect is not followed; None if it is."""
     if not _is_web_address(following):
         return "which is no web address"
     if url.scheme == "https" and following.scheme == "http":
@@ -288,7 +288,7 @@ def _port(url: httpx.URL) -> int:
 
 
 async def _judged(found: Answer, response: httpx.Response, max_bytes: int) -> Answer:
-    """What an answer that is no redirect is worth (section 4.1)."""
+    """Judge an answer that is no redirect (section 4.1)."""
     if response.status_code != 200:
         status = f"{response.status_code} {printable(response.reason_phrase, 60)}".strip()
         hint = ", although health may not need credentials" if response.status_code in (401, 403) else ""
@@ -343,7 +343,7 @@ def _retry_after_s(response: httpx.Response) -> int | None:
 
 
 def _transport_fault(error: Exception, progress: _Progress) -> str:
-    """What went wrong on the wire, in words."""
+    """The fault of the transport, in words."""
     detail = printable(re.sub(r"^\[Errno -?\d+\] |\.$", "", str(error))) or type(error).__name__
     if progress.http_status is not None:
         return f"the connection broke before its answer was whole ({detail})"

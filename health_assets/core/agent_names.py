@@ -1,7 +1,7 @@
 """Agents' names: patterns that fold the names that logs give into one agent (the `names:` of the targets file).
 
 What belongs here: one pattern, and the SQL that applies a list of them. What does not: reading the targets file
-(`targets`) and which rows get other names (`logs`, `ingestion`).
+(`targets`) and which rows get other names (`logs`, `pipeline.resolving`).
 
 Regular expressions are those of the DuckDB that works in this process (RE2), whatever the warehouse is, so that a
 pattern means the same everywhere.
@@ -92,7 +92,7 @@ UUID_LIKE = "%-____-____-____-____________%"
 
 
 def alike_but_for_uuids(names: Iterable[str]) -> list[str]:
-    """Of some agents' names those that differ from another one by a UUID alone, in order."""
+    """Names that differ from another one of these names only by a UUID, in order."""
     by_rest: dict[str, list[str]] = {}
     for name in names:
         if UUID.search(name):

@@ -1,4 +1,4 @@
-"""From ibis expressions to DuckDB's SQL.
+"""DuckDB's SQL of ibis expressions.
 
 ibis is used here as a compiler alone: tables have the schema that they are declared with, and connections stay ours, so
 that opening a session does not ask the database what it holds.

@@ -1,7 +1,7 @@
 """Hours: the partitions of every asset, always UTC and half-open.
 
 What belongs here: an hour, a range of hours, ranges with holes between, how they are written and read. What does not:
-which hours need work (`planning`) and Dagster's partition definitions (`defs.partitions`).
+which hours need work (`pipeline.planning`) and Dagster's partition definitions (`defs.partitions`).
 """
 
 from bisect import bisect_right
@@ -150,7 +150,7 @@ class HourGroups:
 
     @property
     def span(self) -> HourRange:
-        """From the first hour to the last, with the holes."""
+        """The range from the first hour to the last, with the holes."""
         return HourRange(self.start, self.end)
 
     @property
@@ -163,7 +163,7 @@ class HourGroups:
         return HourGroups.of({hour for own in self.ranges for hour in own.extended_back(hours)})
 
     def within(self, hours: HourRange) -> "HourGroups":
-        """Those of these hours that lie in a range that holds at least one of them."""
+        """The part of these hours that lies in a range; ranges without any of them are left out."""
         shared = (own.intersection(hours) for own in self.ranges)
         return HourGroups(tuple(some for some in shared if len(some)))
 

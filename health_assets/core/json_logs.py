@@ -81,7 +81,7 @@ class JsonLines(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Of what is written to it."""
+        """The encoding of the texts that are written."""
         return "utf-8"
 
     def writable(self) -> bool:

@@ -1,6 +1,7 @@
 """Private files: what this program writes is its owner's alone (0600, folders 0700), whatever the process's umask is.
 
-What belongs here: how files are made so. What does not: which files (`warehouse`, `judge`, `model_tracker`, `logs`).
+What belongs here: how files are made so. What does not: which files (`warehouse`, `apps.judge`, `model_tracker`,
+`logs`).
 
 DuckDB makes files by itself and when it likes: the database, its log beside it, what it spills. So the umask is the
 only way to have them private from their first moment. It is the whole process's, and is therefore set for as long as

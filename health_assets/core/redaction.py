@@ -1,7 +1,7 @@
 r"""Redaction: secrets in free texts, and the SQL that replaces them before the texts go anywhere.
 
 What belongs here: what a secret looks like, the `redact:` block of the targets file, and how texts lose their secrets.
-What does not: which texts there are (`logs.native`, `logs.otlp`, `judge_evidence`).
+What does not: which texts there are (`logs.native`, `logs.otlp`, `apps.judge.evidence`).
 
 Patterns are regular expressions of DuckDB (RE2), so that the ingestion and the judge use the very same ones and no text
 can make them run long. Each has a `hint`, which every text with such a secret matches: one search for all the hints
@@ -193,7 +193,7 @@ EMAILS = (Pattern(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z
 
 @cache  # every asset reads the targets file, and a connection costs more than the rest of that
 def _trouble_with(pattern: str) -> str | None:
-    """Why a pattern of the user's cannot be applied; None where it can be."""
+    """The reason why a pattern of the user cannot be applied; None if it can."""
     with duckdb.connect() as connection:
         try:
             found = connection.execute(f"SELECT regexp_matches('', {_quoted(pattern)})").fetchone()
@@ -206,7 +206,7 @@ def _trouble_with(pattern: str) -> str | None:
 
 
 class Redaction(BaseModel):
-    """What is replaced in free texts; the block `redact:` of the targets file.
+    """The secrets that are replaced in free texts: the block `redact:` of the targets file.
 
     Args:
         credentials: whether credentials of well-known shapes are; they are unless somebody says no.

@@ -1,7 +1,8 @@
 """Settings: where the logs, the targets and the warehouse are, and how long windows last.
 
 Every setting is an environment variable (prefix `HEALTH_`); one that is empty is not set, and the commands' flags
-override it. What a single agent is expected to do is not a setting but a target (`targets`).
+override it. What a single agent is expected to do is not a setting but a target (`targets`). The descriptions are
+Markdown, with links as seen from `docs/`: `make docs` writes `docs/settings.md` from them.
 """
 
 from datetime import datetime
@@ -54,27 +55,40 @@ def _local_file(value: Path | str | None) -> Path | str | None:
 
 
 class Settings(BaseSettings):
-    """Read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
+    """Settings, read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
 
     model_config = SettingsConfigDict(env_prefix="HEALTH_", env_ignore_empty=True, extra="ignore")
 
     raw: Annotated[Path | str, BeforeValidator(raw_root)] = Field(
-        Path("data/raw"), description="Folder below which the raw logs lie, or a URL in an object store (s3://...)."
+        Path("data/raw"),
+        description="Folder of the raw logs, or a URL of an [object store](object-stores.md) like `s3://bucket/logs`.",
     )
-    targets: Path | None = Field(None, description="targets.yaml; without one, the defaults apply to every agent.")
+    targets: Path | None = Field(
+        None,
+        description="[Targets](targets.md), a YAML file; without one, the defaults apply to every agent. Its block "
+        "`redact:` says which [secrets are redacted](redaction.md).",
+    )
     warehouse: str = Field(
-        "data/health.duckdb", description="The warehouse: a DuckDB file, or a duckdb:/// or postgresql:// URL."
+        "data/health.duckdb",
+        description="The warehouse: a DuckDB file, or a [PostgreSQL](postgresql.md) URL, "
+        "`postgresql+psycopg://user@host/db`, whose tables `health-assets migrate` makes.",
     )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
-    lock_timeout_s: float = Field(60.0, gt=0, description="How long to wait for a warehouse that somebody holds.")
+    lock_timeout_s: float = Field(60.0, gt=0, description="Longest wait for a warehouse that somebody holds.")
     lease_s: float = Field(
-        60.0, ge=1, le=3600, description="A run that gave no sign of life for so long has lost its turn to write."
+        60.0,
+        ge=1,
+        le=3600,
+        description="A run that gave no sign of life for so long has lost its [turn](turns.md) to write.",
     )
     lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for its turn to write.")
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     clock_skew_s: float = Field(
-        300.0, ge=0, le=86_400, description="How much later than now an event may be before it is rejected."
+        300.0,
+        ge=0,
+        le=86_400,
+        description="Time by which an event may be later than now; a later one is rejected until then.",
     )
     max_rejected_lines: int = Field(
         100_000, ge=1, description="Rejected lines of one file that are kept; the others are one record with a count."
@@ -83,25 +97,34 @@ class Settings(BaseSettings):
         64, ge=1, le=1 << 20, description="Most that is read of one file, once it is unpacked; the rest is rejected."
     )
     hold_hours: float = Field(
-        2.0, ge=0, le=24 * 366, description="How long an hour waits for known lines that cannot be read just now."
+        2.0,
+        ge=0,
+        le=24 * 366,
+        description="[Longest wait](held-hours.md) of an hour for known lines that cannot be read now.",
     )
-    schedule_minute: int = Field(5, ge=0, le=59, description="Minute past the hour at which it is materialized.")
+    schedule_minute: int = Field(
+        5, ge=0, le=59, description="Minute past the hour at which the last hour is materialized."
+    )
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
-    schedules: bool = Field(True, description="Whether Dagster's schedules start by themselves.")
+    schedules: bool = Field(True, description="`off`: no schedule starts by itself; Dagster's page switches each.")
     first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(
-        None, description="First hour that Dagster offers and its sensor looks after; by default the logs' first."
+        None,
+        description="First hour that Dagster's pages offer and the late-log sensor looks after "
+        "([how](running.md#hours)); by default the logs' first.",
     )
     run_history_days: int = Field(30, ge=1, description="How long Dagster's runs and their events are kept.")
 
     keep_days: int | None = Field(
-        None, ge=1, description="Days of record and component rows that are kept; without it, all."
+        None, ge=1, description="Days of record and component rows that are [kept](retention.md); without it, all."
     )
 
     # sources 4, 5 and 2
     model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
     model_degraded_threshold: float = Field(0.7, ge=0, le=1, description="A model whose score is below it is degraded.")
     tracker_log: Annotated[Path | None, BeforeValidator(_local_file)] = Field(
-        None, description="Raw log (.jsonl, below the raw root) that the process's model tracker appends to."
+        None,
+        description="Raw log (`.jsonl`, below the raw root) that the [model tracker](model-health.md) of an agent's "
+        "process appends to.",
     )
     weight_confidence: float = Field(1.0, ge=0, le=1, description="Weight of the confidence signal.")
     weight_loop_detection: float = Field(1.0, ge=0, le=1, description="Weight of the loop detection signal.")
@@ -115,7 +138,10 @@ class Settings(BaseSettings):
         None, ge=1, le=24 * 366, description="Window of the reliability evaluation; by default the evaluation window."
     )
     judge_url: str | None = Field(
-        None, pattern="^https?://", description="OpenAI-compatible endpoint of the safety judge; without one, none."
+        None,
+        pattern="^https?://",
+        description="OpenAI-compatible endpoint that [judges safety](reliability.md#a-model-as-judge); "
+        "the judge is off without it and the model.",
     )
     judge_model: str | None = Field(None, min_length=1, description="Model that judges.")
     judge_key: SecretStr | None = Field(None, description="Key of the endpoint, where it wants one.")
@@ -125,46 +151,79 @@ class Settings(BaseSettings):
         50, ge=1, le=10_000, description="Most parts of one long run that are sent; of more, chance decides which."
     )
     trusted_judgements: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = Field(
-        TRUSTED, description="Logs, as path patterns, whose judgements may speak as a model or a person."
+        TRUSTED,
+        description="Logs, as path patterns between commas, whose judgements may speak as a "
+        "[model or a person](reliability.md#whom-to-believe).",
     )
-    registry: Path | None = Field(None, description="YAML file of the agents (name, platform, url) that are surveyed.")
+    registry: Path | None = Field(
+        None, description="YAML file of the agents (name, platform, url) that are [surveyed](consumer-and-survey.md)."
+    )
     survey_minute: int = Field(30, ge=0, le=59, description="Minute past the hour at which the survey starts.")
     survey_concurrency: int = Field(32, ge=1, le=1024, description="Most agents that the survey asks at a time.")
-    survey_waiting: int = Field(1024, ge=0, le=65536, description="Most requests more that wait for silent agents.")
-    survey_per_host: int = Field(2, ge=1, le=1024, description="Most of them on one host.")
+    survey_waiting: int = Field(
+        1024,
+        ge=0,
+        le=65536,
+        description="Most requests more that wait for [silent agents](consumer-and-survey.md#ask-a-fleet).",
+    )
+    survey_per_host: int = Field(2, ge=1, le=1024, description="Most agents asked at a time on one host.")
     survey_pause_s: float = Field(0.5, ge=0, le=3600, description="Mean rest between two requests to one host.")
     survey_timeout_s: float = Field(10.0, gt=0, le=600, description="Most time that one agent may take to answer.")
     survey_interval_s: float = Field(300.0, ge=300, le=1800, description="Least time between two polls of an agent.")
     allow_private_addresses: bool = Field(
-        False, description="Whether `check` and the survey may ask addresses that are not public."
+        False,
+        description="Whether `check` and the survey may ask "
+        "[addresses that are not public](consumer-and-survey.md#addresses).",
     )
-    alerts: Path | None = Field(None, description="alerts.yaml: rules and channels; without one nobody is told.")
+    alerts: Path | None = Field(
+        None,
+        description="YAML file of the rules and channels by which people are [told](alerts.md); without one nobody is.",
+    )
 
     # the health endpoint
-    host_agent: str | None = Field(None, description="Agent whose document the host serves as its own.")
-    token: SecretStr | None = Field(None, description="A bearer token that may operate, as it is; without one, none.")
-    tokens: SecretStr | None = Field(None, description="Kept tokens as JSON, as in the file of HEALTH_TOKENS_FILE.")
-    tokens_file: Path | None = Field(None, description="YAML file of the kept tokens: name, role, teams, fingerprint.")
+    host_agent: str | None = Field(
+        None, description="Agent whose document the host serves as its own, at `/.well-known/agent-health`."
+    )
+    token: SecretStr | None = Field(
+        None, description="A [token](serving.md#tokens) as it is, which may see all in full and operate."
+    )
+    tokens: SecretStr | None = Field(None, description="Kept tokens as JSON, as in the file of `HEALTH_TOKENS_FILE`.")
+    tokens_file: Path | None = Field(
+        None,
+        description="YAML file of kept tokens: name, role, teams, fingerprint. `health-assets token new` makes one.",
+    )
     anonymous_role: Literal["none", "documents", "read"] | None = Field(
-        None, description="What those without a token may do; by default read at home and otherwise documents."
+        None,
+        description="Rights of [those without a token](serving.md#who-may-see-what); by default `read` at home, else "
+        "`documents`.",
     )
-    allowed_hosts: str = Field("", description="Host names answered besides the own ones, with commas; * is any.")
+    allowed_hosts: str = Field("", description="Host names answered besides the own ones, with commas; `*` is any.")
     log_format: Literal["text", "json"] = Field(
-        "text", description="How processes log: as text, or one JSON object a line."
+        "text",
+        description="`json`: every line that commands, `serve` and runs log is "
+        "[one JSON object](operation.md#logs-as-json).",
     )
-    access_log: str | None = Field(None, description="File of the access log, or - for standard error; without, none.")
-    audit_log: Path | None = Field(None, description="File of the audit log of changes; without one, none is kept.")
+    access_log: str | None = Field(
+        None, description="File of [who asked the endpoint for what](serving.md#logs), or `-` for standard error."
+    )
+    audit_log: Path | None = Field(None, description="File of [who changed what](serving.md#logs).")
     min_agents_per_aggregate: int = Field(
-        5, ge=1, description="Fewest other agents among which a personal agent is part of an aggregate."
+        5,
+        ge=1,
+        description="Fewest other agents among which a [personal agent](serving.md#personal-agents) is part of an "
+        "aggregate.",
     )
-    serve_host: str = Field("127.0.0.1", description="Name or address that the endpoint listens on.")
+    serve_host: str = Field(
+        "127.0.0.1", description="Name or address that the endpoint listens on; flags of `serve` win."
+    )
     serve_port: int = Field(8080, ge=0, le=65535, description="Port that it listens on; 0 takes any that is free.")
     serve_tls_cert: Path | None = Field(None, description="Certificate chain in PEM, to speak HTTPS.")
     serve_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
     serve_max_data_age_s: float | None = Field(
         None,
         gt=0,
-        description="Seconds after the end of its hour at which data is too old for `/readyz`; by default never.",
+        description="Age of the data, from the end of its hour, at which [`/readyz`](serving.md#probes) says 503; by "
+        "default never.",
     )
     serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
     serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
@@ -187,7 +246,7 @@ class Settings(BaseSettings):
         return self
 
     def too_few_days(self, days: int) -> str:
-        """Why rows must be kept longer than so many days."""
+        """The sentence that says why rows must be kept longer than so many days."""
         return (
             f"{days} days are too few to keep: an hour's results look back {self.reach_hours} h, on hours that do so "
             f"themselves; keep at least {self.fewest_keep_days} days"
@@ -210,5 +269,5 @@ class Settings(BaseSettings):
 
     @property
     def reach_hours(self) -> int:
-        """How many hours of events, ending with its own, the results for an hour depend on."""
+        """The number of hours of events that the results for an hour depend on; the last of them is its own."""
         return max(self.lookback_hours, 2 * self.window_hours, self.evaluation_hours)

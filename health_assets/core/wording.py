@@ -1,4 +1,4 @@
-"""How sentences say numbers. What does not belong here: what the sentences are about."""
+"""Numbers in sentences. The sentences themselves do not belong here."""
 
 import math
 
@@ -36,7 +36,7 @@ def share(value: float, *, beside: float | None = None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """In the unit that a person would choose; a dash for none."""
+    """The duration in the unit that a person would choose; a dash for none."""
     if seconds is None:
         return "–"
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):

@@ -61,7 +61,7 @@ def read_yaml(path: Path, name: str) -> Any:
 
 
 def _fault(error: yaml.YAMLError | UnicodeDecodeError) -> str:
-    """What is wrong and where; what the library quotes of the file is left out."""
+    """The fault and its place, without the library's quotes of the file."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return printable(" ".join(str(error).split()))
     said = [error.context, error.problem]

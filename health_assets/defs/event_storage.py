@@ -45,7 +45,7 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: dict[str, Any]
     ) -> "BatchingSqliteEventLogStorage":
-        """Called by Dagster with the `config` of `dagster.yaml`."""
+        """Make the storage from the `config` of `dagster.yaml`; Dagster calls this."""
         return cls(inst_data=inst_data, **config_value)
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:

@@ -1,7 +1,7 @@
 """Held hours in Dagster: steps leave them alone, and a check and the run's failure name every cause.
 
 What belongs here: which hours of a run are left, and how held ones are told. What does not: why an hour is held
-(`ingestion`) and where that is kept (`warehouse.holds`).
+(`pipeline.ingestion`) and where that is kept (`warehouse.holds`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -56,7 +56,7 @@ def judge_due_runs(pipeline: Pipeline, now: datetime) -> Report:
 
 
 def metadata_of(report: Report) -> dict[str, dg.MetadataValue]:
-    """What the job tells: counts, where the judgements are, and why runs stay unjudged."""
+    """Metadata of the job: counts, the file of the judgements, and the reasons why runs stay unjudged."""
     counts = {"unjudged runs found": report.found, "judged": report.judged, "with a violation": report.violated}
     counts |= {
         "sent in parts": report.parts,

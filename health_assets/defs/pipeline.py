@@ -25,7 +25,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Where the logs, the targets and the warehouse are, and how scores are made.
+    """The resource of all assets: the places of logs, targets and warehouse, and the settings of scores.
 
     Args:
         settings: the settings.
@@ -46,7 +46,7 @@ class Pipeline:
 
     @property
     def limits(self) -> Limits:
-        """What is taken of logs now."""
+        """The limits of what is taken of logs, as of now."""
         return Limits.of(self.settings, self.clock())
 
     def load_targets(self) -> Targets:

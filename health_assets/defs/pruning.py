@@ -63,7 +63,7 @@ def prune_now(pipeline: Pipeline, days: int | None) -> Pruned:
 
 
 def metadata_of(pruned: Pruned) -> dict[str, dg.MetadataValue]:
-    """What the job tells: the cutoff, the rows of each table, and what came late for dropped hours."""
+    """Metadata of the job: the cutoff, the rows of each table, and the lines that came late for dropped hours."""
     rows = {f"rows of {table}": dg.MetadataValue.int(count) for table, count in pruned.rows.items()}
     return {
         "before": dg.MetadataValue.text(f"{pruned.before:%Y-%m-%dT%H}"),

@@ -1,6 +1,6 @@
 """The place of the late-log sensor's memory: one row beside Dagster's runs.
 
-What belongs here: reading and writing that row. What does not: what it says (`late_memory`).
+What belongs here: reading and writing that row. What does not: what it says (`logs.late_memory`).
 
 Dagster stores a sensor's cursor once more with every tick, each minute. So the cursor is no more than a digest of the
 memory, and the memory is written where it has changed. Who resets the cursor on the sensor's page lets the next tick

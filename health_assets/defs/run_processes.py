@@ -40,7 +40,7 @@ class _Forked(popen_forkserver.Popen):
         self._process = Process.here(self.pid)
 
     def poll(self, flag: int = os.WNOHANG) -> int | None:
-        """How the process ended; where the fork server died before, 255 once the process is gone."""
+        """The exit code of the process; 255 for one that is gone if the fork server died before."""
         was_known = self.returncode is not None
         code: int | None = super().poll(flag)
         while not was_known and code == 255 and not self._process.is_known_to_be_gone:

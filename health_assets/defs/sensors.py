@@ -142,20 +142,20 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
 
 
 def _agreement(logs: int, memory: LateMemory) -> str:
-    """With how many logs the tables agree, and which of them nobody knows."""
+    """Say with how many logs the tables agree, and which logs nobody knows."""
     if not memory.put_off:
         return f"the tables agree with all {logs} raw logs"
     return f"the tables agree with {logs - memory.put_off_count:,} of {logs:,} raw logs; {memory.put_off}"
 
 
 def _what_is_lost(lost: Sequence[LostLines]) -> str:
-    """Which logs were gone too early, and how many lines of them nobody has."""
+    """Say which logs were gone too early, and how many of their lines are lost."""
     more = f"; and of {counted(len(lost) - LOSSES_TOLD, 'more log')}" if len(lost) > LOSSES_TOLD else ""
     return "".join(f"; {log}" for log in lost[:LOSSES_TOLD]) + more
 
 
 def _hint(not_offered: int) -> str:
-    """How to see hours with events from before the first one that the pages offer."""
+    """Say how to see hours with events from before the first one that the pages offer."""
     if not not_offered:
         return ""
     hours = counted(not_offered, "hour has events", "hours have events")

@@ -1,10 +1,11 @@
-"""What all assets have in common: their specs, made from the tables' classes, and the names that others refer to."""
+"""Specs of all assets, made from the tables' classes, and the names that others refer to."""
 
 from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
 from health_assets.schema.catalog import ALL_TABLES, describe
+from health_assets.schema.documentation import SQL_NAMES
 from health_assets.warehouse.location import is_postgres
 
 GROUP = "health_assets"
@@ -24,8 +25,8 @@ def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -
     """
     model = ALL_TABLES[name]
     columns = [
-        dg.TableColumn(column, sql_type, meaning, dg.TableColumnConstraints(nullable=is_nullable))
-        for column, sql_type, is_nullable, meaning in describe(name)
+        dg.TableColumn(column, SQL_NAMES[kind], meaning, dg.TableColumnConstraints(nullable=is_nullable))
+        for column, kind, is_nullable, meaning in describe(name)
     ]
     return dg.AssetSpec(
         name,

@@ -50,7 +50,7 @@ def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, 
 
 
 def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.MetadataValue]:
-    """How many spans became records, and by reason how many did not."""
+    """Say how many spans became records, and how many did not, by reason."""
     reading = read_traces(session, hours)
     if reading is None:
         return {}
@@ -62,7 +62,7 @@ def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.Metad
 
 
 def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
-    """What foreign formats hold besides their lines, in all files together; nothing where there is nothing."""
+    """Say what foreign formats hold besides their lines, in all files together; an empty text if nothing."""
     if not notes:
         return {}
     lines = [
@@ -79,12 +79,12 @@ def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataVa
 
 
 def lost_summary(lost: Sequence[LostLines]) -> dict[str, dg.MetadataValue]:
-    """What is lost of logs that are gone; nothing where nothing is."""
+    """Say what is lost of logs that are gone; an empty text if nothing."""
     return {LOST: dg.MetadataValue.json([str(log) for log in lost][:REASONS_KEPT])} if lost else {}
 
 
 def odd_summary(odd: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
-    """What is odd about files and was not told before; nothing where nothing is."""
+    """Say what is odd about files and was not told before; an empty text if nothing."""
     return {ODD: dg.MetadataValue.json([f"{name}: {what}" for name, what in odd.items()][:REASONS_KEPT])} if odd else {}
 
 

@@ -69,7 +69,7 @@ def _survey_if_now(pipeline: Pipeline, hours: HourRange) -> Survey | str:
 
 
 def _told(done: Survey | str, hours: HourRange) -> dict[str, dg.MetadataValue]:
-    """What was done, as metadata."""
+    """The outcome of a survey as metadata."""
     if isinstance(done, str):
         return {"survey": dg.MetadataValue.text(done)}
     past = "; hours that are over keep what is stored" if len(hours) > 1 else ""

@@ -1,4 +1,4 @@
-"""What the attributes of a span mean: OpenTelemetry's GenAI semantic conventions, newer and older, and OpenInference.
+"""Meanings of span attributes: OpenTelemetry's GenAI semantic conventions, newer and older, and OpenInference.
 
 What belongs here: which attributes are read, under all of their names, and what kind of span they make. What does not:
 how a span is written down (`otlp`) and what becomes of it (`traces`).

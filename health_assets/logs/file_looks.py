@@ -143,7 +143,7 @@ class Looks:
         return found
 
     def _beginnings_of(self, wanted: Sequence[tuple[RawFile, Sequence[int]]]) -> dict[str, dict[int, str]]:
-        """By file digests of its first bytes, for those of the ascending lengths that it has."""
+        """Digests of the first bytes of each file, for those of the ascending lengths that it has."""
         unknown = [(file, self._unknown(file, lengths)) for file, lengths in wanted]
         to_read = [(file, _as_long_as(file, lengths), lengths) for file, lengths in unknown if lengths]
         with Ahead([beginning for _, beginning, _ in to_read]) as ahead:

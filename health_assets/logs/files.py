@@ -196,7 +196,7 @@ class _Lines:
 
 
 def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
-    """Whole lines block by block; a last line without a newline, an overlong line and damage come last or alone."""
+    """Yield whole lines by block. A last line without a newline, an overlong line and damage come last or alone."""
     rest = b""
     overlong: bytes | None = None
     is_first = True

@@ -21,7 +21,7 @@ _HEX_DIGITS = 8
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells a log, and how it begins.
+    """The content of a log in short: its length, its digest, and digests of its beginnings.
 
     Args:
         plain_bytes: how many bytes it has, unpacked.
@@ -73,7 +73,7 @@ class Hasher:
 
     @property
     def identity(self) -> Identity:
-        """That of the bytes taken so far."""
+        """The identity of the bytes taken so far."""
         return Identity(self.plain_bytes, self.digest, _heads(self._kind, self._head))
 
 

@@ -2,7 +2,7 @@
 
 What belongs here: what was found in files of which nobody has loaded anything yet, for as long as these stay as they
 are; the budget of bytes; and whose turn it is when the budget is spent. What does not: reading (`file_looks`,
-`late_logs`) and asking for runs (`defs.sensors`).
+`pipeline.late_logs`) and asking for runs (`defs.sensors`).
 
 A file that the budget does not allow is put off, and comes before all others in the next look. So every file has its
 turn, however many others grow meanwhile. What has its turn is compared with others and parsed in the same look, since a

@@ -31,7 +31,7 @@ IN_THE_FUTURE = "is in the future; it must be no later than now"
 
 @dataclass(frozen=True)
 class Limits:
-    """What is taken of logs in one run.
+    """Limits of what one run takes of logs.
 
     Args:
         until: the latest time of an event: that of the run, with as much as clocks may differ.

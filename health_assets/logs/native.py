@@ -1,7 +1,7 @@
 """The native log format: one JSON object a line, `type` selects the record (contract, section 2).
 
 What belongs here: which fields each record type has, what values they may hold, and the SQL that types them or says
-why not. What does not: where lines come from (`files`) and which hours' tables they go to (`ingestion`).
+why not. What does not: where lines come from (`files`) and which hours' tables they go to (`pipeline.ingestion`).
 
 DuckDB is the parser whatever the warehouse is, so this module speaks its SQL. Every field first becomes its JSON token
 (`"text"`, `1.5`, `[...]`), which still tells a number from a number written as text. Each rule turns a token into a
@@ -44,7 +44,7 @@ CASE WHEN ends_with(line, E'}\n') AND NOT (
 
 @dataclass(frozen=True)
 class Rule:
-    """How one field becomes one typed column.
+    """The rule by which one field becomes one typed column.
 
     Args:
         field: name of the field in the JSON object.
@@ -73,7 +73,7 @@ def _text(field: str) -> Rule:
 
 
 def _short(field: str) -> Rule:
-    """What is as short as a name, and may be empty."""
+    """A rule for a text as short as a name, which may be empty."""
     value = f"""CASE WHEN starts_with({{token}}, '"') THEN {UNQUOTED} END"""
     return Rule(field, value, NAME_OR_NOTHING, is_short("{value}"))
 
@@ -357,7 +357,7 @@ def parsed_lines(lines: str, limits: Limits) -> str:
 
 
 def _structure(fields: Iterable[str], objects: Mapping[str, Iterable[str]]) -> str:
-    """What `json_transform` reads: the token of each field, and for an object those of the fields in it."""
+    """The structure that `json_transform` reads: the token of each field, and of the fields in an object."""
     types = {field: _structure(objects[field], {}) if field in objects else '"JSON"' for field in fields}
     return "{" + ", ".join(f'"{field}": {json_type}' for field, json_type in types.items()) + "}"
 

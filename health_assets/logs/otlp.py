@@ -112,7 +112,7 @@ class SetAside:
         self._writer.write_batch(batch)
 
     def lines(self) -> pa.RecordBatchReader | None:
-        """What was set aside, once all lines were read; None where nothing was."""
+        """The lines that were set aside, once all were read; None if there are none."""
         if self._writer is None:
             return None
         self._writer.close()
@@ -291,7 +291,7 @@ def _status_code() -> str:
 
 
 def _error() -> str:
-    """What the status says, with the type of the error before it unless it says that too."""
+    """The message of the status; the type of the error stands before it, unless the message has it too."""
     return """
     CASE WHEN message IS NULL THEN real_error_type
         WHEN real_error_type IS NULL OR starts_with(message, real_error_type) THEN message
@@ -300,7 +300,7 @@ def _error() -> str:
 
 
 def _reason() -> str:
-    """Why a span cannot be used; null where it can."""
+    """The reason why a span cannot be used; null if it can."""
     no_id = "'{field} must be {digits} hexadecimal digits that are not all zero, not ' || {shown}"
     no_time = "'{field} must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || {shown}"
     branches = [
@@ -344,7 +344,7 @@ def _reason() -> str:
 
 
 def _reason_of_names() -> str:
-    """Why the names of a span cannot be taken; null where they can."""
+    """The reason why the names of a span cannot be taken; null if they can."""
     branches = " ".join(
         f"WHEN strlen({column}) > {MOST_NAME_BYTES} THEN "
         f"'{told} must be at most 1 KiB long, not ' || printf('%,d', strlen({column})) || ' bytes'"
@@ -358,7 +358,7 @@ def _shown(field: str) -> str:
 
 
 def _line_reason() -> str:
-    """Why a line, or a part of it that may hold spans, cannot be used; null for a good line.
+    """The reason why a line, or a part of it that may hold spans, cannot be used; null for a good line.
 
     This reads the line once more, so it is asked only of one of which something could not be read.
     """

@@ -1,7 +1,7 @@
-"""How far the reading of raw logs has come, for whoever wants to show it.
+"""Progress of the reading of raw logs, for callers that show it.
 
 What belongs here: counting files and bytes while they are read, and telling listeners. What does not: how it is
-shown (`report.progress`).
+shown (`cli.progress`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from health_assets.logs.stores import RawFile
 
 @dataclass(frozen=True)
 class Progress:
-    """What has been read so far.
+    """The files and bytes read so far.
 
     Args:
         files: files that are to be read.
@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """How much is done, 0 to 1."""
+        """The share that is done, 0 to 1."""
         return min(1.0, self.bytes_done / self.size_bytes) if self.size_bytes else 1.0
 
     def __str__(self) -> str:

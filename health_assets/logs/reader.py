@@ -1,7 +1,7 @@
-"""From raw files to cleaned records: a stream of typed rows, and a count of what every file holds.
+"""The reader of raw files: a stream of typed rows of cleaned records, and a count of what every file holds.
 
 What belongs here: running the parser over files and shaping its rows like the tables. What does not: the log format
-itself (`native`) and what has been loaded before (`ingestion`).
+itself (`native`) and what has been loaded before (`pipeline.ingestion`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -75,7 +75,7 @@ class Reading:
         self._limits = limits
 
     def count(self) -> list[Content]:
-        """What the files hold, without keeping their rows."""
+        """Count the records of the files, without keeping their rows."""
         found = self._connection.execute(_counted(parsed_lines("lines", self._limits))).fetchall()
         with self._spans_parser() as parser:
             if parser:

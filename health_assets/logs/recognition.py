@@ -198,7 +198,7 @@ class _Comparison:
         return is_trusted(other, self._trusted) or not is_trusted(name, self._trusted)
 
     def _rank(self, name: str) -> tuple[bool, str]:
-        """Of equal files, the greatest counts."""
+        """The rank of a file among equal ones: the greatest counts."""
         return is_trusted(name, self._trusted), name
 
     # -- files that were read --
@@ -248,7 +248,7 @@ class _Comparison:
         return homes
 
     def _resuming(self, gone: Collection[str], copies: Mapping[str, str]) -> dict[str, str]:
-        """For logs that are nowhere, a file that was a copy of it, counts now, and still begins as it did.
+        """The copies that stand in for logs that are nowhere: each counts now, and still begins as the log did.
 
         What both held would count twice, were the rows of the log that is gone to stay.
         """

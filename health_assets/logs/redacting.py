@@ -1,7 +1,7 @@
 """Redacting: the free texts of parsed rows without secrets, and cut to the length that tables hold.
 
-What belongs here: which columns of parsed rows are free texts. What does not: what a secret is (`redaction`), and what
-a line means (`native`, `otlp`).
+What belongs here: which columns of parsed rows are free texts. What does not: what a secret is (`core.redaction`), and
+what a line means (`native`, `otlp`).
 
 A text is cut after its secrets are replaced, because half of a secret looks like none. So parsers hand over a little
 more than tables hold (`READ_TEXT_BYTES`), and from a text that they cut themselves the end, where half a secret may
@@ -67,7 +67,7 @@ def _kept(name: str) -> str:
 
 
 def _raw_bytes() -> str:
-    """How much of the raw text stays; of one that was cut before it got here, not what stands at its end."""
+    """The length of raw text that stays, in bytes. A text that was cut before loses its end."""
     character = 4  # bytes of the longest one, before which it may have been cut
     spare = READ_TEXT_BYTES - RAW_TEXT_BYTES - character
     was_cut = f"strlen(raw) > {READ_TEXT_BYTES - character}"

@@ -1,7 +1,7 @@
 """Routing: splits the stream of records by table, counts what every file holds, and drops what was not asked for.
 
-What belongs here: one pass over the batches of `reader.records`. What does not: where the rows go from here
-(`ingestion`).
+What belongs here: one pass over the batches of `reader.Reading.records`. What does not: where the rows go from here
+(`pipeline.ingestion`).
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ IsWanted = Callable[[str, str, datetime], bool]
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why lines were rejected.
+    """A reason for which lines were rejected.
 
     Args:
         reason: the reason.
@@ -182,7 +182,7 @@ class Router:
         return rows.set_column(rows.schema.get_field_index("hour"), "hour", hour)
 
     def contents(self) -> list[Content]:
-        """What the files hold, once the stream has been read."""
+        """The contents of the files, once the stream has been read."""
         return [Content(*key, *counted) for key, counted in self._counts.items()]
 
 

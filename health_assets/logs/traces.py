@@ -1,7 +1,7 @@
-"""From spans to executions, model calls and tool calls (contract, section 7).
+"""Executions, model calls and tool calls, made from spans (contract, section 7).
 
 What belongs here: which spans of a trace become which records, in SQL for the DuckDB that works in this process
-whatever the warehouse is. What does not: which traces are looked at (`trace_assembly`).
+whatever the warehouse is. What does not: which traces are looked at (`pipeline.trace_assembly`).
 
 Each span finds what is above it by jumping: in every round it takes over what the span knows that it has reached, and
 reaches as far again as that one. So a trace that is n spans deep takes log n rounds, and its order of arrival does not
@@ -172,7 +172,7 @@ def _jump_to_the_roots(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
-    """Where spans are above one another in a circle, let the one that started first have nothing above it."""
+    """Break circles of spans: the one that started first has nothing above it from now on."""
     rows = connection.execute(
         """
         SELECT links.id, links.parent, nodes.started_at, nodes.span_id

@@ -24,7 +24,7 @@ from health_assets.warehouse.store import Session
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the rows of some hours are made from.
+    """The inputs from which the rows of some hours are made.
 
     Args:
         session: a write session.

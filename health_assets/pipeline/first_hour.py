@@ -52,7 +52,7 @@ def first_hour(settings: Settings, now: datetime) -> datetime:
 
 
 def earlier_hours(session: Session, first: datetime) -> int:
-    """How many hours with events, known by now, lie before the first one that is offered."""
+    """The number of known hours with events before the first one that is offered."""
     return sum(EARLIEST <= hour < first for hour in Ledger(session).all_event_hours())
 
 

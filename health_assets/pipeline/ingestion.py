@@ -57,7 +57,7 @@ CUT = (
 
 @dataclass
 class IngestReport:
-    """What a run read and built.
+    """The counts of what a run read and built.
 
     Args:
         files_seen: raw logs below the raw root.
@@ -305,7 +305,7 @@ class _Loading:
         return found
 
     def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
-        """Of parts with fewer lines than before, those of files that were cut or replaced, not only read otherwise."""
+        """The parts with fewer lines than before whose files were cut or replaced, not only read otherwise."""
         names = {part.source_file for part in less}
         files = [file for file in self._recognized.changed if file.source_file in names]
         before = {name: self._recognized.before[name].identity for name in names}
@@ -396,7 +396,7 @@ class _Loading:
         return [hold for hold in holds if (hold.hour, hold.source_file) not in overdue]
 
     def keep_winners(self, hours: HourRange) -> None:
-        """Of the rows with one id in one hour keep the greatest (time, file, line), and account for the others.
+        """Keep the greatest row (time, file, line) of one id in one hour, and account for the others.
 
         Args:
             hours: the hours built; those that merely got their rows once more are looked at, too.
@@ -463,7 +463,7 @@ def _entries(before: Mapping[Part, Entry], after: Mapping[Part, Lines], asked: A
 
 
 def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datetime]]:
-    """By table, the hours asked for whose rows are others than before; `raw_logs` has no spans beyond the look-back."""
+    """The hours asked for whose rows changed, by table; `raw_logs` has no spans beyond the look-back."""
     touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in asked.tables}}
     for part in changed:
         if not asked.includes(part):

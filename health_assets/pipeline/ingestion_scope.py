@@ -109,7 +109,7 @@ class Due:
         return [*self.new, *self.changed]
 
     def fresh_parts(self, found: Mapping[Part, Lines]) -> dict[Part, Lines]:
-        """Of what was found in files, what the fresh ones hold."""
+        """The parts found in files that are fresh."""
         names = names_of(self.fresh)
         return {part: lines for part, lines in found.items() if part.source_file in names}
 

@@ -26,7 +26,7 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True)
 class Unread:
-    """What is needed to tell which hours' tables no longer agree with the logs, without holding the warehouse.
+    """The facts that tell which tables no longer agree with the logs; reading them does not hold the warehouse.
 
     Args:
         found: what became of known files.
@@ -149,7 +149,7 @@ def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
 def _counted(
     files: Sequence[RawFile], unreadable: Faults | None, limits: Limits | None
 ) -> tuple[Sequence[RawFile], Sequence[Content]]:
-    """What those of the files hold that can be read, and which these are."""
+    """The files that can be read, and their contents."""
     while files:
         try:
             return files, contents(files, limits)

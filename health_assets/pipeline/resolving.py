@@ -14,12 +14,13 @@ from ibis import ir
 
 from health_assets.core.agent_names import agents_of
 from health_assets.core.hours import HourRange, contiguous
-from health_assets.core.judges import is_trusted, judged_by
+from health_assets.core.judges import is_trusted
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.targets import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, amounts_of_calls, with_amounts
 from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.resolutions import Resolutions
 from health_assets.warehouse.session import Session
 
 
@@ -45,20 +46,15 @@ def resolve_names(session: Session, table: str, hours: HourRange, targets: Targe
     """
     if "agent_id_reported" not in columns_of(table):
         return set()
-    span = {"start": hours.start, "end": hours.end}
-    inside = f"FROM {table} WHERE agent_id IS NOT NULL AND hour >= $start AND hour < $end"
-    if not targets.names and not session.query(f"SELECT 1 {inside} AND agent_id_reported IS NOT NULL LIMIT 1", span):
+    stored = Resolutions(session, hours)
+    if not targets.names and not stored.has_folded_names(table):
         return set()
-    said = "coalesce(agent_id_reported, agent_id)"
-    pairs = session.query(f"SELECT DISTINCT {said}, agent_id {inside}", span)
+    pairs = stored.names(table)
     agents = agents_of({name for name, _ in pairs}, targets.names)
     differing = [name for name, agent in pairs if agents[name] != agent]
     if not differing:
         return set()
-    found = session.query(
-        f"SELECT DISTINCT hour {inside} AND {said} IN (SELECT unnest($names))", span | {"names": differing}
-    )
-    changed = {hour for (hour,) in found}
+    changed = stored.hours_of_names(table, differing)
     for some in contiguous(changed):
         session.rewrite_hours(table, some, _renamed(session.hours_of(table, some), agents))
     return changed
@@ -79,18 +75,8 @@ def resolve_judges(session: Session, hours: HourRange, trusted: Collection[str])
         hours: the hours.
         trusted: patterns of logs whose judgements count as whose they say they are.
     """
-    span = {"start": hours.start, "end": hours.end}
-    inside = "hour >= $start AND hour < $end"
-    files = session.query(f"SELECT DISTINCT source_file FROM judgements WHERE {inside}", span)
-    believed = [name for (name,) in files if is_trusted(name, trusted)]
-    is_believed = "source_file IN (SELECT unnest($believed))" if believed else "false"
-    counts_as = judged_by(is_believed, "judged_by_reported")
-    differs = f"{inside} AND judged_by IS DISTINCT FROM {counts_as}"
-    parameters = span | ({"believed": believed} if believed else {})
-    changed = {hour for (hour,) in session.query(f"SELECT DISTINCT hour FROM judgements WHERE {differs}", parameters)}
-    if changed:
-        session.query(f"UPDATE judgements SET judged_by = {counts_as} WHERE {differs}", parameters)
-    return changed
+    stored = Resolutions(session, hours)
+    return stored.trust([name for name in stored.logs_of_judgements() if is_trusted(name, trusted)])
 
 
 def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> set[datetime]:
@@ -107,24 +93,11 @@ def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> se
         The hours of which rows have changed.
     """
     reach = hours.extended_back(lookback_hours - 1)
-    told = " OR ".join(f"{name} IS NOT NULL" for name in AMOUNTS)
-    summed = " OR ".join(f"{name} IS NOT NULL AND {name}_reported IS NULL" for name in AMOUNTS)
-    has_calls = session.query(
-        f"SELECT 1 FROM model_calls WHERE execution_id IS NOT NULL AND ({told}) AND hour >= ? AND hour < ? LIMIT 1",
-        [reach.start, reach.end],
-    )
-    has_sums = session.query(
-        f"SELECT 1 FROM executions WHERE span_id IS NULL AND ({summed}) AND hour >= ? AND hour < ? LIMIT 1",
-        [hours.start, hours.end],
-    )
-    if not (has_calls or has_sums):
+    has_calls = Resolutions(session, reach).has_amounts_of_calls(AMOUNTS)
+    if not (has_calls or Resolutions(session, hours).has_summed_amounts(AMOUNTS)):
         return set()
     executions = session.hours_of("executions", hours)
     executions = executions.filter(executions.span_id.isnull())
     sums = amounts_of_calls(executions, session.hours_of("model_calls", reach), lookback_hours)
-    differing, count = session.kept(with_amounts(executions, sums))
-    if not count:
-        return set()
-    changed = {hour for (hour,) in session.query(f"SELECT DISTINCT hour FROM ({session.sql(differing)}) AS differing")}
-    MaterializedHours(session).correct_rows("executions", differing, ["hour", "execution_id"])
-    return changed
+    differing = with_amounts(executions, sums)
+    return MaterializedHours(session).correct_rows("executions", differing, ["hour", "execution_id"])

@@ -28,7 +28,7 @@ HOURS_AT_ONCE = 24
 
 @dataclass
 class Pruned:
-    """What was dropped.
+    """The rows that were dropped.
 
     Args:
         before: hours before it are dropped.

@@ -88,11 +88,11 @@ class AwaySpans:
         return hour < self._end and hour not in self._back
 
     def seen_from(self, hours: Iterable[datetime]) -> set[datetime]:
-        """Those of some hours that see an hour whose spans are away."""
+        """The hours among these that see an hour whose spans are away."""
         return {hour for hour in hours if any(seen in self for seen in self._sight(HourRange.of(hour)))}
 
     def bring_back(self, hours: Iterable[datetime]) -> set[datetime]:
-        """What some hours see of the hours whose spans are away; from now on these count as back."""
+        """The hours with spans away that some hours see; from now on they count as back."""
         back = {seen for whole in contiguous(hours) for seen in self._sight(whole) if seen in self}
         self._back |= back
         return back
@@ -138,13 +138,7 @@ class TraceAssembly:
         """The hours in groups of which each has as many spans as may be held at once, or is a single hour."""
         if not hours:
             return
-        span = _reach(hours, 0)
-        counted = self._session.query(
-            "SELECT hour, CAST(sum(lines) AS BIGINT) FROM raw_logs "
-            "WHERE record_type = 'span' AND hour >= $start AND hour < $end GROUP BY hour",
-            {"start": span.start, "end": span.end},
-        )
-        spans = dict(counted)
+        spans = self._ledger.lines_by_hour("span", _reach(hours, 0))
         group: list[datetime] = []
         size = 0
         for hour in sorted(hours):

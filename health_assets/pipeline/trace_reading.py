@@ -1,7 +1,7 @@
 """Trace reading: what the spans of some hours became, and why others became nothing, as counts by reason.
 
-What belongs here: counting, for a run's report and the page of the asset `spans`. What does not: how spans become
-records (`logs.traces`).
+What belongs here: the words for these counts, for a run's report and the page of the asset `spans`. What does not: how
+spans become records (`logs.traces`), and the counts (`warehouse.spans`).
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
 from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
+from health_assets.warehouse.spans import CallsOfSpans, Spans
 
 DOCS = "docs/opentelemetry.md"
 
@@ -25,7 +26,7 @@ _NOT_USED = {
 
 @dataclass(frozen=True)
 class TraceReading:
-    """What the spans of some hours became.
+    """The counts of what the spans of some hours became.
 
     Args:
         spans: all of them.
@@ -50,79 +51,42 @@ class TraceReading:
 
 def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
     """Count what became of the spans of some hours; None where there are none."""
-    spans = session.count_hours("spans", hours)
-    if not spans:
+    count, spans = session.count_hours("spans", hours), Spans(session, hours)
+    if not count:
         return None
-    counting = _Counting(session, hours)
-    made = {table: counting.rows_from_spans(table) for table in ("executions", "model_calls", "tool_calls")}
-    unused = {reason: count for reason, count in counting.unused() if count}
+    made = {table: spans.records(table) for table in ("executions", "model_calls", "tool_calls")}
+    unused = {reason: count for reason, count in _unused(spans) if count}
     most_first = dict(sorted(unused.items(), key=lambda item: (-item[1], item[0])))
-    return TraceReading(spans, **made, unused=most_first, warnings=list(counting.warnings(made["executions"])))
+    warnings = list(_warnings(spans.model_calls(), made["executions"]))
+    return TraceReading(count, **made, unused=most_first, warnings=warnings)
 
 
 def without_agents(session: Session, hours: HourRange) -> str | None:
     """A sentence where these hours hold model calls of spans and no agent's run, with the place to read on."""
-    counting = _Counting(session, hours)
-    calls = counting.rows_from_spans("model_calls")
-    return _no_agent(calls) if calls and not counting.rows_from_spans("executions") else None
+    spans = Spans(session, hours)
+    calls = spans.records("model_calls")
+    return _no_agent(calls) if calls and not spans.records("executions") else None
 
 
 def _no_agent(calls: int) -> str:
     return f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only"
 
 
-class _Counting:
-    def __init__(self, session: Session, hours: HourRange) -> None:
-        self._session = session
-        self._span = {"start": hours.start, "end": hours.end}
+def _unused(spans: Spans) -> Iterator[tuple[str, int]]:
+    """Reasons for which spans are no record, and how many there are."""
+    for left in spans.unused():
+        yield _NOT_USED[left.kind, left.is_unnamed], left.count
+    for operation, count in spans.of_other_kinds().items():
+        told = f"of the kind {operation}" if operation else "that states no kind"
+        yield f"span {told}, which is no agent, model call or tool", count
+    yield "span that came more than once", spans.copies()
 
-    def _rows(self, sql: str) -> list[tuple]:
-        return self._session.query(sql.replace("INSIDE", "hour >= $start AND hour < $end"), self._span)
 
-    def rows_from_spans(self, table: str) -> int:
-        return self._rows(f"SELECT count(span_id) FROM {table} WHERE INSIDE")[0][0]
-
-    def unused(self) -> Iterator[tuple[str, int]]:
-        left = self._rows(
-            """
-            WITH own AS (
-                SELECT DISTINCT kind, trace_id || ':' || span_id AS id,
-                    CASE WHEN kind = 'agent' THEN agent_id IS NULL END AS is_unnamed
-                FROM spans WHERE kind <> 'other' AND INSIDE
-            ), used AS (
-                SELECT 'agent' AS kind, execution_id AS id FROM executions WHERE span_id IS NOT NULL AND INSIDE
-                UNION ALL SELECT 'chat', call_id FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
-                UNION ALL SELECT 'tool', call_id FROM tool_calls WHERE span_id IS NOT NULL AND INSIDE
-            )
-            SELECT own.kind, is_unnamed, count(*) FROM own LEFT JOIN used ON used.kind = own.kind AND used.id = own.id
-            WHERE used.id IS NULL GROUP BY 1, 2
-            """
-        )
-        for kind, is_unnamed, count in left:
-            yield _NOT_USED[kind, is_unnamed], count
-        others = self._rows(
-            "SELECT operation, count(DISTINCT trace_id || span_id) FROM spans "
-            "WHERE kind = 'other' AND INSIDE GROUP BY 1"
-        )
-        for operation, count in others:
-            told = f"of the kind {operation}" if operation else "that states no kind"
-            yield f"span {told}, which is no agent, model call or tool", count
-        [(copies,)] = self._rows("SELECT count(*) - count(DISTINCT trace_id || span_id) FROM spans WHERE INSIDE")
-        yield "span that came more than once", copies
-
-    def warnings(self, executions: int) -> Iterator[str]:
-        [(calls, unknown, outside, failed)] = self._rows(
-            f"""
-            SELECT count(*), count(CASE WHEN model = '{UNKNOWN_MODEL}' THEN 1 END),
-                count(CASE WHEN execution_id IS NULL THEN 1 END),
-                count(CASE WHEN execution_id IS NULL AND status = 'failure' THEN 1 END)
-            FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
-            """
-        )
-        if calls and not executions:
-            yield _no_agent(calls)
-        elif outside:
-            with_failures = f", {failed:,} of them failed" if failed else ""
-            yield f"{counted(outside, 'model call')} outside any agent's run{with_failures}"
-        if unknown:
-            yield f"{counted(unknown, 'model call')} of the model {UNKNOWN_MODEL}, since no attribute names it"
+def _warnings(calls: CallsOfSpans, executions: int) -> Iterator[str]:
+    if calls.calls and not executions:
+        yield _no_agent(calls.calls)
+    elif calls.outside:
+        with_failures = f", {calls.failed_outside:,} of them failed" if calls.failed_outside else ""
+        yield f"{counted(calls.outside, 'model call')} outside any agent's run{with_failures}"
+    if unknown := calls.of_unknown_models:
+        yield f"{counted(unknown, 'model call')} of the model {UNKNOWN_MODEL}, since no attribute names it"

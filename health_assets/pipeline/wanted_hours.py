@@ -1,4 +1,4 @@
-"""Which hours a command is about: those that were named, else those that the logs hold something of.
+"""Hours that a command is about: those that were named, else those that the logs have events of.
 
 What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
 happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).
@@ -96,7 +96,7 @@ def _refuse_another_root(settings: Settings) -> None:
 
 
 def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
-    """What the logs hold, and which hours have scores already."""
+    """The hours of the logs, and the hours that have scores already."""
     unreadable: Faults = {}
     files, warehouse = list_files(settings.raw, unreadable), Warehouse.of(settings)
     limits = Limits.of(settings, now)
@@ -178,7 +178,7 @@ def _nothing_is_over(later: list[datetime], running: datetime, of_logs: HourRang
 
 
 def worth_materializing(held: HeldHours, scored: Set[datetime], span: HourRange, reach_hours: int) -> HourGroups:
-    """Of a range the hours that hold something, those that depend on them and those that have scores already.
+    """The hours of a range that hold something, that depend on such hours, or that have scores already.
 
     A hole that is shorter than the reach stays: the hours before the next event are looked back on anyway.
 

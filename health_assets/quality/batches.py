@@ -1,14 +1,13 @@
-"""What every asset's batches are made of: their source, its rows, and facts by hour."""
+"""Parts of every asset's batches: their source, its rows, and facts by hour."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import ibis
 import pandas as pd
-from ibis import ir
+from ibis import Deferred, _, ir
 
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.settings import Settings
@@ -19,7 +18,7 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True)
 class Source:
-    """What a batch is made from: the asset, a session, the hours that are checked, and the settings that made them.
+    """The source of a batch: the asset, a session, the hours that are checked, and the settings that made them.
 
     Where only `some` of the hours were asked for, the others are looked at with them, and nothing is said of them.
     """
@@ -42,16 +41,27 @@ class Source:
 
     @cached_property
     def row_counts(self) -> dict[datetime, int]:
-        """How many rows the asset has in each of the hours checked, counted once; hours without any are left out."""
-        return {hour: count for hour, (count,) in self.by_hour(f"SELECT hour, count(*) FROM {self.asset}").items()}
+        """The number of rows of the asset in each hour checked, counted once; hours without any are left out."""
+        return self.counts(self.asset)
 
-    def by_hour(
-        self, select: str, condition: str = "true", parameters: Sequence[Any] = (), hours: HourRange | None = None
-    ) -> dict[datetime, tuple]:
-        """Values by hour: the rows of `select` (which starts with the hour) for the hours checked or given."""
+    def facts(self, rows: str | ir.Table, *values: Deferred, hours: HourRange | None = None) -> dict[datetime, tuple]:
+        """Values by hour, of the hours checked or given; hours without rows are left out.
+
+        Args:
+            rows: a table, or an expression that has an `hour`.
+            values: what is told of each hour's rows, as `_.count()`.
+            hours: the hours, where they are others than those checked.
+        """
         span = hours or self.hours
-        sql = f"{select} WHERE hour >= ? AND hour < ? AND {condition} GROUP BY hour"
-        return {hour: tuple(values) for hour, *values in self.session.query(sql, [span.start, span.end, *parameters])}
+        table = self.session.table(rows) if isinstance(rows, str) else rows
+        inside = table.filter(table.hour >= span.start, table.hour < span.end)
+        named = {f"value_{place}": value for place, value in enumerate(values)}
+        found = self.session.dicts(inside.group_by("hour").aggregate(**named))
+        return {row["hour"]: tuple(row[name] for name in named) for row in found}
+
+    def counts(self, table: str) -> dict[datetime, int]:
+        """The number of rows of a table in each hour checked; hours without any are left out."""
+        return self.session.counts_by_hour(table, self.hours)
 
 
 def rows(source: Source) -> ir.Table:
@@ -71,7 +81,7 @@ def rows(source: Source) -> ir.Table:
 def hours(source: Source) -> pd.DataFrame:
     """One row per hour, with the number of columns whose type in the warehouse is not the declared one."""
     actual = source.session.column_types(source.asset)
-    changed = [name for name, sql_type, _, _ in describe(source.asset) if actual.get(name) != sql_type]
+    changed = [name for name, kind, _, _ in describe(source.asset) if actual.get(name) != kind]
     return pd.DataFrame(
         {"hour": list(source.hours), "columns_of_other_type": len(changed), "changed_columns": ", ".join(changed)}
     )
@@ -82,6 +92,11 @@ def with_facts(frame: pd.DataFrame, names: Sequence[str], values: dict[datetime,
     none = (0,) * len(names)
     columns = zip(*(values.get(hour, none) for hour in frame["hour"]), strict=True)
     return frame.assign(**dict(zip(names, map(list, columns), strict=True)))
+
+
+def with_fact(frame: pd.DataFrame, name: str, values: Mapping[datetime, float]) -> pd.DataFrame:
+    """Add one value by hour as a column; 0 in an hour that has none."""
+    return with_facts(frame, [name], {hour: (value,) for hour, value in values.items()})
 
 
 def hours_with_windows(
@@ -101,16 +116,16 @@ def hours_with_windows(
         always: an `agent_id` that stands for nobody, whom no target retires.
     """
     exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
-    is_in = "IN" if source.targets.defaults.retired else "NOT IN"
-    condition = f"agent_id {is_in} (SELECT unnest(?))"
-    parameters: list[Any] = [exceptions]
+    parts = source.session.table(components)
+    is_excepted = parts.agent_id.isin(exceptions)
+    is_counted = is_excepted if source.targets.defaults.retired else ~is_excepted
     if always is not None:
-        condition, parameters = f"({condition} OR agent_id = ?)", [exceptions, always]
+        is_counted |= parts.agent_id == always
     span = source.hours.extended_back(source.settings.window_hours - 1)
-    by_hour = source.by_hour(f"SELECT hour, sum({component})::BIGINT FROM {components}", condition, parameters, span)
+    by_hour = source.facts(parts.filter(is_counted), _[component].sum(), hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
     length = source.settings.window_hours
     of_hours = [sum(counts[place : place + length]) for place in range(len(source.hours))]
     frame = hours(source).assign(**{f"{component}_of_hours": of_hours})
-    in_windows = source.by_hour(f"SELECT hour, sum({count_column})::BIGINT FROM {source.asset}")
+    in_windows = source.facts(source.asset, _[count_column].sum())
     return with_facts(frame, [f"{component}_in_windows"], in_windows)

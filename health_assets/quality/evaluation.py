@@ -30,7 +30,7 @@ SAMPLE_ROWS = 10
 
 @dataclass(frozen=True)
 class HourResult:
-    """How many rows of an hour were looked at, and how many break the check."""
+    """The number of rows of an hour that were looked at, and the number that break the check."""
 
     hour: datetime
     element_count: int
@@ -124,11 +124,7 @@ def write_history(session: Session, asset: str, hours: HourRange | HourGroups, r
     """Replace the history of these checks for the hours that were looked at."""
     names = [result.check.name for result in results]
     for own in hours.ranges:
-        session.query(
-            "DELETE FROM expectation_results "
-            "WHERE asset = ? AND expectation IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
-            [asset, names, own.start, own.end],
-        )
+        session.delete_hours("expectation_results", own, asset=[asset], expectation=names)
     lines = [(hour, result.check) for result in results for hour in result.hours]
     session.insert_arrow(
         "expectation_results",
@@ -164,7 +160,7 @@ def _asked(broken: pd.DataFrame, source: Source) -> pd.DataFrame:
 
 
 def _sizes(frame: pd.DataFrame) -> dict[datetime, int]:
-    """How many rows of each hour a frame has."""
+    """The number of rows of each hour in a frame."""
     return {} if frame.empty else frame.groupby("hour").size().to_dict()
 
 

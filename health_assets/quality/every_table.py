@@ -1,4 +1,4 @@
-"""What must be true of every table."""
+"""Expectations of every table."""
 
 from health_assets.quality.expectations import Check, between
 

@@ -2,7 +2,7 @@
 
 What belongs here: declaring expectations without importing Great Expectations (which takes seconds) and translating
 the few kinds that the suites use into conditions that the warehouse evaluates. What does not: which expectations a
-table has (`suites`) and running them (`evaluation`).
+table has (`systems.suites`) and running them (`evaluation`).
 """
 
 from collections.abc import Callable, Sequence
@@ -118,7 +118,7 @@ _CONDITIONS: dict[str, Callable[[ir.Table, dict[str, Any]], ir.BooleanValue]] = 
 
 @dataclass(frozen=True)
 class Check:
-    """What must be true of an asset: one asset check, one line of history per hour.
+    """An expectation of an asset: one asset check, one line of history per hour.
 
     Args:
         name: says what is true when it passes.

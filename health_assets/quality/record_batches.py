@@ -1,12 +1,12 @@
 """Batches of `raw_logs` and the record tables."""
 
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.quality.batches import Source, hours, with_facts
+from health_assets.quality.batches import Source, hours, with_fact, with_facts
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
-from health_assets.warehouse.ledger import TRACES
+from health_assets.warehouse.ledger import Ledger
 
 NEARBY_ROWS = 1_000_000
 
@@ -26,10 +26,10 @@ def _with_nearby_hours(source: Source) -> HourRange:
     Comparing each row with a week of rows would cost more than all else where an hour has millions.
     """
     span = source.hours.extended_back(source.settings.reach_hours)
-    rows = source.by_hour(f"SELECT hour, count(*) FROM {source.asset}", hours=span)
+    rows = source.session.counts_by_hour(source.asset, span)
     start, total = source.hours.start, 0
     while start > span.start:
-        total += rows.get(start - HOUR, (0,))[0]
+        total += rows.get(start - HOUR, 0)
         if total > NEARBY_ROWS:
             break
         start -= HOUR
@@ -38,28 +38,16 @@ def _with_nearby_hours(source: Source) -> HourRange:
 
 def hours_of_records(source: Source) -> pd.DataFrame:
     """`hours`, with the lines that `raw_logs` counts for the asset and the rows that it has."""
-    is_own = "record_type = ?"
-    lines = source.by_hour(
-        "SELECT hour, sum(lines - superseded - coalesce(lost, 0))::BIGINT FROM raw_logs",
-        is_own,
-        [RECORD_OF_TABLE[source.asset]],
-    )
-    frame = with_facts(hours(source), ["lines_kept"], lines)
-    return with_facts(frame, ["rows_kept"], {hour: (count,) for hour, count in source.row_counts.items()})
+    lines = Ledger(source.session).kept_by_hour(RECORD_OF_TABLE[source.asset], source.hours)
+    frame = with_fact(hours(source), "lines_kept", lines)
+    return with_fact(frame, "rows_kept", source.row_counts)
 
 
 def hours_of_rejections(source: Source) -> pd.DataFrame:
     """`hours_of_records` by the lines that rows stand for, with the share of lines that were rejected, 0 to 1."""
-    there = "lines - coalesce(lost, 0)"
-    rejected = f"sum(CASE record_type WHEN 'rejected' THEN {there} ELSE 0 END)"
-    share = source.by_hour(
-        f"SELECT hour, CAST({rejected} AS DOUBLE PRECISION) / greatest(sum({there}), 1) FROM raw_logs",
-        "source_file <> ?",
-        [TRACES],
-    )
-    lines = source.by_hour("SELECT hour, CAST(sum(lines) AS BIGINT) FROM rejected_records")
+    lines = source.facts("rejected_records", _.lines.sum())
     frame = with_facts(hours_of_records(source).drop(columns="rows_kept"), ["rows_kept"], lines)
-    return with_facts(frame, ["rejected_share"], share)
+    return with_fact(frame, "rejected_share", Ledger(source.session).rejected_share_by_hour(source.hours))
 
 
 def files(source: Source) -> ir.Table:

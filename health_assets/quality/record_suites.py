@@ -1,4 +1,4 @@
-"""What must be true of `raw_logs` and the record tables."""
+"""Expectations of `raw_logs` and the record tables."""
 
 from collections.abc import Sequence
 

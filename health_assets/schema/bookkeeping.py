@@ -1,4 +1,4 @@
-"""What the warehouse knows of itself: the files and roots it was filled from, its hours and its version."""
+"""Tables about the warehouse itself: the files and roots it was filled from, its hours and its version."""
 
 from datetime import datetime
 
@@ -30,7 +30,7 @@ class RawFile(SQLModel, table=True):
 
 
 class RawFileNote(SQLModel, table=True):
-    """What readers counted in the raw logs besides the lines that they made of them, and which could not be read."""
+    """Counts of what readers found in the raw logs besides lines, and the logs that could not be read."""
 
     __tablename__ = "raw_file_notes"
 

@@ -2,7 +2,7 @@
 
 What belongs here: what is known of all tables alike. DDL, docs and Dagster's column metadata are generated from the
 tables' classes, each of which describes its columns. What does not: the classes themselves, which stand in this folder
-where several systems use the table, and otherwise in the system's own (`systems`).
+where several systems use the table, and otherwise in the system's own (`systems`); and SQL (`warehouse.engines`).
 
 Primary keys state identity, and columns that may not be null say so. Both are left out of the warehouse's DDL, because
 an index over millions of rows an hour costs ten times the load; the transforms keep what is declared here, and the
@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
-from sqlmodel import SQLModel
+from sqlmodel import AutoString, SQLModel
 
 from health_assets.core.systems import parts
 from health_assets.schema import alerts, bookkeeping, quality, records
@@ -29,7 +28,6 @@ __all__ = [
     "SCHEMA_VERSION",
     "TABLE_OF_RECORD",
     "columns_of",
-    "create_statement",
     "describe",
     "schema_of",
 ]
@@ -60,40 +58,41 @@ def _columns(table: str) -> Sequence[sa.Column]:
     return list(SQLModel.metadata.tables[table].columns)
 
 
-_EXPRESSION_TYPES = {
-    "TIMESTAMP WITH TIME ZONE": "timestamp('UTC')",
-    "DOUBLE PRECISION": "float64",
-    "BIGINT": "int64",
-    "BOOLEAN": "boolean",
-    "VARCHAR": "string",
-    "VARCHAR[]": "array<string>",
-    "SMALLINT[]": "array<int16>",
-    "JSON": "json",
-}
-
-
 def schema_of(table: str) -> dict[str, str]:
     """Column names and their types as ibis writes them."""
-    return {name: _EXPRESSION_TYPES[sql_type] for name, sql_type, _, _ in describe(table)}
-
-
-def create_statement(table: str) -> str:
-    """DDL of a table, without keys and constraints (see the module's docstring); valid in DuckDB and PostgreSQL."""
-    columns = ", ".join(f"{name} {sql_type}" for name, sql_type, _, _ in describe(table))
-    return f"CREATE TABLE IF NOT EXISTS {table} ({columns})"
+    return {name: kind for name, kind, _, _ in describe(table)}
 
 
 @cache
 def describe(table: str) -> list[tuple[str, str, bool, str]]:
-    """(name, SQL type, nullable, meaning) of every column."""
+    """(name, type, nullable, meaning) of every column; types as ibis writes them, which no database does."""
     model = ALL_TABLES[table]
-    dialect = postgresql.dialect()
     return [
         (
             column.name,
-            column.type.compile(dialect=dialect),
+            _type_of(column.type),
             bool(column.nullable),
             model.model_fields[column.name].description or "",
         )
         for column in _columns(table)
     ]
+
+
+def _type_of(declared: sa.types.TypeEngine) -> str:
+    if isinstance(declared, sa.ARRAY):
+        return f"array<{_type_of(declared.item_type)}>"
+    [kind] = [kind for generic, kind in _TYPES.items() if isinstance(declared, generic)]
+    return kind
+
+
+_TYPES: dict[type, str] = {
+    sa.DateTime: "timestamp('UTC')",
+    sa.Double: "float64",
+    sa.BigInteger: "int64",
+    sa.SmallInteger: "int16",
+    sa.Boolean: "boolean",
+    sa.String: "string",
+    AutoString: "string",
+    sa.JSON: "json",
+}
+"""The kinds of columns that tables are declared with; each engine in `warehouse` spells them its own way."""

@@ -1,4 +1,4 @@
-"""What the declarations of tables are written with: what rows have in common, and one function a kind of column.
+"""Parts of the declarations of tables: the columns that rows share, and one function a kind of column.
 
 What does not belong here: any table.
 """

@@ -1,10 +1,41 @@
-"""The tables as a page of the documentation, written from their classes by `make docs`."""
+"""Pages of the documentation that follow from the code: tables and settings, written by `make docs`."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
+from pydantic.fields import FieldInfo
+
+from health_assets.core.settings import Settings
 from health_assets.schema.catalog import ALL_TABLES, describe
 
 PAGE = Path("docs/tables.md")
+SQL_NAMES = {
+    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
+    "float64": "DOUBLE PRECISION",
+    "int64": "BIGINT",
+    "boolean": "BOOLEAN",
+    "string": "VARCHAR",
+    "array<string>": "VARCHAR[]",
+    "array<int16>": "SMALLINT[]",
+    "json": "JSON",
+}
+"""What people who query the tables call the types of columns, on any engine."""
+TABLES = Path("docs/tables.md")
+SETTINGS = Path("docs/settings.md")
+
+PARTS = {
+    "raw": "Logs, targets, warehouse and windows",
+    "lock_timeout_s": "Runs, schedules and retention",
+    "model_window_calls": "Models and sessions",
+    "evaluation_window_hours": "Reliability evaluation and its judge",
+    "registry": "Survey",
+    "alerts": "Alerts",
+    "host_agent": "Endpoint and logs of processes",
+}
+"""Headings of the page of settings, each by the setting that begins its part."""
+
+LIMITS = {"gt": "above", "ge": "from", "le": "to", "lt": "below"}
 
 
 def tables_page() -> str:
@@ -12,7 +43,8 @@ def tables_page() -> str:
     parts = [
         "# Tables",
         "",
-        "Written from `health_assets/schema/catalog/` by `make docs`; edit that, not this.",
+        "Written by `make docs` from the tables' classes, in `health_assets/schema/` and in the `tables.py` of each "
+        "system; edit those, not this.",
         "",
     ]
     for name, model in ALL_TABLES.items():
@@ -24,11 +56,71 @@ def tables_page() -> str:
             "| column | type | may be null | meaning |",
             "|---|---|---|---|",
         ]
-        for column, sql_type, is_nullable, meaning in describe(name):
-            parts.append(f"| `{column}` | {sql_type} | {'yes' if is_nullable else 'no'} | {meaning} |")
+        for column, kind, is_nullable, meaning in describe(name):
+            parts.append(f"| `{column}` | {SQL_NAMES[kind]} | {'yes' if is_nullable else 'no'} | {meaning} |")
         parts.append("")
     return "\n".join(parts)
 
 
+def settings_page() -> str:
+    """Markdown of every setting: its variable, default, values and meaning."""
+    parts = [
+        "# Settings",
+        "",
+        "Written by `make docs` from `health_assets/core/settings.py`; edit that, not this.",
+        "",
+        "Every setting is an environment variable. One that is there and empty is not set. The flags of a command win "
+        "over settings. Names end in their unit: `_HOURS`, `_S` (seconds), `_GIB`.",
+        "",
+    ]
+    for name, field in Settings.model_fields.items():
+        if name in PARTS:
+            parts += [f"## {PARTS[name]}", "", "| setting | default | values | meaning |", "|---|---|---|---|"]
+        cells = (f"`HEALTH_{name.upper()}`", _default(field.default), _values(field), field.description)
+        parts.append(f"| {' | '.join(map(str, cells))} |")
+        if _ends_a_part(name):
+            parts.append("")
+    return "\n".join(parts)
+
+
+def _ends_a_part(name: str) -> bool:
+    names = [*Settings.model_fields]
+    following = names[names.index(name) + 1 :]
+    return not following or following[0] in PARTS
+
+
+def _default(value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, tuple):
+        value = ",".join(value)
+    if isinstance(value, bool):
+        value = "on" if value else "off"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _values(field: FieldInfo) -> str:
+    """The values that are allowed, as far as they are a range or a list of words."""
+    words = [word for kind in (field.annotation, *get_args(field.annotation)) for word in _words(kind)]
+    if bool in (field.annotation, *get_args(field.annotation)):
+        words = ["on", "off"]
+    return ", ".join(f"`{word}`" for word in words) if words else " ".join(_range(field))
+
+
+def _words(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _range(field: FieldInfo) -> Iterator[str]:
+    for limit in field.metadata:
+        for name, word in LIMITS.items():
+            if (value := getattr(limit, name, None)) is not None:
+                yield f"{word} {value:,}"
+
+
+PAGES: Mapping[Path, Any] = {TABLES: tables_page, SETTINGS: settings_page}
+
+
 if __name__ == "__main__":
-    PAGE.write_text(tables_page(), encoding="utf-8")
+    for path, page in PAGES.items():
+        path.write_text(page(), encoding="utf-8")

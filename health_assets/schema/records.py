@@ -1,4 +1,4 @@
-"""What the raw logs hold: the account of their lines, and a table for each kind of record.
+"""Tables of the raw logs: the account of their lines, and a table for each kind of record.
 
 What belongs here besides the tables: which kind of record goes to which of them, and by what the latest of several
 lines about one thing is known.
@@ -15,7 +15,7 @@ REPORTED_AGENT = "Agent as the log names it, where the targets' `names` make ano
 
 
 class RawLog(Hourly, table=True):
-    """How many records of each kind every raw log holds for every hour, and whether the hour's tables have them."""
+    """Number of records of each kind in every raw log and hour, and whether the hour's tables have them."""
 
     __tablename__ = "raw_logs"
 

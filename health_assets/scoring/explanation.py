@@ -1,7 +1,8 @@
-"""Where the points of a health score went: points lost by component, what was seen and expected, and which events.
+"""Losses of a health score: the points by component, the value seen and expected, and the events.
 
 What belongs here: taking one row of `agent_health` apart. The endpoint, the alerts and the terminal all say it in these
-words. What does not: the formulas (`scoring`) and finding the events (`scoring.evidence`). It imports no engine.
+words. What does not: the formulas (`systems.agent_health_model`) and finding the events
+(`systems.explanations.evidence`). It imports no engine.
 """
 
 from collections import defaultdict
@@ -56,7 +57,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a component cost an agent.
+    """The points that a component cost an agent.
 
     Args:
         component: the component.
@@ -75,7 +76,7 @@ class Loss:
     evidence: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON writes it."""
+        """The loss as JSON writes it."""
         return {
             "component": self.component.name,
             "dimension": self.component.dimension,
@@ -90,7 +91,7 @@ class Loss:
 
 
 def _succeeded(row: Row) -> str:
-    """As a share; of few executions as they are, for a share of four would say too much."""
+    """The success as a share; few executions are named as they are, since a share of four would say too much."""
     expected = row["expected_success_rate"]
     seen = f"{row['successes']:,} of {row['n']:,}" if row["n"] < row["n_full"] else share(row["asr"], beside=expected)
     return f"{seen} succeeded, {share(expected)} expected"

@@ -1,8 +1,8 @@
 """Hourly components of agent health: additive sums per agent and hour.
 
 A component is a sufficient statistic that merges by addition, with 0 as its zero; ratios are formed only after a window
-has been merged (`agent_health`). Runtimes are summed in whole microseconds, so that the sum is exact and the order in
-which rows or hours are added can never show.
+has been merged (`systems.agent_health_model.agent_health`). Runtimes are summed in whole microseconds, so that the sum
+is exact and the order in which rows or hours are added can never show.
 """
 
 from collections.abc import Sequence

@@ -27,5 +27,5 @@ def bucket_of_us(latency_us: ir.FloatingValue) -> ir.IntegerValue:
 
 
 def latency_ms(bucket: ir.IntegerValue) -> ir.FloatingValue:
-    """What a bucket stands for, in milliseconds; null for null."""
+    """The latency that a bucket stands for, in milliseconds; null for null."""
     return (bucket == 0).ifelse(0.0, ((bucket.cast("float64") - 0.5) * math.log(GAMMA)).exp() / 1e3)

@@ -1,7 +1,7 @@
-"""What the look-back tells of an agent: its first event, its latest restart, model change and capability update.
+"""Facts of an agent from the look-back: its first event, its latest restart, model change and capability update.
 
-What belongs here: merging hourly parts (`state_components`) over the look-back. What does not: what is made of these
-times (`agent_health_state`).
+What belongs here: merging hourly parts (`systems.agent_health_state.state_components`) over the look-back. What does
+not: what is made of these times (`systems.agent_health_state.agent_health_state`).
 
 One hour is an aggregation per agent. In many hours the rows asked for and the parts stand in one line per agent, with
 a frame of hours rather than of rows, so that holes do not matter; agents without any change skip the line of changes.

@@ -41,7 +41,7 @@ def kth_smallest(
 
 
 class _Search:
-    """Where the stretches of one answer are by now, and the bits of the answer that are known."""
+    """The stretches of one answer as they are by now, and the bits of the answer that are known."""
 
     def __init__(self, starts: Integers, ends: Integers, ranks: Integers) -> None:
         self._starts, self._ends, self._ranks = (array.astype(np.int64) for array in (starts, ends, ranks))

@@ -15,6 +15,12 @@ def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Tab
     return rows.left_join(other, keys).select(*rows.columns, *added)
 
 
+def newest(rows: ir.Table, key: str) -> ir.Table:
+    """The rows of the latest `hour` of each `key`, where no hour has two of one."""
+    placed = rows.mutate(place=ibis.row_number().over(group_by=key, order_by=ibis.desc("hour")))
+    return placed.filter(placed.place == 0).drop("place")
+
+
 def spine(hours: HourRange) -> ir.Table:
     """One row per hour of a range: `hour`."""
     first, end = (ibis.literal(moment, "timestamp('UTC')") for moment in (hours.start, hours.end))

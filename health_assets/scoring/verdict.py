@@ -1,8 +1,8 @@
 """The verdict on an agent in a word: its state, how much it rests on, and which agents a person looks at first.
 
 What belongs here: how a state is written wherever one is shown, and the order of lists. What does not: how a state
-comes about (`scoring.agent_health`), what a score lost (`explanation`) and why systems differ (`differences`). It
-imports no engine.
+comes about (`systems.agent_health_model.agent_health`), what a score lost (`explanation`) and why systems differ
+(`apps.report.differences`). It imports no engine.
 
 With few executions a score leans to 100, as its source wants it. So a state that rests on fewer than `n_full` of them
 is provisional: it is written with a question mark, and never stands among those that are known.
@@ -31,22 +31,10 @@ def verdict(state: str, *, is_provisional: bool | None) -> str:
 
 
 def runs(row: Row) -> str:
-    """How many executions a row of `agent_health` rests on; of a provisional score also of how many."""
+    """The number of executions behind a row of `agent_health`; for a provisional score, also of how many."""
     return f"{row['n']:,} of {row['n_full']:,}" if row["is_provisional"] else f"{row['n']:,}"
 
 
 def reservation(row: Row) -> str:
-    """What to say behind a provisional score of a row of `agent_health`; nothing behind any other."""
+    """The words behind a provisional score of a row of `agent_health`; none behind any other."""
     return f"provisional, {row['n']:,} of {counted(row['n_full'], 'run')}" if row["is_provisional"] else ""
-
-
-def urgency_sql(rows: str = "") -> str:
-    """The place of a row of `agent_health` in `ORDER`, from 0, as SQL for DuckDB and PostgreSQL; null without a state.
-
-    Args:
-        rows: name of the rows in the statement, where columns need one.
-    """
-    of = f"{rows}." if rows else ""
-    word = f"{of}state || CASE WHEN {of}is_provisional THEN '{PROVISIONAL_MARK}' ELSE '' END"
-    places = " ".join(f"WHEN '{one}' THEN {place}" for place, one in enumerate(ORDER))
-    return f"CASE {word} {places} END"

@@ -1,4 +1,4 @@
-"""What the Agent Health Model's dimensions and their parts are worth (source 1).
+"""Weights of the Agent Health Model's dimensions and their parts (source 1).
 
 Plain numbers in a module of their own, so that who only explains a score need not import the compiler of the formulas.
 """

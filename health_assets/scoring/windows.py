@@ -1,7 +1,7 @@
 """Windows: hourly components merged over the evaluation window that ends with each hour.
 
 What belongs here: which agents are known at an hour, and the sums over each agent's window. What does not: what the
-sums mean (`health_components`, `agent_health`).
+sums mean (`health_components`, `systems.agent_health_model.agent_health`).
 
 One hour is a plain aggregation over its window. Many hours are one pass with a sliding frame over a dense grid of
 agents and hours; the frame counts rows, so the grid must not have holes. Sums are of integers, so both ways agree to
@@ -62,7 +62,7 @@ def sums_over_windows(
     sums: Mapping[str, WindowSum],
     lookback_hours: int,
 ) -> ir.Table:
-    """As `window_sums`, over windows of several lengths at once: `hour`, `agent_id` and a column for each of `sums`.
+    """Sums as those of `window_sums`, over several lengths at once: `hour`, `agent_id` and a column for each of `sums`.
 
     An agent is known at an hour when it has a component in the `lookback_hours` that end with the hour, or is listed.
     """

@@ -1,7 +1,7 @@
-"""Which hours of the scores are older than what they are made from.
+"""Stale hours: those whose scores are older than what they are made from.
 
 What belongs here: comparing what the warehouse says of its own tables. What does not: comparing them with the logs
-(`late_logs`) and doing something about it (`sensors`).
+(`pipeline.late_logs`) and doing something about it (`defs.sensors`).
 """
 
 from collections.abc import Collection

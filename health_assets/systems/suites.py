@@ -1,4 +1,4 @@
-"""What must be true of every table, in the order of the lineage.
+"""Suites of expectations of every table, in the order of the lineage.
 
 A check's name says what is true when it passes; its severity says whether a failure stops what follows (`error`) or
 asks a person to look (`warn`). The expectations of a system stand in its folder, those of records in `quality`.

@@ -1,7 +1,7 @@
 """The ledger's account of files: which there are, what they hold, what became of those that are no longer there.
 
 What belongs here: keeping the ledger and the rows of tables in step with files that were renamed, packed, copied or
-deleted. What does not: finding that out (`recognition`) and the account of what is loaded (`ledger`).
+deleted. What does not: finding that out (`logs.recognition`) and the account of what is loaded (`ledger`).
 
 A log that goes on under another name takes its rows and parts with it. One that is gone keeps them: they are all that
 is left of it. Its lines that no table had yet are lost, which is noted in `raw_logs`; so are those that a file held

@@ -4,7 +4,7 @@ A cause holds an hour for a while only, so that nobody who may write a log can k
 overdue stays noted for as long as it lasts, so that it holds the hour no second time.
 
 What belongs here: reading and writing `held_hours`. What does not: finding out which hours cannot be built
-(`ingestion`) and telling people of them (`defs.holding`).
+(`pipeline.ingestion`) and telling people of them (`defs.holding`).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -65,12 +65,12 @@ class Holds:
         return [Hold(*row) for row in rows]
 
     def hours(self, hours: HourRange = EVER) -> set[datetime]:
-        """Those of these hours that are held."""
+        """The held hours among these."""
         return {hold.hour for hold in self.within(hours)}
 
     def drop(self, before: datetime) -> set[datetime]:
         """Forget what holds hours before one, which nobody asks for any more; gives these hours."""
-        dropped = self.hours(HourRange(EVER.start, before))
+        dropped = {hour for hour in self.hours() if hour < before}  # which may lie before the first of all hours
         self._session.query("DELETE FROM held_hours WHERE hour < ?", [before])
         return dropped
 

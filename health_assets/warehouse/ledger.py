@@ -1,7 +1,7 @@
 """The ledger: what every raw log holds for every hour, and which of it the hours' tables have.
 
 What belongs here: reading and writing `raw_logs` and `raw_files`. What does not: reading files (`logs`) and the rows of
-the record tables (`ingestion`).
+the record tables (`pipeline.ingestion`).
 
 `raw_logs` has one row per part: the records of one kind in one file for one hour, with a digest. A record is a line, or
 one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Lines:
-    """How many records a part has, mostly a line each, and a digest of them and their places."""
+    """The number of records of a part, mostly a line each, and a digest of them and their places."""
 
     count: int
     digest: str
@@ -80,6 +80,15 @@ class Entry:
     is_dropped: bool = False
 
 
+@dataclass(frozen=True)
+class RejectedElsewhere:
+    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first of the hours."""
+
+    lines: int
+    files: int
+    first: datetime
+
+
 class Ledger:
     """The ledger of a warehouse, within a session."""
 
@@ -93,7 +102,7 @@ class Ledger:
         return {name for name in self.known_files() if is_among(unreadable, name)}
 
     def entries(self, names: Iterable[str]) -> list[Entry]:
-        """What the ledger says of the files of these names."""
+        """The ledger's entries of the files with these names."""
         rows = self._session.query(
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
             [[*names]],
@@ -101,7 +110,7 @@ class Ledger:
         return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
 
     def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
-        """What the ledger says of records that were put together from spans."""
+        """The ledger's entries of records that were put together from spans."""
         rows = self._session.query(
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file = $source AND hour >= $start AND hour < $end",
             {"source": TRACES, "start": hours.start, "end": hours.end},
@@ -172,11 +181,56 @@ class Ledger:
         )
         return {hour for (hour,) in rows}
 
+    def event_span(self) -> HourRange | None:
+        """The span from the first to the last hour with an event that was read in any raw log and is not lost."""
+        [(first, last)] = self._session.query(
+            "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        )
+        return None if first is None else HourRange(first, last + HOUR)
+
     def first_event_hour(self) -> datetime | None:
         """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
-        sql = "SELECT min(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
-        [(first,)] = self._session.query(sql)
-        return first
+        span = self.event_span()
+        return span.start if span else None
+
+    def lines_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        """The number of records of a kind in the logs of each of these hours; hours without any are left out."""
+        return self._by_hour("sum(lines)", record_type, hours)
+
+    def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        """The number of rows that each of these hours should have of a kind: records neither superseded nor lost."""
+        return self._by_hour("sum(lines - superseded - coalesce(lost, 0))", record_type, hours)
+
+    def _by_hour(self, counted: str, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        rows = self._session.query(
+            f"SELECT hour, CAST({counted} AS BIGINT) FROM raw_logs "
+            "WHERE record_type = ? AND hour >= ? AND hour < ? GROUP BY hour",
+            [record_type, hours.start, hours.end],
+        )
+        return dict(rows)
+
+    def rejected_share_by_hour(self, hours: HourRange) -> dict[datetime, float]:
+        """For each of these hours with lines, which of them were rejected, as a share from 0 to 1."""
+        there = "lines - coalesce(lost, 0)"
+        rows = self._session.query(
+            f"""
+            SELECT hour, CAST(sum(CASE record_type WHEN 'rejected' THEN {there} ELSE 0 END) AS DOUBLE PRECISION)
+                / greatest(sum({there}), 1)
+            FROM raw_logs WHERE source_file <> ? AND hour >= ? AND hour < ? GROUP BY hour
+            """,
+            [TRACES, hours.start, hours.end],
+        )
+        return dict(rows)
+
+    def rejected_elsewhere(self) -> RejectedElsewhere | None:
+        """The rejected lines of hours that nobody materialized; None where there are none."""
+        [(lines, files, first)] = self._session.query(
+            """
+            SELECT sum(lines), count(DISTINCT source_file), min(hour)
+            FROM raw_logs WHERE record_type = 'rejected' AND NOT is_loaded AND lines > 0
+            """
+        )
+        return RejectedElsewhere(int(lines), files, first) if lines else None
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
@@ -287,7 +341,7 @@ class Ledger:
         return {name: note.removeprefix(UNREADABLE) for name, note in rows}
 
     def notes(self) -> dict[str, int]:
-        """What was noted of all files together, most frequent first."""
+        """The notes of all files together, most frequent first."""
         rows = self._session.query(
             "SELECT note, CAST(sum(records) AS BIGINT) AS records FROM raw_file_notes "
             "WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?) GROUP BY note ORDER BY 2 DESC, 1",
@@ -434,7 +488,7 @@ FILES_SCHEMA = pa.schema(
 
 
 def columns_of_identity(identity: Identity | None) -> dict[str, int | str | None]:
-    """What `raw_files` says of what a file holds."""
+    """The columns by which `raw_files` identifies a file's content."""
     if identity is None:
         return {"plain_bytes": None, "content_digest": None, "head_digests": None}
     return {

@@ -1,4 +1,4 @@
-"""Where a warehouse is, as its URL says; apart from the stores, so that asking costs no import of an engine.
+"""Places of warehouses, as their URLs say; apart from the stores, so that asking costs no import of an engine.
 
 A PostgreSQL URL goes to libpq as it is, so it is read here as libpq reads it, and by SQLAlchemy's `make_url` only for
 SQLAlchemy. That one takes a password with an unescaped slash, with which libpq would tell of it as of a port; it keeps

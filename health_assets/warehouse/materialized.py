@@ -1,8 +1,8 @@
 """Materialized hours: which hours every asset has, since when, and which of them retention dropped.
 
 What belongs here: reading and writing `materialized_hours`, and with it the rows of whole hours, which change together
-with that account of them. What does not: which hours need work (`planning`, `derived`) and writes that no asset's hours
-follow from (`session`).
+with that account of them. What does not: which hours need work (`pipeline.planning`, `pipeline.derived`) and writes
+that no asset's hours follow from (`session`).
 
 An hour that was materialized without rows is told from one that never was. An hour that retention dropped keeps its
 line in the account, but is not there until it is made again.
@@ -37,11 +37,11 @@ class MaterializedHours:
     # -- hours that are there --
 
     def of(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
-        """Those of these hours of the asset that have been materialized, and were not dropped since."""
+        """The hours among these that are materialized in the asset, and were not dropped since."""
         return self.of_any([asset], hours)
 
     def of_any(self, assets: Iterable[str], hours: HourRange = EVER) -> set[datetime]:
-        """Those of these hours that one of the assets has."""
+        """The hours among these that one of the assets has."""
         rows = self._session.query(
             f"SELECT DISTINCT hour FROM materialized_hours "
             f"WHERE {_AMONG} AND {_THERE} AND hour >= $start AND hour < $end",
@@ -64,7 +64,7 @@ class MaterializedHours:
         asked: HourRange | HourGroups,
         first_event_hour: datetime | None,
     ) -> set[datetime]:
-        """Those of these hours that one of the assets does not have; before the first event only those asked for.
+        """The hours among these that one of the assets lacks; before the first event only those asked for.
 
         Args:
             assets: the assets.
@@ -98,7 +98,7 @@ class MaterializedHours:
         return newest
 
     def newest_of_each(self, assets: Iterable[str], over_by: datetime) -> dict[str, WrittenHour]:
-        """By asset, in order, its newest hour of those that were over by a time; an asset without one is left out."""
+        """The newest hour of each asset, in order, that was over by a time; an asset without one is left out."""
         rows = self._session.query(
             f"""
             SELECT asset, hour, greatest(materialized_at, changed_at)
@@ -117,7 +117,7 @@ class MaterializedHours:
         return {asset for (asset,) in self._session.query("SELECT DISTINCT asset FROM materialized_hours")}
 
     def last_made_at(self, asset: str) -> datetime | None:
-        """When any hour of the asset was last materialized; None where none was."""
+        """The time at which any hour of the asset was last materialized; None if none was."""
         sql = "SELECT max(materialized_at) FROM materialized_hours WHERE asset = ?"
         [(last,)] = self._session.query(sql, [asset])
         return last
@@ -136,7 +136,7 @@ class MaterializedHours:
     # -- hours that retention dropped --
 
     def dropped(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
-        """Those of these hours of the asset that were dropped and have not been made again."""
+        """The hours among these that were dropped from the asset and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
 
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
@@ -196,8 +196,7 @@ class MaterializedHours:
         """Write down that these hours of the asset are materialized, and which of them have other rows than before."""
         now = self._session.now()
         span = [hours.start, hours.end]
-        sql = f"SELECT hour, count(*) FROM {asset} WHERE hour >= ? AND hour < ? GROUP BY hour"
-        rows = dict(self._session.query(sql, span))
+        rows = self._session.counts_by_hour(asset, hours)
         condition = "asset = ? AND hour >= ? AND hour < ?"
         sql = f"SELECT hour, changed_at FROM materialized_hours WHERE {condition}"
         changed_at = {**dict(self._session.query(sql, [asset, *span])), **dict.fromkeys(changed, now)}
@@ -258,13 +257,16 @@ class MaterializedHours:
         self._session.query(update, ["", asset, hours.start, hours.end])
         return count
 
-    def correct_rows(self, asset: str, corrections: ir.Table, keys: Sequence[str]) -> None:
+    def correct_rows(self, asset: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
         """Set columns of single rows of an asset's table, and note that their hours have changed.
 
         Args:
             asset: the asset, which its table is named after.
             corrections: `keys`, with `hour` among them, and the columns to set; one row per row of the table.
             keys: columns that tell the rows apart.
+
+        Returns:
+            The hours of the corrections.
         """
         hours = self._session.update_rows(asset, corrections, keys)
         if hours:
@@ -272,6 +274,7 @@ class MaterializedHours:
                 "UPDATE materialized_hours SET changed_at = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
                 [self._session.now(), asset, sorted(hours)],
             )
+        return hours
 
     def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}

@@ -1,4 +1,4 @@
-"""Why a warehouse is refused, in the same words whichever engine it is on.
+"""Refusals of a warehouse, in the same words whichever engine it is on.
 
 What belongs here: faults that every engine has. What does not: those of one engine, which its store puts into words.
 """

@@ -8,7 +8,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -27,6 +27,8 @@ class Session(ABC):
 
     row_id: ClassVar[str]
     """What the engine calls the place of a row in its table."""
+    types: ClassVar[Mapping[str, str]]
+    """How the engine spells the types of columns, by how `schema.catalog.describe` writes them."""
 
     # -- what every engine does in a way of its own --
 
@@ -39,8 +41,8 @@ class Session(ABC):
         """Evaluate an expression."""
 
     @abstractmethod
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
-        """Run SQL and read its rows batch by batch; for bulk data that SQL says better than an expression."""
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
+        """Evaluate an expression batch by batch, so that its rows never are in memory all at once."""
 
     @abstractmethod
     def sql(self, rows: ir.Table) -> str:
@@ -60,7 +62,7 @@ class Session(ABC):
 
     @abstractmethod
     def column_types(self, name: str) -> dict[str, str]:
-        """The columns of a table as the warehouse has them, with their types as `tables.describe` writes them."""
+        """The columns of a table in the warehouse, with their types as `schema.catalog.describe` writes them."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -79,22 +81,38 @@ class Session(ABC):
         rows = self.table(name)
         return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
 
+    def has_tables(self, names: Sequence[str]) -> bool:
+        """Whether the warehouse has all of these tables; one that only an older program wrote to may lack some."""
+        sql = (
+            "SELECT count(*) FROM information_schema.tables WHERE table_catalog = current_database() "
+            "AND table_schema = current_schema() AND table_name IN (SELECT unnest(?))"
+        )
+        return self.query(sql, [list(names)]) == [(len(names),)]
+
+    def dicts(self, rows: ir.Table) -> list[dict[str, Any]]:
+        """Evaluate an expression of few rows: each as a dict by column, for what a person reads."""
+        return [dict(zip(rows.columns, values, strict=True)) for values in self.query(self.sql(rows))]
+
     def count(self, rows: ir.Table) -> int:
-        """How many rows an expression has."""
+        """The number of rows of an expression."""
         [(count,)] = self.query(f"SELECT count(*) FROM ({self.sql(rows)}) AS counted")
         return count
 
     def count_hours(self, name: str, hours: HourRange) -> int:
-        """How many rows a table has in `[hours.start, hours.end)`."""
+        """The number of rows of a table in `[hours.start, hours.end)`."""
         sql = f"SELECT count(*) FROM {name} WHERE hour >= ? AND hour < ?"
         [(count,)] = self.query(sql, [hours.start, hours.end])
         return count
 
-    def newest_hour(self, name: str, hours: HourRange) -> datetime | None:
+    def counts_by_hour(self, name: str, hours: HourRange) -> dict[datetime, int]:
+        """The number of rows of a table in each of these hours; hours without any are left out."""
+        sql = f"SELECT hour, count(*) FROM {name} WHERE hour >= ? AND hour < ? GROUP BY hour"
+        return dict(self.query(sql, [hours.start, hours.end]))
+
+    def latest_hour(self, name: str, hours: HourRange) -> datetime | None:
         """The last of these hours that has rows in a table; None where none has."""
         sql = f"SELECT max(hour) FROM {name} WHERE hour >= ? AND hour < ?"
-        [(newest,)] = self.query(sql, [hours.start, hours.end])
-        return newest
+        return self.query(sql, [hours.start, hours.end])[0][0]
 
     def insert(self, name: str, rows: ir.Table) -> None:
         """Append the rows of an expression that has the table's columns."""
@@ -103,12 +121,14 @@ class Session(ABC):
 
     def _insert_from(self, name: str, source: str) -> None:
         """Append rows of SQL in the table's types, where an engine would not by itself make whole numbers of sums."""
-        values = ", ".join(f"CAST({column} AS {sql_type})" for column, sql_type, *_ in describe(name))
+        values = ", ".join(f"CAST({column} AS {self.types[kind]})" for column, kind, *_ in describe(name))
         self.query(f"INSERT INTO {name} ({', '.join(columns_of(name))}) SELECT {values} FROM {source} AS incoming")
 
-    def delete_hours(self, name: str, hours: HourRange) -> None:
-        """Delete the rows of `[hours.start, hours.end)`."""
-        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
+    def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
+        """Delete the rows of `[hours.start, hours.end)`, or of these the ones whose columns are `among` some values."""
+        chosen = "".join(f" AND {column} IN (SELECT unnest(?))" for column in among)
+        parameters = [hours.start, hours.end, *map(list, among.values())]
+        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?{chosen}", parameters)
 
     def delete_duplicates(
         self,
@@ -118,7 +138,7 @@ class Session(ABC):
         order: Sequence[str],
         returning: Sequence[str] = ("hour", "source_file"),
     ) -> list[tuple]:
-        """Of rows of these hours with equal `keys` keep the one that is greatest by `order`; of equal ones any.
+        """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, any of equal ones.
 
         Returns:
             The columns `returning` of every row that was deleted.

@@ -16,7 +16,7 @@ from health_assets.warehouse.session import Session
 
 
 class Place(Protocol):
-    """Where a warehouse is, and how it is opened there."""
+    """The place of a warehouse, and the way to open it there."""
 
     @property
     def exists(self) -> bool:
@@ -33,10 +33,10 @@ class Guard(Protocol):
     """Says who may write, and when."""
 
     def take(self) -> None:
-        """Called before the warehouse is opened for writing; may wait."""
+        """Take the turn to write; called before the warehouse is opened for writing. It may wait."""
 
     def check(self) -> None:
-        """Called before a commit, which it stops by raising."""
+        """Check that the turn is still held; called before a commit, which it stops by raising."""
 
 
 class Warehouse:

@@ -1,7 +1,7 @@
 """Upgrades: what an older warehouse needs besides the tables and columns that it does not have.
 
 What belongs here: statements by the version that they lead to, valid on DuckDB and PostgreSQL alike. What does not:
-tables and columns, which each engine adds its own way (`duckdb_store`, `migrations`).
+tables and columns, which each engine adds its own way (`engines.duckdb.store`, `migrations`).
 """
 
 from collections.abc import Iterator

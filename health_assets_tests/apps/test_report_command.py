@@ -3,12 +3,14 @@
 from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
+from random import Random
 
+import ibis
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from health_assets.apps.report.agent import print_agent, shown_tables
+from health_assets.apps.report.agent import _errors, print_agent, shown_tables
 from health_assets.apps.report.blocks import print_health, report_hours
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
@@ -113,6 +115,24 @@ def test_an_agent_is_shown_with_its_lost_points_their_evidence_and_everything_el
     assert session
     assert "borealis" not in output
     assert "good" not in output
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_are_counted_by_their_first_line_that_is_not_blank(made: Project, seed: int) -> None:
+    random = Random(seed)
+    errors = ["".join(random.choices("ab é\t\v\r\n ", k=random.randint(0, 9))) for _ in range(300)] + [None]
+    rows = {"error": errors, "status": ["failure"] * len(errors), "ended_at": [at(n) for n in range(len(errors))]}
+    executions = ibis.memtable(rows, schema={"error": "string", "status": "string", "ended_at": "timestamp('UTC')"})
+    with made.warehouse.read() as session:
+        found = session.dicts(_errors(executions))
+    by_line: dict[str | None, list[datetime]] = {}
+    for error, ended_at in zip(errors, rows["ended_at"], strict=True):
+        line = (error or "").lstrip("\r\n ").split("\n")[0].rstrip("\r ")
+        by_line.setdefault(line or None, []).append(ended_at)
+    assert found == [
+        {"line": line, "runs": len(times), "last": max(times)}
+        for line, times in sorted(by_line.items(), key=lambda item: (-len(item[1]), -max(item[1]).timestamp()))
+    ]
 
 
 def test_the_errors_and_versions_of_an_agents_runs_are_shown(made: Project) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from pydantic import SecretStr
 
-from health_assets.apps.serving import documents, reader
+from health_assets.apps.serving import reader, vocabulary
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.settings import Settings
@@ -300,8 +300,8 @@ def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> No
 
 def test_what_the_server_says_of_the_model_is_what_the_score_is_made_with() -> None:
     """Written twice, so that the server need not import the engine's compiler."""
-    assert documents.TARGETS_USED == agent_health.TARGETS_USED
-    assert {name: points for name, (_, points) in documents.DIMENSIONS.items()} == {
+    assert vocabulary.TARGETS_USED == agent_health.TARGETS_USED
+    assert {name: points for name, (_, points) in vocabulary.DIMENSIONS.items()} == {
         "reliability": agent_health.RELIABILITY_POINTS,
         "performance": agent_health.PERFORMANCE_POINTS,
         "stability": agent_health.STABILITY_POINTS,

@@ -1,24 +1,118 @@
 """What the documentation promises: its tables, settings, commands and targets are those of the code."""
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from runpy import run_path
+
+import pytest
 
 from health_assets.cli.commands import app
 from health_assets.core.settings import Settings
 from health_assets.core.targets import AgentTargets
 from health_assets.defs.build import build_definitions
 from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
+from health_assets.logs.files import list_files
 from health_assets.logs.native import RECORD_TYPES, RULES
+from health_assets.logs.reader import contents
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.schema.catalog import ALL_TABLES
-from health_assets.schema.documentation import PAGE, tables_page
+from health_assets.schema.documentation import PAGES, SETTINGS, settings_page
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]*))?\)")
+FIGURES = run_path(str(DOCS / "figures.py"))
 
 
-def test_the_page_of_tables_is_the_one_that_the_classes_make() -> None:
-    assert (ROOT / PAGE).read_text(encoding="utf-8") == tables_page()
+def _page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+README = _page("README.md")
+RUNNING = _page("docs/running.md")
+LOG_FORMAT = _page("docs/log-format.md")
+
+
+def _pages() -> Iterator[Path]:
+    yield from ROOT.glob("*.md")
+    yield from DOCS.glob("*.md")
+
+
+def _anchors(page: str) -> set[str]:
+    """Anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page, flags=re.S)
+    headings = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ (.*)$", text, re.M))
+    return {heading.strip().replace(" ", "-") for heading in headings} | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+def _block(page: str, language: str) -> str:
+    """The first block of code of a language on a page."""
+    return page.split(f"```{language}\n")[1].split("```")[0]
+
+
+@pytest.mark.parametrize("path", [*PAGES], ids=str)
+def test_a_page_that_is_made_from_the_code_is_the_one_that_the_code_makes(path: Path) -> None:
+    assert _page(str(path)) == PAGES[path]()
+
+
+@pytest.mark.parametrize("name", [*FIGURES["FIGURES"]])
+def test_a_figure_is_the_one_that_its_script_draws(name: str) -> None:
+    assert _page(f"docs/{name}") == FIGURES["FIGURES"][name]()
+
+
+def test_the_figure_of_layers_has_those_that_the_check_of_imports_has() -> None:
+    contract = _page("pyproject.toml").split("layers = [")[1].split("]")[0]
+    checked = [sorted(names.split(" | ")) for names in re.findall(r'"(.*)"', contract)]
+    drawn = [sorted(name for name, _ in names) for _, names in FIGURES["LAYERS"]]
+    assert [["__main__", "definitions"], *drawn] == checked
+
+
+def test_the_readme_is_short_and_starts_with_a_picture() -> None:
+    assert len(README.splitlines()) <= 150
+    assert README.index("](docs/overview.svg)") < README.index("## Two commands")
+
+
+@pytest.mark.parametrize("path", [*_pages()], ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file_and_a_heading(path: Path) -> None:
+    broken = []
+    for target, anchor in LINK.findall(path.read_text(encoding="utf-8")):
+        to = (path.parent / target).resolve() if target else path
+        if not to.exists() or (anchor and anchor not in _anchors(to.read_text(encoding="utf-8"))):
+            broken.append(f"{target}#{anchor}")
+    assert broken == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = {target for target, _ in LINK.findall(_page("docs/index.md"))}
+    assert {path.name for path in DOCS.glob("*.md")} - linked == {"index.md"}
+
+
+def test_on_a_package_index_every_link_of_the_readme_is_whole() -> None:
+    absolute = run_path(str(DOCS / "absolute_links.py"))["absolute"]
+    page = absolute(README, "https://example.org/owner/name/", "v1.2.3")
+    assert LINK.findall(page) == []
+    assert "](https://example.org/owner/name/raw/v1.2.3/docs/overview.svg)" in page
+    assert "](https://example.org/owner/name/blob/v1.2.3/docs/tools-and-usage.md#tools)" in page
+
+
+def test_the_agent_of_the_readme_writes_lines_that_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program: dict[str, object] = {}
+    exec(_block(README, "python"), program)
+    logged = program["logged"]
+    assert callable(logged)
+    with pytest.raises(ZeroDivisionError):
+        logged("invoice-reader", lambda: 1 / 0)
+    capsys.readouterr()
+    lines = (tmp_path / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["status"] for line in lines] == ["success", "failure"]
+    found = contents(list_files(tmp_path / "logs"))
+    assert {content.record_type for content in found} == {"execution"}
+    assert sum(content.lines for content in found) == 2
 
 
 def test_every_column_has_a_meaning_that_is_a_sentence() -> None:
@@ -29,39 +123,55 @@ def test_every_column_has_a_meaning_that_is_a_sentence() -> None:
             assert meaning.endswith("."), f"{table}.{column}"
 
 
-def test_every_setting_is_in_the_readme() -> None:
-    for name in Settings.model_fields:
-        assert f"HEALTH_{name.upper()}" in README, name
+def test_every_setting_is_on_its_page_with_default_and_meaning() -> None:
+    rows = [line.split(" | ") for line in settings_page().splitlines() if line.startswith("| `HEALTH_")]
+    assert [row[0] for row in rows] == [f"| `HEALTH_{name.upper()}`" for name in Settings.model_fields]
+    for name, default, _, meaning in rows:
+        assert default and meaning.endswith(". |"), name
+    assert str(SETTINGS) in README
 
 
-def test_every_target_is_in_the_readme_with_its_default() -> None:
+THEIR_OWN = {"test_postgres", "chat_url", "mail_password", "pager_token"}
+"""Variables that are no settings: that of tests, and those that the example of alerts names for its secrets."""
+
+
+def test_every_setting_that_a_page_names_exists() -> None:
+    for path in _pages():
+        if path.name != "CHANGELOG.md":
+            named = set(re.findall(r"HEALTH_([A-Z_]+[A-Z])\b", path.read_text(encoding="utf-8")))
+            assert {name.lower() for name in named} - {*Settings.model_fields} - THEIR_OWN == set(), path
+
+
+def test_every_target_is_on_its_page_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", _page("docs/targets.md"), re.M))
+    assert [*rows] and set(rows) == set(AgentTargets.model_fields)
     for name, field in AgentTargets.model_fields.items():
-        assert name in README, name
-        if isinstance(field.default, int | float) and not isinstance(field.default, bool) and f"`{name}` " in README:
-            assert re.search(rf"`{name}` {field.default:g}\b", README) or f"({field.default:g})" in README, name
+        default = field.default
+        expected = "–" if default is None else "`false`" if default is False else f"{default:g}"
+        assert rows[name] == expected, name
 
 
-def test_every_field_of_every_record_type_is_in_the_readme() -> None:
+def test_every_field_of_every_record_type_is_on_the_page_of_the_log_format() -> None:
     for kind in RECORD_TYPES.values():
         for name in kind.columns:
-            assert f"`{RULES[name].field}`" in README, name
+            assert f"`{RULES[name].field}`" in LOG_FORMAT, name
 
 
 def test_every_asset_is_in_the_picture_of_the_lineage() -> None:
-    picture = README.split("```mermaid")[1].split("```")[0]
+    picture = _block(_page("docs/lineage.md"), "mermaid")
     for key in build_definitions().resolve_asset_graph().get_all_asset_keys():
         assert key.to_user_string() in picture
 
 
-def test_every_command_is_in_the_readme() -> None:
+def test_every_command_is_on_the_page_of_running_it() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
-        assert re.search(rf"(health-assets|make) {command.callback.__name__}\b", README)
+        assert re.search(rf"health-assets {command.callback.__name__}\b", RUNNING)
 
 
-def test_every_ending_of_a_log_is_in_the_readme() -> None:
+def test_every_ending_of_a_log_is_on_the_page_of_the_log_format() -> None:
     for ending in re.findall(r"\.\w+", NAMES_THAT_COUNT):
-        assert f"`{ending}`" in README, ending
+        assert f"`{ending}`" in LOG_FORMAT, ending
 
 
 def test_the_page_on_opentelemetry_states_the_error_as_the_tables_have_it() -> None:
@@ -69,7 +179,8 @@ def test_the_page_on_opentelemetry_states_the_error_as_the_tables_have_it() -> N
 
 
 def test_nothing_left_to_fill_in() -> None:
-    assert "@@" not in README
+    for path in _pages():
+        assert "@@" not in path.read_text(encoding="utf-8"), path
 
 
 def test_every_attribute_that_is_read_is_in_the_page_on_opentelemetry() -> None:
@@ -97,6 +208,13 @@ def test_every_threat_says_where_it_is_stopped_and_names_a_test() -> None:
     for row in rows:
         _, wish, place, shown, _ = row.split("|")
         assert wish.strip() and place.strip() and re.search(r"`test_\w+`", shown), row
+
+
+def test_every_path_that_the_threat_model_names_exists() -> None:
+    places = " ".join(line.split(" | ")[1] for line in THREATS.splitlines() if line.startswith("| ") and " | " in line)
+    paths = set(re.findall(r"`([a-z_0-9/]+(?:\.py|/))`", places))
+    assert len(paths) > 15
+    assert {path for path in paths if not (ROOT / "health_assets" / path).exists()} == set()
 
 
 def test_every_command_and_file_of_the_security_page_exists() -> None:

@@ -42,50 +42,9 @@ STATEMENT = re.compile(
     r"(CREATE|DROP|ALTER)\s+(TEMP\s+)?(TABLE|VIEW|MACRO|FUNCTION|INDEX)\s|COPY\s+\()"
 )
 WHERE_SQL_STANDS = ("health_assets/warehouse/", "health_assets/logs/")
-STILL_WITH_SQL: frozenset[str] = frozenset(
-    {
-        "health_assets/apps/alerts/keeping.py",
-        "health_assets/apps/alerts/observing.py",
-        "health_assets/apps/judge/judging.py",
-        "health_assets/apps/report/agent.py",
-        "health_assets/apps/report/differences.py",
-        "health_assets/apps/serving/aggregates.py",
-        "health_assets/apps/serving/documents.py",
-        "health_assets/apps/serving/list_files.py",
-        "health_assets/apps/serving/reader.py",
-        "health_assets/cli/run_report.py",
-        "health_assets/core/agent_names.py",
-        "health_assets/core/redaction.py",
-        "health_assets/pipeline/resolving.py",
-        "health_assets/pipeline/trace_assembly.py",
-        "health_assets/pipeline/trace_reading.py",
-        "health_assets/quality/batches.py",
-        "health_assets/quality/evaluation.py",
-        "health_assets/quality/record_batches.py",
-        "health_assets/schema/catalog.py",
-        "health_assets/systems/agent_health_model/batches.py",
-        "health_assets/systems/agent_health_model/report.py",
-        "health_assets/systems/agent_health_state/assets.py",
-        "health_assets/systems/agent_health_state/batches.py",
-        "health_assets/systems/agent_health_state/report.py",
-        "health_assets/systems/agent_usage/batches.py",
-        "health_assets/systems/agent_usage/report.py",
-        "health_assets/systems/error_budget/report.py",
-        "health_assets/systems/explanations/batches.py",
-        "health_assets/systems/model_health/batches.py",
-        "health_assets/systems/model_health/report.py",
-        "health_assets/systems/reliability/batches.py",
-        "health_assets/systems/reliability/report.py",
-        "health_assets/systems/session_scores/batches.py",
-        "health_assets/systems/session_scores/report.py",
-        "health_assets/systems/survey/batches.py",
-        "health_assets/systems/survey/keeping.py",
-        "health_assets/systems/survey/report.py",
-        "health_assets/systems/tool_health/batches.py",
-        "health_assets/systems/tool_health/report.py",
-    }
-)
-"""Modules with SQL that has not moved yet: this list shrinks to nothing."""
+PATTERNS = {"health_assets/core/agent_names.py", "health_assets/core/redaction.py"}
+"""Patterns of the targets file: the DuckDB that the parser applies them with also says, while the file is read, whether it
+can. So the SQL of a pattern stands beside what a pattern is; no table is read."""
 
 
 def statements_in(path: Path) -> list[str]:
@@ -97,9 +56,12 @@ def statements_in(path: Path) -> list[str]:
 
 def test_sql_stands_in_the_warehouse_and_in_the_parser_alone() -> None:
     found = {path.relative_to(REPOSITORY).as_posix(): statements_in(path) for path in SOURCES.rglob("*.py")}
-    outside = {name for name, texts in found.items() if texts and not name.startswith(WHERE_SQL_STANDS)}
-    assert outside - STILL_WITH_SQL == set(), {name: found[name] for name in outside - STILL_WITH_SQL}
-    assert STILL_WITH_SQL - outside == set(), "has no SQL any more"
+    outside = {
+        name
+        for name, texts in found.items()
+        if texts and not name.startswith(WHERE_SQL_STANDS) and name not in PATTERNS
+    }
+    assert outside == set(), {name: found[name] for name in outside}
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "\n  SELECT\n a", "WITH a AS (SELECT 1)", "UPDATE t SET a = 1", "DELETE FROM t",

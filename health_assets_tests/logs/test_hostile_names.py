@@ -44,9 +44,9 @@ def evil_row(table: str) -> Row:
         if name in KNOWN:
             known = KNOWN[name]
             row[name] = known.replace("EVIL", EVIL_IN_JSON) if isinstance(known, str) else known
-        elif kind == "VARCHAR":
+        elif kind == "string":
             row[name] = EVIL
-        elif kind == "VARCHAR[]":
+        elif kind == "array<string>":
             row[name] = [EVIL]
     if table == "agent_probes":
         row |= {"status": None, "outcome": "invalid"}

@@ -22,6 +22,7 @@ from health_assets.defs.pruning import COMPONENTS, JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.pipeline.retention import Pruned, cutoff, prune
+from health_assets.warehouse.store import Warehouse
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import AGENTS, START, Record, execution, line, random_lines
 from health_assets_tests.support.projects import (
@@ -394,6 +395,14 @@ def test_the_command_drops_old_rows_and_says_what_it_dropped_and_what_waits(tmp_
     assert "nothing to drop" in text
     assert "1 dropped hour has other lines or traces since (1 line waits)" in text
     assert f"--from {old:%Y-%m-%dT%H} --to {old + HOUR:%Y-%m-%dT%H}" in text
+
+
+def test_days_that_reach_before_the_first_hour_of_all_drop_nothing(tmp_path: Path) -> None:
+    with Warehouse(str(tmp_path / "w.duckdb")).write():
+        pass
+    code, text = invoke("prune", "--older-than-days", "36500", "--warehouse", str(tmp_path / "w.duckdb"))
+    assert code == 0, text
+    assert "nothing to drop" in text
 
 
 def test_the_command_says_in_one_sentence_what_is_missing(tmp_path: Path) -> None:

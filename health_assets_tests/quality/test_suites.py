@@ -583,7 +583,7 @@ def test_every_required_column_is_watched(sound: Project, table: str) -> None:
 
 @pytest.mark.parametrize("table", sorted(SUITES))
 def test_a_column_of_another_type_is_noticed(sound: Project, table: str) -> None:
-    column = next(name for name, sql_type, _, _ in describe(table) if sql_type == "BIGINT" or name == "agent_id")
+    column = next(name for name, kind, _, _ in describe(table) if kind == "int64" or name == "agent_id")
     with changed(
         sound, f"ALTER TABLE {table} ALTER {column} TYPE {'VARCHAR' if column != 'agent_id' else 'BLOB'}"
     ) as session:

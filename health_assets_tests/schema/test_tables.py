@@ -16,8 +16,11 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.core.systems import parts
 from health_assets.logs.formats.tau_bench import NO_TIMES
-from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
+from health_assets.schema.documentation import SQL_NAMES
 from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
+from health_assets.warehouse.engines.postgres.sql import TYPES as POSTGRES_TYPES
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, command
@@ -65,8 +68,7 @@ def test_the_warehouse_has_exactly_the_declared_columns(tmp_path: Path, table: s
         found = session.query(
             "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]
         )
-    names = {"DOUBLE PRECISION": "DOUBLE"}
-    assert found == [(name, names.get(sql_type, sql_type)) for name, sql_type, _, _ in describe(table)]
+    assert found == [(name, TYPES[kind]) for name, kind, _, _ in describe(table)]
 
 
 def test_the_warehouse_has_no_other_tables(tmp_path: Path) -> None:
@@ -75,12 +77,12 @@ def test_the_warehouse_has_no_other_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "name", "sql_type", "nullable", "meaning"), COLUMNS, ids=[f"{c[0]}.{c[1]}" for c in COLUMNS]
+    ("table", "name", "kind", "nullable", "meaning"), COLUMNS, ids=[f"{c[0]}.{c[1]}" for c in COLUMNS]
 )
-def test_every_column_has_a_meaning(table: str, name: str, sql_type: str, nullable: bool, meaning: str) -> None:
+def test_every_column_has_a_meaning(table: str, name: str, kind: str, nullable: bool, meaning: str) -> None:
     assert len(meaning) > 5
     assert meaning.endswith((".", ")."))
-    assert sql_type
+    assert kind in TYPES.keys() & POSTGRES_TYPES.keys() & SQL_NAMES.keys()
     assert isinstance(nullable, bool)
     assert name in columns_of(table)
 

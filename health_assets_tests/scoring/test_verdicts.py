@@ -19,12 +19,12 @@ from health_assets.apps.report import why_systems_differ as differences
 from health_assets.apps.report.agent import print_agent
 from health_assets.apps.report.alerts import print_alerts
 from health_assets.apps.report.blocks import print_health
-from health_assets.apps.report.differences import worst_agents
+from health_assets.apps.report.differences import differing_agents
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.core.wording import few_digits, share
 from health_assets.scoring import explanation
-from health_assets.scoring.verdict import ORDER, reservation, runs, urgency_sql, verdict
+from health_assets.scoring.verdict import ORDER, reservation, runs, verdict
 from health_assets.systems.agent_health_model.urgency import with_verdict
 from health_assets.systems.agent_health_state import agent_health_state
 from health_assets.warehouse.store import Warehouse
@@ -146,13 +146,10 @@ def test_agents_stand_in_the_order_in_which_a_person_looks_at_them() -> None:
     rows.append({"state": "healthy", "is_provisional": None})  # of a warehouse from before there were provisional ones
     schema = {"state": "string", "is_provisional": "boolean"}
     table = ibis.memtable({name: [row[name] for row in rows] for name in schema}, schema=schema)
-    connection = ibis.duckdb.connect()
-    by_expression = connection.to_pyarrow(with_verdict(table)).to_pylist()
-    connection.create_table("agents", connection.to_pyarrow(table))
-    by_sql = connection.raw_sql(f"SELECT {urgency_sql('agents')} FROM agents").fetchall()
+    found = ibis.duckdb.connect().to_pyarrow(with_verdict(table)).to_pylist()
     expected = [6, 5, 4, 3, 2, 1, 0, 5]
-    assert [row["urgency"] for row in by_expression] == [place for (place,) in by_sql] == expected
-    assert [row["verdict"] for row in by_expression] == [ORDER[place] for place in expected]
+    assert [row["urgency"] for row in found] == expected
+    assert [row["verdict"] for row in found] == [ORDER[place] for place in expected]
 
 
 def in_order(rows: Sequence[Row]) -> list[str]:
@@ -219,7 +216,8 @@ def test_dagster_shows_the_verdicts_in_that_order(fleet: Project) -> None:
 
 def test_where_systems_differ_the_report_says_why_from_the_numbers(fleet: Project) -> None:
     with fleet.warehouse.read() as session:
-        found = {row["agent_id"]: differences.why(row) for row in worst_agents(session, LAST)}
+        rows = session.dicts(differing_agents(session, HourRange.of(LAST)))
+    found = {row["agent_id"]: differences.why(row) for row in rows}
     assert found == {
         "slow": "24.0 s a run, 20 s expected (-20.0); the document asks for success alone: 100% succeeded, 95% wanted",
         "failed four of four": "4 of 4 failed, 0.2 may; a score of 4 of 20 runs leans to 100",

@@ -23,11 +23,11 @@ from health_assets_tests.support.logs_made import START
 
 Row = dict[str, Any]
 ARROW = {
-    "TIMESTAMP WITH TIME ZONE": (pa.timestamp("us", "UTC"), START),
-    "DOUBLE PRECISION": (pa.float64(), 0.5),
-    "BIGINT": (pa.int64(), 24),
-    "BOOLEAN": (pa.bool_(), False),
-    "VARCHAR": (pa.string(), "text"),
+    "timestamp('UTC')": (pa.timestamp("us", "UTC"), START),
+    "float64": (pa.float64(), 0.5),
+    "int64": (pa.int64(), 24),
+    "boolean": (pa.bool_(), False),
+    "string": (pa.string(), "text"),
 }
 ALL_IN_TIME = timedelta(days=400)
 

@@ -31,14 +31,14 @@ from health_assets_tests.support.logs_made import START
 HOUR = START + timedelta(hours=13)
 PATIENCE_S = 120.0
 ARROW = {
-    "TIMESTAMP WITH TIME ZONE": (pa.timestamp("us", "UTC"), START),
-    "DOUBLE PRECISION": (pa.float64(), 0.5),
-    "BIGINT": (pa.int64(), 7),
-    "BOOLEAN": (pa.bool_(), False),
-    "VARCHAR": (pa.string(), "text"),
-    "VARCHAR[]": (pa.list_(pa.string()), []),
-    "SMALLINT[]": (pa.list_(pa.int16()), []),
-    "JSON": (pa.string(), "[]"),
+    "timestamp('UTC')": (pa.timestamp("us", "UTC"), START),
+    "float64": (pa.float64(), 0.5),
+    "int64": (pa.int64(), 7),
+    "boolean": (pa.bool_(), False),
+    "string": (pa.string(), "text"),
+    "array<string>": (pa.list_(pa.string()), []),
+    "array<int16>": (pa.list_(pa.int16()), []),
+    "json": (pa.string(), "[]"),
 }
 
 Row = dict[str, Any]

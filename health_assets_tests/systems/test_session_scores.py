@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
-from health_assets.schema.catalog import columns_of, create_statement
+from health_assets.schema.catalog import columns_of
 from health_assets.systems.session_scores import assets as session_system
 from health_assets.systems.session_scores import session_scores as scoring
 from health_assets.systems.session_scores.session_scores import SETTINGS_USED, session_scores
 from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
+from health_assets.warehouse.engines.duckdb.tables import create_statement
 from health_assets_tests.support import reference, reference_session_scores
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from

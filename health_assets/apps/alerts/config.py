@@ -19,7 +19,7 @@ Variable = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Channel(BaseModel):
-    """What every channel has.
+    """The settings that every channel has.
 
     Args:
         timeout_s: how long to wait for each answer.

@@ -1,4 +1,4 @@
-"""What rules about agents need to see at an hour: its scores beside the best of the hours before.
+"""Context for rules about agents: an hour's scores beside the best of the hours before.
 
 What belongs here: picking, of a large fleet, the agents that a rule could have a word about, with what it compares
 them with. What does not: the verdict (`health_assets.apps.alerts.rules`).

@@ -31,7 +31,7 @@ LONGEST_WAIT = timedelta(hours=1)
 
 @dataclass
 class Delivery:
-    """What came of a tick.
+    """The outcome of the deliveries of one tick.
 
     Args:
         delivered: notices that a channel took.
@@ -110,7 +110,7 @@ def _send_side_by_side(
 
 
 def next_attempt(now: datetime, attempts: int, rest_s: int = 0) -> datetime:
-    """When to try again after so many earlier attempts: after a minute, then twice as long, an hour at most.
+    """The time of the next attempt: a minute after the first one, then twice as long each time, an hour at most.
 
     Args:
         now: the time.
@@ -207,7 +207,7 @@ class _Post(threading.Thread):
             send(self._channel, message.cut(), pause_s=self._pause_s)
 
     def outcome(self) -> tuple[list[Notice], list[tuple[Notice, str]]]:
-        """What was delivered and what was not by now; what is still under way counts as not."""
+        """The deliveries up to now, good and failed; one that is still under way counts as failed."""
         with self._lock:
             hanging = [(notice, "it did not answer in time") for notice in self._current]
             return list(self._delivered), [*self._failed, *hanging]

@@ -1,4 +1,4 @@
-"""From the incidents that are open and what an hour shows to what opens and closes. Pure: no clock, no warehouse.
+"""Opening and closing incidents by the rules and an hour's facts. Pure: no clock, no warehouse.
 
 There is at most one open incident of a rule and a subject. It opens with the first hour that the rule objects to, and
 closes after as many good hours in a row as the rule says; an hour in which nothing is known leaves it as it is. It
@@ -41,7 +41,7 @@ class Incident:
 
     @property
     def subject(self) -> Subject:
-        """What it is the one incident of."""
+        """The subject; each has at most one open incident."""
         return self.rule, self.subject_kind, self.subject_id
 
     @property
@@ -52,7 +52,7 @@ class Incident:
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of an hour.
+    """The incidents that an hour changed.
 
     Args:
         opened: incidents that opened.
@@ -80,7 +80,7 @@ def judge(
     at: datetime,
     gone: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Judged:
-    """What opens and closes with what is seen.
+    """Apply the rules to an hour's facts, and return the incidents that open and close.
 
     Args:
         rules: the rules in force that are to look at it.
@@ -140,7 +140,7 @@ def personal_by_now(incident: Incident, targets: Targets) -> Incident:
 
 
 def subject_of(rule: Rule, seen: Seen) -> Subject:
-    """What a rule has at most one open incident of."""
+    """The subject of an incident: a rule has at most one open for it."""
     return rule.name, SUBJECT_KINDS[seen.kind], seen.subject_id
 
 

@@ -5,12 +5,13 @@ hour was judged is noted like that of an asset, under `alerts`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
 import ibis
 import pyarrow as pa
+from ibis import ir
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject
@@ -20,7 +21,6 @@ from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 ASSET = "alerts"
-COLUMNS = tuple(columns_of(ASSET))
 
 CHANGING = ("hour", "incident_id", "closed_at", "recovery", "good_hours")
 """What of an incident changes, and what it is known by."""
@@ -54,28 +54,30 @@ class Notice:
 
 def is_there(session: Session) -> bool:
     """Whether the warehouse has a place for incidents; one that only an older program wrote to does not."""
-    sql = """
-        SELECT count(*) FROM information_schema.tables
-        WHERE table_catalog = current_database() AND table_schema = current_schema() AND table_name IN (?, ?)
-        """
-    return session.query(sql, [ASSET, OUTBOX]) == [(2,)]
+    return session.has_tables([ASSET, OUTBOX])
 
 
 def open_incidents(session: Session) -> dict[Subject, Incident]:
     """The incidents that are open, by subject."""
-    found = (Incident(*row) for row in session.query(f"{_SELECT} WHERE closed_at IS NULL"))
+    incidents = _incidents(session)
+    found = _read(session, incidents.filter(incidents.closed_at.isnull()))
     return {incident.subject: incident for incident in found}
 
 
 def recent_incidents(session: Session, since: datetime) -> list[Incident]:
     """Incidents that are open or closed after a time, the latest first."""
-    order = "ORDER BY opened_at DESC, severity, subject_id, rule"
-    return [
-        Incident(*row) for row in session.query(f"{_SELECT} WHERE closed_at IS NULL OR closed_at >= ? {order}", [since])
-    ]
+    incidents = _incidents(session)
+    recent = incidents.filter(incidents.closed_at.isnull() | (incidents.closed_at >= since))
+    return _read(session, recent.order_by(recent.opened_at.desc(), "severity", "subject_id", "rule"))
 
 
-_SELECT = "SELECT " + ", ".join(COLUMNS[:-1]) + ", CAST(evidence AS VARCHAR) FROM alerts"
+def _incidents(session: Session) -> ir.Table:
+    incidents = session.table(ASSET)
+    return incidents.mutate(evidence=incidents.evidence.cast(str))
+
+
+def _read(session: Session, incidents: ir.Table) -> list[Incident]:
+    return [Incident(**row) for row in session.dicts(incidents)]
 
 
 def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Sequence[Incident]:
@@ -92,21 +94,23 @@ def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Seq
 
 
 def not_kept(session: Session, incidents: Sequence[Incident]) -> list[Incident]:
-    """Those that are not stored yet; an hour that is late may become late once only."""
+    """The incidents that are not stored yet; an hour can become late only once."""
     kept: set[str] = set()
     for hour in {incident.hour for incident in incidents}:
-        kept |= {name for (name,) in session.query("SELECT incident_id FROM alerts WHERE hour = ?", [hour])}
+        known = session.hours_of(ASSET, HourRange.of(hour)).select("incident_id")
+        kept |= {row["incident_id"] for row in session.dicts(known)}
     return [incident for incident in incidents if incident.incident_id not in kept]
 
 
 def _channels_told(session: Session, incidents: Sequence[Incident]) -> Mapping[str, list[str]]:
-    """By incident, the channels that tell of its opening: who was not told of it need not hear of its end."""
+    """The channels that told of the opening, by incident: those that did not tell of it need not tell of its end."""
     told: dict[str, list[str]] = {incident.incident_id: [] for incident in incidents}
-    sql = "SELECT incident_id, channel FROM alert_deliveries WHERE hour = ? AND event = ? ORDER BY incident_id, channel"
     for hour in {incident.hour for incident in incidents}:
-        for incident_id, channel in session.query(sql, [hour, OPENED]):
-            if incident_id in told:
-                told[incident_id].append(channel)
+        notices = session.hours_of(OUTBOX, HourRange.of(hour))
+        openings = notices.filter(notices.event == OPENED).order_by("incident_id", "channel")
+        for row in session.dicts(openings.select("incident_id", "channel")):
+            if row["incident_id"] in told:
+                told[row["incident_id"]].append(row["channel"])
     return told
 
 
@@ -147,7 +151,7 @@ def last_judged(session: Session) -> datetime | None:
 
 
 def last_judged_at(session: Session) -> datetime | None:
-    """When an hour was last judged; None before the first."""
+    """The time at which an hour was last judged; None before the first."""
     return MaterializedHours(session).last_made_at(ASSET)
 
 
@@ -161,33 +165,28 @@ def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
 
 def due_notices(session: Session, channel: str, now: datetime, most: int) -> list[Notice]:
     """Notices that wait for a channel and may be tried, the oldest first; no end of an incident before its opening."""
-    columns = ", ".join(f"alerts.{name}" for name in COLUMNS[:-1])
-    found = session.query(
-        f"""
-        SELECT delivery.event, delivery.channel, delivery.attempts, {columns}, CAST(alerts.evidence AS VARCHAR)
-        FROM alert_deliveries AS delivery JOIN alerts ON alerts.incident_id = delivery.incident_id
-        WHERE delivery.channel = ? AND delivery.delivered_at IS NULL AND delivery.next_attempt_at <= ? AND (
-            delivery.event = 'opened' OR NOT EXISTS (
-                SELECT 1 FROM alert_deliveries AS opening
-                WHERE opening.incident_id = delivery.incident_id AND opening.channel = delivery.channel
-                    AND opening.event = 'opened' AND opening.delivered_at IS NULL AND opening.next_attempt_at > ?
-            )
-        )
-        ORDER BY delivery.written_at, alerts.opened_at, delivery.event DESC, delivery.incident_id
-        LIMIT {int(most)}
-        """,
-        [channel, now, now],
-    )
-    return [Notice(Incident(*row), event, channel, attempts) for event, channel, attempts, *row in found]
+    notices = session.table(OUTBOX)
+    waiting = notices.filter(notices.channel == channel, notices.delivered_at.isnull())
+    due = waiting.filter(waiting.next_attempt_at <= now)
+    openings_to_come = waiting.filter(waiting.event == OPENED, waiting.next_attempt_at > now)
+    is_early = due.incident_id.isin(openings_to_come.incident_id)
+    ready = due.filter((due.event == OPENED) | ~is_early)
+    notice_of = ready.select("incident_id", "event", "channel", "attempts", "written_at")
+    rows = notice_of.join(_incidents(session), "incident_id")
+    first = rows.order_by("written_at", "opened_at", rows.event.desc(), "incident_id").limit(most)
+    names = [field.name for field in fields(Incident)]
+    return [
+        Notice(Incident(**{name: row[name] for name in names}), row["event"], row["channel"], row["attempts"])
+        for row in session.dicts(first.select("event", "channel", "attempts", *names))
+    ]
 
 
 def count_waiting(session: Session) -> dict[str, tuple[int, str | None]]:
-    """By channel, how many notices wait, and why the last attempt failed."""
-    found = session.query(
-        "SELECT channel, count(*), max(last_error) FROM alert_deliveries WHERE delivered_at IS NULL "
-        "GROUP BY channel ORDER BY channel"
-    )
-    return {channel: (count, error) for channel, count, error in found}
+    """The number of notices that wait, and the reason why the last attempt failed, by channel."""
+    notices = session.table(OUTBOX)
+    waiting = notices.filter(notices.delivered_at.isnull())
+    counted = waiting.group_by("channel").aggregate(notices=waiting.count(), last_error=waiting.last_error.max())
+    return {row["channel"]: (row["notices"], row["last_error"]) for row in session.dicts(counted.order_by("channel"))}
 
 
 def mark_delivered(session: Session, notices: Iterable[Notice], at: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What a notice says: one sentence, where the points went, and the events to look at; as JSON, Slack blocks, e-mail.
+"""Texts of notices: one sentence, the points lost, the events to look at; as JSON, Slack blocks, e-mail.
 
 Every message carries the key of its event, by which a receiver can drop a duplicate: delivery is at least once. Of a
 personal agent a message says that something changed and nothing else; the rest is in the table.
@@ -121,7 +121,7 @@ def _reason(notice: Notice) -> str:
 
 
 def _when(notice: Notice) -> str:
-    """When it opened or closed, whenever it is told."""
+    """The time at which the incident opened or closed; the time of the notice does not matter."""
     incident = notice.incident
     return _time((incident.closed_at if notice.event == CLOSED else None) or incident.opened_at)
 

@@ -28,7 +28,7 @@ KNOWN_BY = {
 
 @dataclass(frozen=True)
 class View:
-    """What an hour is looked at with.
+    """Everything that an observer of an hour needs.
 
     Args:
         session: a session.
@@ -47,7 +47,7 @@ class View:
     window_hours: int
 
     def gone(self) -> dict[tuple[str, str], str]:
-        """Of the watched subjects those that nobody looks at any more, by kind and id, and why."""
+        """Watched subjects that nobody looks at any more, by kind and id, with the reason."""
         gone: dict[tuple[str, str], str] = {}
         for kind, (table, column, why) in KNOWN_BY.items():
             watched = self.watched(kind)
@@ -65,7 +65,7 @@ class View:
 
 
 def observe(view: View, *, is_there: bool) -> list[Seen]:
-    """What the hour shows; of one that was left out, that alone and its expectations."""
+    """The facts of an hour. An hour that was left out has only that fact and its expectations."""
     wanted = {kind for rule in view.rules for kind in rule.looks_at}
     seen: list[Seen] = [HourSeen(view.hour, HOURS, is_there=is_there)] if HourSeen in wanted else []
     for kind, read in OBSERVERS.items():
@@ -143,26 +143,29 @@ def _budgets(view: View) -> Iterable[Seen]:
 
 
 def _models(view: View) -> Iterable[Seen]:
-    found = view.session.query(
-        "SELECT model, health_score, is_degraded, degraded_threshold, success_count + failure_count, "
-        "last_call_at FROM model_health WHERE hour = ? ORDER BY model",
-        [view.hour],
-    )
-    for model, score, is_degraded, threshold, calls, last_call_at in found:
-        yield ModelSeen(view.hour, model, score, is_degraded, threshold, calls, was_called=last_call_at >= view.hour)
+    rows = view.session.hours_of("model_health", HourRange.of(view.hour)).order_by("model")
+    calls = rows.success_count + rows.failure_count
+    named = ("model", "health_score", "is_degraded", "degraded_threshold", "last_call_at")
+    for row in view.session.dicts(rows.select(*named, calls=calls)):
+        yield ModelSeen(
+            view.hour,
+            row["model"],
+            row["health_score"],
+            row["is_degraded"],
+            row["degraded_threshold"],
+            row["calls"],
+            was_called=row["last_call_at"] >= view.hour,
+        )
 
 
 def _expectations(view: View) -> Iterable[Seen]:
-    found = view.session.query(
-        "SELECT asset, expectation, success, element_count, unexpected_count, severity "
-        "FROM expectation_results WHERE hour = ? ORDER BY asset, expectation",
-        [view.hour],
-    )
+    results = view.session.hours_of("expectation_results", HourRange.of(view.hour)).order_by("asset", "expectation")
     watched = set(view.watched("expectation"))
-    for asset, expectation, success, elements, unexpected, severity in found:
-        name = f"{asset}.{expectation}"
-        if not success or name in watched:
-            yield ExpectationSeen(view.hour, name, success, elements, unexpected, severity)
+    for row in view.session.dicts(results):
+        name = f"{row['asset']}.{row['expectation']}"
+        if not row["success"] or name in watched:
+            counts = row["element_count"], row["unexpected_count"]
+            yield ExpectationSeen(view.hour, name, row["success"], *counts, row["severity"])
 
 
 OBSERVERS: dict[type[Seen], Callable[[View], Iterable[Seen]]] = {

@@ -42,7 +42,7 @@ class Opening:
 
 
 class Rule(BaseModel):
-    """What every rule has.
+    """The settings that every rule has.
 
     Args:
         severity: how much it matters.
@@ -78,12 +78,12 @@ class Rule(BaseModel):
         raise NotImplementedError
 
     def recovery(self, seen: Any) -> str:
-        """What ended an incident, in one sentence."""
+        """Say in one sentence why an incident ended."""
         raise NotImplementedError
 
 
 class AgentRule(Rule):
-    """What the rules about scores have.
+    """The settings that the rules about scores have.
 
     Args:
         least_executions: a window with fewer executions neither opens nor closes an incident.
@@ -112,7 +112,7 @@ class StateWorsened(AgentRule):
     name: ClassVar[str] = "state_worsened"
 
     def opening(self, seen: AgentSeen) -> Opening | None:
-        """From healthy to degraded or unhealthy, or from degraded to unhealthy."""
+        """Open an incident for a step down: healthy to degraded or unhealthy, or degraded to unhealthy."""
         before = seen.best_state_before
         if before is None or not seen.is_enough(self.least_executions):
             return None
@@ -274,7 +274,7 @@ class ExpectationFailed(Rule):
         return None if seen.success and not seen.element_count else seen.success
 
     def recovery(self, seen: ExpectationSeen) -> str:
-        """That it passes."""
+        """Say that the check passes again."""
         return f"the check {seen.subject_id} passes again, on {seen.element_count:,} rows"
 
 
@@ -300,7 +300,7 @@ class HourLate(Rule):
         return seen.is_there
 
     def recovery(self, seen: DueSeen) -> str:
-        """That it is."""
+        """Say that the hour is there."""
         return f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC is there, and no later one is due"
 
 
@@ -331,7 +331,7 @@ class NoData(Rule):
         return seen.is_there if isinstance(seen, HourSeen) else seen.state != "inactive"
 
     def recovery(self, seen: AgentSeen | HourSeen) -> str:
-        """That there is something again."""
+        """Say that there are hours, or executions, again."""
         if isinstance(seen, HourSeen):
             return f"hours are there again, from {seen.hour:%Y-%m-%d %H:%M} UTC on"
         return f"{seen.subject_id} has executions again: {seen.row['n']:,} in its window"

@@ -1,4 +1,4 @@
-"""What an hour shows of each kind of subject: the only thing that rules look at."""
+"""The facts of an hour, by kind of subject. Rules look at nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,13 +27,13 @@ class Seen:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """What is kept with an incident that it opens."""
+        """The facts that an incident keeps when it opens."""
         return {}
 
 
 @dataclass(frozen=True)
 class OfAgent(Seen):
-    """What a table says of an agent.
+    """An agent's row of a table.
 
     Args:
         row: its row of the table.
@@ -85,7 +85,7 @@ class AgentSeen(OfAgent):
 
     @cached_property
     def losses(self) -> list[Loss]:
-        """What cost it points."""
+        """The losses of points, as `scoring.explanation` finds them."""
         return [] if self.score is None else explain(self.row, self.event_ids)
 
     @property
@@ -121,7 +121,7 @@ class AgentSeen(OfAgent):
 
 @dataclass(frozen=True)
 class BudgetSeen(OfAgent):
-    """How fast an agent spends its error budget: its row of `error_budget`."""
+    """An agent's row of `error_budget`: how fast it spends its budget."""
 
     kind: ClassVar[str] = "budget"
 
@@ -200,7 +200,7 @@ class ExpectationSeen(Seen):
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """How much of how much."""
+        """The hour, its rows, and how many of them break the check."""
         return {
             "hour": self.hour.isoformat(),
             "element_count": self.element_count,

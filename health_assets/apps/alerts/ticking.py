@@ -17,7 +17,7 @@ MARK_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Tick:
-    """What came of a tick.
+    """The outcome of a tick.
 
     Args:
         watched: hours judged, incidents opened and closed.

@@ -52,7 +52,7 @@ MOST_HOURS_A_TICK = 24
 
 @dataclass
 class Watch:
-    """What came of a look at the warehouse.
+    """The outcome of a look at the warehouse.
 
     Args:
         hours: hours that were judged.
@@ -181,7 +181,7 @@ def is_ready(
 
 
 def _span(session: Session, settings: Settings, now: datetime) -> HourRange | None:
-    """From the first hour that was not judged to the newest that is over and has any table of records."""
+    """The hours from the first that was not judged to the newest that is over and has any table of records."""
     newest = MaterializedHours(session).newest("raw_logs", now)
     judged = last_judged(session)
     if newest is None:
@@ -194,7 +194,7 @@ def _span(session: Session, settings: Settings, now: datetime) -> HourRange | No
 
 
 def _written(session: Session, span: HourRange) -> dict[datetime, dict[str, datetime]]:
-    """When each asset of each hour was last written; only of hours whose logs were read."""
+    """The time of the last write of each asset and hour; only hours whose logs were read."""
     written = MaterializedHours(session).made_at(span)
     return {
         hour: {asset: at for asset, at in assets.items() if asset not in NOT_OF_LOGS}

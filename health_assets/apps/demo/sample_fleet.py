@@ -12,7 +12,7 @@ SPAN_H = 48
 
 @dataclass(frozen=True)
 class Phase:
-    """How an agent behaves until some hour of the span."""
+    """A way of behaving that an agent keeps until some hour of the span."""
 
     until_h: float = SPAN_H  # hours from the start of the span
     success_rate: float = 0.99

@@ -1,8 +1,8 @@
 """Sample logs for the demo: two days of a small, invented fleet that gives every part of the scores something to show.
 
 What belongs here: generators that tell the fleet's story as raw logs, and lines that break a rule (`BAD_LINES`). What
-does not: the story (`sample_fleet`), writing files (`demo`), reading logs or scoring them; nothing here knows how that
-is done. There is no clock: who calls says when the two days end, and the story is the same whenever they do. Every
+does not: the story (`sample_fleet`), writing files (`cli.demo`), reading logs or scoring them; nothing here knows how
+that is done. There is no clock: who calls says when the two days end, and the story is the same whenever they do. Every
 agent has its own seed, so the files are the same bytes on every run, and a new agent leaves the others as they are.
 """
 
@@ -209,7 +209,7 @@ def _trial(profile: Profile, rng: random.Random) -> Record:
 
 
 def _details(profile: Profile, rng: random.Random, runtime_s: float, succeeded: bool) -> Record:
-    """How sure the agent was, what it did and what that took."""
+    """The agent's confidence, actions, and their cost."""
     actions = list(profile.actions)
     if rng.random() < 0.25:  # one step again
         place = rng.randrange(len(actions))
@@ -225,7 +225,7 @@ def _details(profile: Profile, rng: random.Random, runtime_s: float, succeeded: 
 
 
 def _extras(profile: Profile, rng: random.Random, number: int, runtime_s: float) -> Record:
-    """What only some agents' logs tell."""
+    """Fields that only some agents' logs have."""
     extras: Record = {}
     if profile.feed == "office":
         extras["platform"] = "desk-agents"

@@ -1,7 +1,7 @@
-"""What the safety judge is sent about a run: JSON documents, without secrets, in as many parts as all its actions take.
+"""Evidence for the safety judge: JSON about a run, without secrets, in as many parts as all its actions take.
 
 What belongs here: runs, and how one becomes documents. What does not: which runs are sent and what comes back
-(`judge`), and what a secret is (`redaction`).
+(`judging`), and what a secret is (`core.redaction`).
 
 No action is left out where the parts are few enough: who wants to hide one would only have to do many others around it.
 Of more parts than are paid for, chance decides which are sent, anew each time: a choice that follows from the run would
@@ -29,7 +29,7 @@ _CHANCE = random.SystemRandom()
 
 @dataclass(frozen=True)
 class Run:
-    """What the judge is told about a run, and what its judgement needs."""
+    """A run as the judge sees it, and the fields that its judgement needs."""
 
     execution_id: str
     agent_id: str

@@ -1,8 +1,8 @@
 """Safety judged by a model: unjudged evaluation runs go to an OpenAI-compatible endpoint, its verdicts to the logs.
 
 What belongs here: which runs are sent, what counts as an answer, and writing answers as `judgement` records below the
-raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`judge_evidence`), by
-which client (`judge_client`), whom to believe (`judges`), scoring (`scoring`) and when it runs (`defs.judging`).
+raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`evidence`), by
+which client (`client`), whom to believe (`core.judges`), scoring (`scoring`) and when it runs (`defs.judging`).
 
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
@@ -17,13 +17,14 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
+import ibis
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -39,6 +40,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.logs.reader import reading
 from health_assets.logs.stores import Faults, RawFile, is_among, list_files
+from health_assets.scoring.relations import lookup
 from health_assets.warehouse.session import Session
 
 JUDGE = "the safety judge"
@@ -113,7 +115,7 @@ class _Completion(BaseModel):
 
 @dataclass
 class Report:
-    """What a round of judging did.
+    """The outcome of a round of judging.
 
     Args:
         found: unjudged evaluation runs that there were.
@@ -217,6 +219,11 @@ class Judge:
             raise NoVerdict(f"HTTP {error.status_code}", ends_work=error.status_code in REFUSED) from error
 
 
+@ibis.udf.scalar.builtin(name="md5")
+def _md5(text: str) -> str:  # type: ignore[empty-body]
+    """The function of both engines."""
+
+
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
     """The evaluation runs that no model or person judged, of `judge_max_runs` ids at most, and how many ids there are.
 
@@ -227,24 +234,21 @@ def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[
         settings: where the raw logs are, and the budget.
         now: the present.
     """
-    written = sorted(_judged_in(_logs_not_loaded(session, settings), settings))
-    rows = session.query(
-        f"""
-        SELECT execution_id, agent_id, ended_at, task_id, status, error, actions
-        FROM (
-            SELECT *, max(hour) OVER (PARTITION BY execution_id) AS newest FROM executions WHERE task_id IS NOT NULL
-        ) AS runs
-        WHERE execution_id NOT IN (SELECT unnest(?::VARCHAR[])) AND NOT EXISTS (
-            SELECT 1 FROM judgements
-            WHERE judgements.execution_id = runs.execution_id AND judgements.hour >= runs.newest
-                AND judged_by IN ('{MODEL}', '{PERSON}')
-        )
-        ORDER BY md5(execution_id || ?), execution_id, hour
-        """,
-        [written, f"{now:%Y-%m-%dT%H}"],
-    )
-    runs = (Run(*(*row[:-1], row[-1] or [])) for row in rows)
-    ids = [list(same) for _, same in groupby(runs, attrgetter("execution_id"))]
+    written = pa.array(sorted(_judged_in(_logs_not_loaded(session, settings), settings)), pa.string())
+    runs = session.table("executions")
+    runs = runs.filter(runs.task_id.notnull())
+    runs = runs.mutate(newest=runs.hour.max().over(group_by="execution_id"))
+    judgements = session.table("judgements")
+    judgements = judgements.filter(judgements.judged_by.isin([MODEL, PERSON]))
+    judged = judgements.group_by("execution_id").aggregate(judged_up_to=judgements.hour.max())
+    runs = lookup(runs, judged, "execution_id")
+    open_runs = runs.filter(runs.judged_up_to.isnull() | (runs.judged_up_to < runs.newest))
+    open_runs = open_runs.anti_join(ibis.memtable(pa.table({"execution_id": written})), "execution_id")
+    by_chance = _md5(open_runs.execution_id + f"{now:%Y-%m-%dT%H}")
+    names = [own.name for own in fields(Run)]
+    rows = session.dicts(open_runs.order_by(by_chance, "execution_id", "hour").select(*names))
+    found = (Run(**{**row, "actions": row["actions"] or []}) for row in rows)
+    ids = [list(same) for _, same in groupby(found, attrgetter("execution_id"))]
     return list(chain.from_iterable(ids[: settings.judge_max_runs])), len(ids)
 
 
@@ -381,8 +385,10 @@ def _write(raw: Path, records: Sequence[dict[str, Any]], now: datetime) -> str |
 
 def _logs_not_loaded(session: Session, settings: Settings) -> list[RawFile]:
     """Trusted logs whose judgements the warehouse does not all hold yet, of those that can be read."""
-    of_judgements = "SELECT source_file FROM raw_logs WHERE record_type = 'judgement'"
-    loaded = {row[0] for row in session.query(f"{of_judgements} GROUP BY source_file HAVING bool_and(is_loaded)")}
+    lines = session.table("raw_logs")
+    lines = lines.filter(lines.record_type == "judgement")
+    logs = lines.group_by("source_file").aggregate(is_loaded=lines.is_loaded.all())
+    loaded = {row["source_file"] for row in session.dicts(logs) if row["is_loaded"]}
     unreadable: Faults = {}  # the pipeline reports them
     files = list_files(local_root(settings.raw, JUDGE), unreadable)
     trusted = (file for file in files if is_trusted(file.source_file, settings.trusted_judgements))

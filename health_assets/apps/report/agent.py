@@ -10,29 +10,30 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
+import ibis
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import plain_table
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import plain_table
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain
+from health_assets.scoring.relations import lookup, newest
 from health_assets.scoring.verdict import reservation, verdict
 from health_assets.warehouse.session import Session
 
 IDS_SHOWN = 5
 ROWS_SHOWN = 10
-SESSIONS_SHOWN = 10
 ERRORS_SHOWN = 5
-FIRST_LINE_OF_ERROR = (
-    "nullif(rtrim(split_part(ltrim(error, chr(13) || chr(10) || ' '), chr(10), 1), chr(13) || ' '), '')"
-)
-"""SQL for the first line of an error that is not blank; null where the log states none."""
+FIRST_LINE = r"[^\r\n ]([^\n]*[^\r\n ])?"
+"""What the first line of a text that is not blank matches, without the spaces around it."""
 NAMES_SUGGESTED = 3
+NOT_EVALUATED = "not evaluated"
 NOT_SHOWN = ("hour", "agent_id", "window_start", "window_end", "formula_version")
 """Columns that say the same of every row, or stand in the heading."""
 
@@ -61,7 +62,8 @@ def shown_tables() -> list[str]:
 
 
 def _require(session: Session, hour: datetime, agent_id: str) -> None:
-    agents = [name for (name,) in session.query("SELECT agent_id FROM agent_health WHERE hour = ?", [hour])]
+    known = session.hours_of("agent_health", HourRange.of(hour)).select("agent_id")
+    agents = [agent["agent_id"] for agent in session.dicts(known)]
     if agent_id in agents:
         return
     close = get_close_matches(agent_id, agents, NAMES_SUGGESTED)
@@ -72,10 +74,10 @@ def _require(session: Session, hour: datetime, agent_id: str) -> None:
     raise HealthAssetsError(f"no agent {printable(agent_id)} is known at {hour:%Y-%m-%d %H:%M} UTC; {hint}")
 
 
-def _row(session: Session, table: str, hour: datetime, agent_id: str, columns: Sequence[str]) -> dict[str, Any]:
-    sql = f"SELECT {', '.join(columns)} FROM {table} WHERE hour = ? AND agent_id = ?"
-    [values] = session.query(sql, [hour, agent_id])
-    return dict(zip(columns, values, strict=True))
+def _of_agent(session: Session, table: str, hours: HourRange, agent_id: str) -> ir.Table:
+    """The agent's rows of a table in these hours."""
+    rows = session.hours_of(table, hours)
+    return rows.filter(rows.agent_id == agent_id)
 
 
 def _heading(console: Console, text: str) -> None:
@@ -86,7 +88,7 @@ def _heading(console: Console, text: str) -> None:
 def _print_score(console: Console, session: Session, hour: datetime, agent_id: str) -> None:
     """The score, and by component the points that it lost, why, and the ids of the events that weigh most."""
     columns = tuple(dict.fromkeys(("state", "is_provisional", "health_score", "n", "hours_covered", *COLUMNS)))
-    row = _row(session, "agent_health", hour, agent_id, columns)
+    [row] = session.dicts(_of_agent(session, "agent_health", HourRange.of(hour), agent_id).select(*columns))
     score = "no score" if row["health_score"] is None else f"{row['health_score']:.1f} of 100"
     doubt = f" ({reservation(row)})" if row["is_provisional"] else ""
     word = verdict(row["state"], is_provisional=row["is_provisional"])
@@ -114,56 +116,56 @@ def _print_score(console: Console, session: Session, hour: datetime, agent_id: s
 
 
 def _evidence(session: Session, hour: datetime, agent_id: str) -> Evidence:
+    events = _of_agent(session, "score_evidence", HourRange.of(hour), agent_id)
     evidence: dict[str, list[str]] = {}
-    for kind, event_id in session.query(
-        "SELECT kind, event_id FROM score_evidence WHERE hour = ? AND agent_id = ? ORDER BY kind, rank",
-        [hour, agent_id],
-    ):
-        evidence.setdefault(kind, []).append(event_id)
+    for event in session.dicts(events.order_by("kind", "rank").select("kind", "event_id")):
+        evidence.setdefault(event["kind"], []).append(event["event_id"])
     return evidence
 
 
 def _print_failures(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
     """The most frequent errors of the agent's failed executions in these hours, by the first line of their texts."""
-    found = session.query(
-        f"""
-        SELECT {FIRST_LINE_OF_ERROR} AS line, count(*), max(ended_at)
-        FROM executions WHERE agent_id = ? AND status = 'failure' AND hour >= ? AND hour < ?
-        GROUP BY 1 ORDER BY 2 DESC, 3 DESC, 1
-        """,
-        [agent_id, hours.start, hours.end],
-    )
+    found = session.dicts(_errors(_of_agent(session, "executions", hours, agent_id)))
     if not found:
         return
-    failures = sum(count for _, count, _ in found)
+    failures = sum(error["runs"] for error in found)
     _heading(console, f"{counted(failures, 'failed execution')} in {len(hours):,} h")
     table = plain_table()
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
     table.add_column(no_wrap=True)
     table.show_header = False
-    for error, count, last in found[:ERRORS_SHOWN]:
-        text = Text("the log states no error", style="dim") if error is None else Text(printable(error))
-        table.add_row(f"{count:,} ×", text, f"last {_shown(last)}")
+    for error in found[:ERRORS_SHOWN]:
+        line = error["line"]
+        text = Text("the log states no error", style="dim") if line is None else Text(printable(line))
+        table.add_row(f"{error['runs']:,} ×", text, f"last {_shown(error['last'])}")
     if len(found) > ERRORS_SHOWN:
-        others = failures - sum(count for _, count, _ in found[:ERRORS_SHOWN])
+        others = failures - sum(error["runs"] for error in found[:ERRORS_SHOWN])
         table.caption = f"{others:,} with {counted(len(found) - ERRORS_SHOWN, 'more error')}"
     console.print(table)
 
 
+def _errors(executions: ir.Table) -> ir.Table:
+    """Failed executions by the first line of their errors, null where the log states none; the most frequent first."""
+    failed = executions.filter(executions.status == "failure")
+    by_line = failed.group_by(line=failed.error.re_extract(FIRST_LINE, 0).nullif(""))
+    counted_lines = by_line.aggregate(runs=failed.count(), last=failed.ended_at.max())
+    return counted_lines.order_by(ibis.desc("runs"), ibis.desc("last"), "line")
+
+
 def _print_versions(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
     """Runs and successes in these hours by version of the agent, the newest version first, where one is told."""
-    found = session.query(
-        """
-        SELECT agent_version, count(*), count(CASE WHEN status = 'success' THEN 1 END) AS succeeded, max(ended_at)
-        FROM executions WHERE agent_id = ? AND hour >= ? AND hour < ?
-        GROUP BY 1 ORDER BY 4 DESC, 1
-        """,
-        [agent_id, hours.start, hours.end],
-    )
-    if any(version is not None for version, *_ in found):
-        shown = ("agent_version", "runs", "succeeded", "last")
-        _print_table(console, f"Versions in {len(hours):,} h", shown, found, len(found))
+    found = session.dicts(_versions(_of_agent(session, "executions", hours, agent_id)))
+    if any(version["agent_version"] is not None for version in found):
+        _print_table(console, f"Versions in {len(hours):,} h", found)
+
+
+def _versions(executions: ir.Table) -> ir.Table:
+    by_version = executions.group_by("agent_version").aggregate(
+        runs=executions.count(), succeeded=executions.count(where=executions.status == "success"),
+        last=executions.ended_at.max(),
+    )  # fmt: skip
+    return by_version.order_by(ibis.desc("last"), "agent_version")
 
 
 def _print_sessions(console: Console, session: Session, hours: HourRange, agent_id: str, table: str) -> None:
@@ -172,71 +174,61 @@ def _print_sessions(console: Console, session: Session, hours: HourRange, agent_
     Without signals both metrics are 1 by the source's formula. Nobody evaluated such a session: it has no score here,
     and comes last.
     """
-    shown = ("session_id", "agent_reliability", "reliability_band", "agent_consistency", "consistency_band",
-             "total_traces", "flagged_traces")  # fmt: skip
-    newest = f"""
-        SELECT *, row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) AS place
-        FROM {table} WHERE agent_id = ? AND hour >= ? AND hour < ?
-    """
-    found = session.query(
-        f"""
-        SELECT session_id, {_evaluated("agent_reliability", "reliability_band", "traces_evaluated")},
-            {_evaluated("agent_consistency", "consistency_band", "consistency_traces_evaluated")},
-            total_traces, flagged_traces
-        FROM ({newest}) AS newest WHERE place = 1
-        ORDER BY CASE WHEN traces_evaluated > 0 THEN 0 ELSE 1 END, agent_reliability, agent_consistency, session_id
-        """,
-        [agent_id, hours.start, hours.end],
+    sessions = newest(_of_agent(session, table, hours, agent_id), "session_id")
+    _print_table(console, f"Sessions in {len(hours):,} h", session.dicts(_sessions(sessions)))
+
+
+def _sessions(scores: ir.Table) -> ir.Table:
+    """Sessions from the least reliable on; a metric is null, and its band says so, where no trace was evaluated."""
+    is_reliability, is_consistency = scores.traces_evaluated > 0, scores.consistency_traces_evaluated > 0
+    in_order = scores.order_by(is_reliability.ifelse(0, 1), "agent_reliability", "agent_consistency", "session_id")
+    return in_order.select(
+        "session_id",
+        agent_reliability=is_reliability.ifelse(scores.agent_reliability, None),
+        reliability_band=is_reliability.ifelse(scores.reliability_band, NOT_EVALUATED),
+        agent_consistency=is_consistency.ifelse(scores.agent_consistency, None),
+        consistency_band=is_consistency.ifelse(scores.consistency_band, NOT_EVALUATED),
+        total_traces="total_traces",
+        flagged_traces="flagged_traces",
     )
-    _print_table(console, f"Sessions in {len(hours):,} h", shown, found[:SESSIONS_SHOWN], len(found))
-
-
-def _evaluated(score: str, band: str, evaluated: str) -> str:
-    """A session's metric and its band as SQL: null, and said so, where no trace could be evaluated."""
-    return f"CASE WHEN {evaluated} > 0 THEN {score} END, CASE WHEN {evaluated} > 0 THEN {band} ELSE 'not evaluated' END"
 
 
 def _print_models(console: Console, session: Session, hours: HourRange, agent_id: str, table: str) -> None:
     """The models that the agent called in these hours or ran with, and how these answer everybody."""
-    span = {"agent": agent_id, "start": hours.start, "end": hours.end}
-    inside = "agent_id = $agent AND model IS NOT NULL AND hour >= $start AND hour < $end"
-    shown = ("model", "calls", "failed", "score of all calls", "degraded", "last error of any call")
-    found = session.query(
-        f"""
-        WITH called AS (
-            SELECT model, count(*) AS calls, count(CASE WHEN status <> 'success' THEN 1 END) AS failed
-            FROM model_calls WHERE {inside} GROUP BY model
-        ), used AS (
-            SELECT model FROM called UNION SELECT model FROM executions WHERE {inside}
-        ), newest AS (
-            SELECT *, row_number() OVER (PARTITION BY model ORDER BY hour DESC) AS place
-            FROM {table} WHERE hour >= $start AND hour < $end
-        )
-        SELECT used.model, coalesce(calls, 0), coalesce(failed, 0), health_score, is_degraded, last_error
-        FROM used LEFT JOIN called ON called.model = used.model
-        LEFT JOIN newest ON newest.model = used.model AND newest.place = 1
-        ORDER BY health_score, used.model
-        """,
-        span,
+    calls, executions = (_of_agent(session, name, hours, agent_id) for name in ("model_calls", "executions"))
+    health = newest(session.hours_of(table, hours), "model")
+    _print_table(console, f"Models in {len(hours):,} h", session.dicts(_models(calls, executions, health)))
+
+
+def _models(calls: ir.Table, executions: ir.Table, health: ir.Table) -> ir.Table:
+    """The models of an agent's calls and executions, and their health; the worst first."""
+    by_model = calls.group_by("model").aggregate(
+        calls=calls.count(), failed=calls.count(where=calls.status != "success")
     )
-    _print_table(console, f"Models in {len(hours):,} h", shown, found[:ROWS_SHOWN], len(found))
+    used = ibis.union(calls.select("model"), executions.select("model"), distinct=True)
+    used = used.filter(used.model.notnull())
+    told = health.select(
+        "model", score_of_all_calls="health_score", degraded="is_degraded", last_error_of_any_call="last_error"
+    )
+    models = lookup(lookup(used, by_model, "model"), told, "model")
+    in_order = models.order_by("score_of_all_calls", "model")
+    return in_order.mutate(calls=in_order.calls.fill_null(0), failed=in_order.failed.fill_null(0))
 
 
 def _print_rows(console: Console, session: Session, hours: HourRange, agent_id: str, table: str) -> None:
     """The agent's rows of the last of these hours that has any; one as a list, several as a table."""
     columns = [name for name in columns_of(table) if name not in NOT_SHOWN]
-    sql = f"SELECT max(hour) FROM {table} WHERE agent_id = ? AND hour >= ? AND hour < ?"
-    [(hour,)] = session.query(sql, [agent_id, hours.start, hours.end])
-    if hour is None:
+    rows = _of_agent(session, table, hours, agent_id)
+    [latest] = session.dicts(rows.aggregate(hour=rows.hour.max()))
+    if latest["hour"] is None:
         return
-    sql = f"SELECT {', '.join(columns)} FROM {table} WHERE agent_id = ? AND hour = ?"
-    found = session.query(sql, [agent_id, hour])
-    title = f"{table.replace('_', ' ').capitalize()} at {hour:%Y-%m-%d %H:%M} UTC"
+    found = session.dicts(rows.filter(rows.hour == latest["hour"]).select(*columns))
+    title = f"{table.replace('_', ' ').capitalize()} at {latest['hour']:%Y-%m-%d %H:%M} UTC"
     if len(found) > 1:
-        _print_table(console, title, columns[:COLUMNS_SHOWN], [row[:COLUMNS_SHOWN] for row in found], len(found))
+        _print_table(console, title, [{name: row[name] for name in columns[:COLUMNS_SHOWN]} for row in found])
         return
     _heading(console, title)
-    known = {name: _shown(value) for name, value in zip(columns, found[0], strict=True) if value is not None}
+    known = {name: _shown(value) for name, value in found[0].items() if value is not None}
     console.print(Text(" · ".join(f"{name} {value}" for name, value in known.items())))
 
 
@@ -246,19 +238,18 @@ OWN_BLOCKS: Mapping[str, Block] = {"session_scores": _print_sessions, "model_hea
 """By table, the blocks of what is more than an agent's row; every other table is shown as it is."""
 
 
-def _print_table(
-    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], count: int
-) -> None:
+def _print_table(console: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The first rows below the names of their columns; nothing where there is none."""
     if not rows:
         return
     _heading(console, title)
     table: Table = plain_table()
-    for column in columns:
+    for column in rows[0]:
         table.add_column(column.replace("_", " "), max_width=40)
     for row in rows[:ROWS_SHOWN]:
-        table.add_row(*(Text(_shown(value)) for value in row))
-    if count > len(rows[:ROWS_SHOWN]):
-        table.caption = f"{len(rows[:ROWS_SHOWN])} of {count:,}"
+        table.add_row(*(Text(_shown(value)) for value in row.values()))
+    if len(rows) > ROWS_SHOWN:
+        table.caption = f"{ROWS_SHOWN} of {len(rows):,}"
     console.print(table)
 
 

@@ -12,12 +12,12 @@ from health_assets.apps.alerts.incidents import Incident, personal_by_now
 from health_assets.apps.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
 from health_assets.apps.alerts.rules import HourLate
 from health_assets.apps.alerts.watching import newest_due
+from health_assets.core.console import plain_table
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import plain_table
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
@@ -95,7 +95,7 @@ def _print_each(console: Console, what: str, sentences: Sequence[str], style: st
 
 
 def print_trials(console: Console, outcome: Mapping[str, str | None]) -> None:
-    """What became of the test messages."""
+    """Print whether each channel took its test message."""
     if not outcome:
         console.print("there is no channel; incidents are kept in the table alerts, and nobody is told")
     for channel, error in outcome.items():

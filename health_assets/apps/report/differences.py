@@ -1,51 +1,53 @@
 """The block of the agents on which systems differ: what each of them says, and why."""
 
-from datetime import datetime
 from typing import Any
 
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from health_assets.apps.report.why_systems_differ import COLUMNS, DIFFER_SQL, is_burning, is_spent, why
+from health_assets.apps.report.why_systems_differ import COLUMNS, do_differ, is_burning, is_spent, why
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted, share
-from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
-from health_assets.scoring.verdict import urgency_sql
+from health_assets.scoring.relations import lookup
 from health_assets.systems.agent_health_model.report import shown_verdict
+from health_assets.systems.agent_health_model.urgency import with_verdict
 from health_assets.systems.agent_health_state.report import COLOURS as COLOURS_OF_STATUSES
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 8
-
-_FROM = f"""
-FROM (SELECT * FROM agent_health WHERE hour = ?) AS score
-LEFT JOIN (SELECT * FROM agent_health_state WHERE hour = ?) AS document ON document.agent_id = score.agent_id
-LEFT JOIN (SELECT * FROM error_budget WHERE hour = ?) AS budget ON budget.agent_id = score.agent_id
-WHERE {DIFFER_SQL}
-"""
+TABLES = {"score": "agent_health", "document": "agent_health_state", "budget": "error_budget"}
 
 
 def print_differences(console: Console, session: Session, hours: HourRange) -> None:
     """The agents of the last of these hours on which score, document and budget differ; nothing where none do."""
-    latest = latest_hour(session, "agent_health", hours)
+    latest = session.latest_hour("agent_health", hours)
     if latest is None:
         return
-    [(count,)] = session.query(f"SELECT count(*) {_FROM}", [latest] * 3)
+    agents = differing_agents(session, HourRange.of(latest))
+    count = session.count(agents)
     if not count:
         return
     console.print()
     console.print(Text(f"Systems differ on {counted(count, 'agent')}:", style="bold"))
-    console.print(_table(worst_agents(session, latest), count, is_brief=is_narrow(console)))
+    console.print(_table(session.dicts(_first(agents)), count, is_brief=is_narrow(console)))
 
 
-def worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
-    """What the three tables say of the first of these agents, as `differences.why` reads it."""
-    names = {name: f"{table}.{name}" for table, columns in COLUMNS.items() for name in columns}
-    order = f"{urgency_sql('score')}, score.health_score, score.agent_id"
-    sql = f"SELECT {', '.join(names.values())} {_FROM} ORDER BY {order} LIMIT {AGENTS_SHOWN}"
-    return [dict(zip(names, values, strict=True)) for values in session.query(sql, [hour] * 3)]
+def differing_agents(session: Session, hour: HourRange) -> ir.Table:
+    """The agents on whom systems differ, with what the three tables say of them."""
+    of_hour = {name: session.hours_of(table, hour) for name, table in TABLES.items()}
+    agents = of_hour["score"].select(*COLUMNS["score"])
+    for name in ("document", "budget"):
+        agents = lookup(agents, of_hour[name].select("agent_id", *COLUMNS[name]), "agent_id")
+    return agents.filter(do_differ(agents))
+
+
+def _first(agents: ir.Table) -> ir.Table:
+    """The agents that a person looks at first, in that order."""
+    return with_verdict(agents).order_by("urgency", "health_score", "agent_id").limit(AGENTS_SHOWN)
 
 
 def _table(agents: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table:

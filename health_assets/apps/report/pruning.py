@@ -1,4 +1,4 @@
-"""What a pruning shows: what was dropped, and what came late for hours that are."""
+"""Report of a pruning: the rows that it dropped, and the lines that came late for dropped hours."""
 
 from rich.console import Console
 

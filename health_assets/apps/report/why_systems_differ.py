@@ -1,7 +1,7 @@
-"""Why systems differ on one agent: a degraded score, a healthy document, a spent budget, each from its own numbers.
+"""Reasons why systems differ on one agent: a degraded score, a healthy document, a spent budget.
 
 What belongs here: in which cases two verdicts on one agent need a word, and that word. What does not: the verdicts
-(`scoring`) and how they are shown (`report`). It imports no engine.
+(`systems`) and how they are shown (`differences`). It imports no engine.
 
 Three things make systems differ. They ask different questions (a document asks whether runs succeed, a score also how
 fast they are and whether they were triggered), over different windows (a burn rate looks at 6 hours), with different
@@ -12,9 +12,12 @@ numbers of the row.
 from collections.abc import Mapping
 from typing import Any
 
+from ibis import ir
+
 from health_assets.core.wording import counted, duration, share
 from health_assets.scoring.explanation import COLUMNS as COLUMNS_OF_SCORE
 from health_assets.scoring.explanation import LEAST_LOSS, costliest, explain
+from health_assets.systems.error_budget import error_budget as budgets
 
 Row = Mapping[str, Any]
 
@@ -35,21 +38,26 @@ COLUMNS = {
 """Columns that are needed of `agent_health`, `agent_health_state` and `error_budget`; those of the last two may be
 null, where a system has no row of the agent."""
 
-IS_BURNING = "budget.burn_rate_1h > 1 AND budget.burn_rate_6h > 1"
 
-DIFFER_SQL = f"""
-score.state <> 'inactive' AND (
-    (document.status <> 'unknown' AND document.status <> score.state)
-    OR (document.status = 'unknown' AND NOT score.is_provisional)
-    OR ((budget.budget_spent >= 1 OR ({IS_BURNING})) AND (score.state = 'healthy' OR document.status = 'healthy'))
-)
-"""
-"""Whether systems differ on an agent, of rows that are called `score`, `document` and `budget`. A budget that is spent
-does not differ from a verdict that is not good."""
+def do_differ(agents: ir.Table) -> ir.BooleanValue:
+    """Whether systems differ on an agent: true, false or null, the last two alike.
+
+    A budget that is spent does not differ from a verdict that is not good.
+
+    Args:
+        agents: `COLUMNS` of the three tables, a row per agent.
+    """
+    is_unknown = agents.status == "unknown"
+    is_called_healthy = (agents.state == "healthy") | (agents.status == "healthy")
+    return (agents.state != "inactive") & (
+        (~is_unknown & (agents.status != agents.state))
+        | (is_unknown & ~agents.is_provisional)
+        | ((budgets.is_spent(agents) | budgets.burns_too_fast(agents)) & is_called_healthy)
+    )
 
 
 def why(row: Row) -> str:
-    """In a clause or two, why the systems differ on an agent of which `DIFFER_SQL` is true.
+    """Say in a clause or two why the systems differ on an agent of which `do_differ` is true.
 
     Args:
         row: `COLUMNS` of the three tables, of one agent and hour.
@@ -123,7 +131,7 @@ def _cost_of_failures(row: Row) -> str:
 
 
 def _budget(row: Row) -> list[str]:
-    """Why a budget is spent, or being spent too fast, of an agent that another system calls healthy."""
+    """The reason why the budget of an agent that another system calls healthy is spent, or is being spent too fast."""
     is_called_healthy = "healthy" in (row["state"], row["status"])
     if not is_called_healthy:
         return []

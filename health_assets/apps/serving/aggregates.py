@@ -1,4 +1,4 @@
-"""Which aggregates would tell about a personal agent, so that they are shown in the full view alone.
+"""Aggregates that would tell about a personal agent; only the full view shows them.
 
 A model's health is an aggregate over the agents that called it. One that a personal agent called in the look-back is
 shown to everybody only where its numbers rest on calls of enough other agents. With fewer, its calls, latencies and the
@@ -8,49 +8,16 @@ Calls of a tool that name no agent are an aggregate, too. Where one of them name
 are not shown: how many others are among them is not known.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
+
+import ibis
+from ibis import ir
 
 from health_assets.apps.serving.ownership import Ownership
+from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
+from health_assets.scoring.relations import lookup
 from health_assets.warehouse.session import Session
-
-IS_PERSONAL = "coalesce(named.agent_id IN (SELECT unnest($exceptions)), false) <> $personal_by_default"
-"""Of calls of no known agent: what is so by default."""
-
-HIDDEN = f"""
-WITH runs AS (
-    SELECT DISTINCT execution_id, agent_id FROM executions WHERE hour > $after AND execution_id IN (
-        SELECT execution_id FROM model_calls WHERE hour > $after AND hour <= $hour AND agent_id IS NULL
-    )
-),
-named AS (
-    SELECT model_calls.model, model_calls.hour, model_calls.call_id,
-        coalesce(model_calls.agent_id, runs.agent_id) AS agent_id
-    FROM model_calls
-    LEFT JOIN runs ON model_calls.agent_id IS NULL AND runs.execution_id = model_calls.execution_id
-    WHERE model_calls.hour > $after AND model_calls.hour <= $hour
-),
-personal AS (SELECT DISTINCT model FROM named WHERE {IS_PERSONAL}),
-calls AS (
-    SELECT model, hour, call_id,
-        row_number() OVER (
-            PARTITION BY model ORDER BY ended_at DESC, source_file DESC, line_number DESC, call_id DESC
-        ) AS place
-    FROM model_components
-    WHERE hour > $after AND hour <= $hour AND model IN (SELECT model FROM personal)
-),
-others AS (
-    SELECT calls.model, count(DISTINCT named.agent_id) AS agents
-    FROM calls
-    JOIN (SELECT model, window_calls FROM model_health WHERE hour = $hour) AS health ON health.model = calls.model
-    JOIN named ON named.hour = calls.hour AND named.model = calls.model AND named.call_id = calls.call_id
-    WHERE calls.place <= health.window_calls AND named.agent_id IS NOT NULL AND NOT ({IS_PERSONAL})
-    GROUP BY calls.model
-)
-SELECT personal.model FROM personal LEFT JOIN others ON others.model = personal.model
-WHERE coalesce(others.agents, 0) < $fewest
-"""
-"""Of a call that names its execution alone, that execution's agent counts."""
 
 
 def hidden_models(session: Session, settings: Settings, hour: datetime, ownership: Ownership) -> set[str]:
@@ -64,20 +31,38 @@ def hidden_models(session: Session, settings: Settings, hour: datetime, ownershi
     """
     if not ownership.has_personal:
         return set()
-    span = {"hour": hour, "after": hour - timedelta(hours=settings.lookback_hours)}
-    fewest = {"fewest": settings.min_agents_per_aggregate}
-    return {model for (model,) in session.query(HIDDEN, {**span, **fewest, **ownership.parameters})}
+    look_back = HourRange.of(hour).extended_back(settings.lookback_hours - 1)
+    callers = _callers(session, look_back)
+    is_personal = ownership.personal(callers.agent_id)
+    personal = callers.filter(is_personal).select("model").distinct()
+    calls = session.hours_of("model_components", look_back).semi_join(personal, "model")
+    latest_first = [calls[name].desc() for name in ("ended_at", "source_file", "line_number", "call_id")]
+    place = ibis.row_number().over(group_by="model", order_by=latest_first)
+    calls = calls.select("hour", "model", "call_id", place=place)
+    window = session.hours_of("model_health", HourRange.of(hour)).select("model", "window_calls")
+    shown = calls.join(window, "model").filter(lambda rows: rows.place < rows.window_calls)
+    others = callers.filter(callers.agent_id.notnull(), ~is_personal).semi_join(shown, ["hour", "model", "call_id"])
+    counted = others.group_by("model").aggregate(agents=others.agent_id.nunique())
+    rows = lookup(personal, counted, "model")
+    hidden = rows.filter(rows.agents.fill_null(0) < settings.min_agents_per_aggregate)
+    return {row["model"] for row in session.dicts(hidden.select("model"))}
 
 
-TOOLS = f"""
-SELECT DISTINCT tool_calls.tool
-FROM tool_calls JOIN executions AS named ON named.execution_id = tool_calls.execution_id
-WHERE tool_calls.agent_id IS NULL AND tool_calls.hour > $after AND tool_calls.hour <= $hour AND named.hour > $after
-    AND {IS_PERSONAL}
-"""
+def _callers(session: Session, look_back: HourRange) -> ir.Table:
+    """The caller of each call of a model: `hour`, `model`, `call_id`, `agent_id`.
+
+    Of a call that names its execution alone, that execution's agent counts.
+    """
+    calls = session.hours_of("model_calls", look_back)
+    calls = calls.mutate(nameless_of=ibis.ifelse(calls.agent_id.isnull(), calls.execution_id, ibis.null()))
+    runs = session.table("executions")  # one ends after its calls
+    runs = runs.filter(runs.hour >= look_back.start).select(nameless_of="execution_id", ran="agent_id")
+    runs = runs.semi_join(calls, "nameless_of").distinct()
+    rows = lookup(calls, runs, "nameless_of")
+    return rows.select("hour", "model", "call_id", agent_id=rows.agent_id.coalesce(rows.ran))
 
 
-def tools_of_personal(session: Session, settings: Settings, hour: datetime, ownership: Ownership) -> list[str]:
+def tools_of_personal(session: Session, settings: Settings, hour: datetime, ownership: Ownership) -> ir.Table:
     """Tools that a personal agent's execution called without naming the agent, in the window that ends with an hour.
 
     Args:
@@ -85,8 +70,12 @@ def tools_of_personal(session: Session, settings: Settings, hour: datetime, owne
         settings: length of the window.
         hour: the hour of `tool_health`.
         ownership: whose agents are somebody's own.
+
+    Returns:
+        Each `tool` once.
     """
-    if not ownership.has_personal:
-        return []
-    span = {"hour": hour, "after": hour - timedelta(hours=settings.window_hours)}
-    return [tool for (tool,) in session.query(TOOLS, {**span, **ownership.parameters})]
+    window = HourRange.of(hour).extended_back(settings.window_hours - 1)
+    calls = session.hours_of("tool_calls", window)
+    runs = session.table("executions")
+    runs = runs.filter(runs.hour >= window.start, ownership.personal(runs.agent_id))
+    return calls.filter(calls.agent_id.isnull()).semi_join(runs, "execution_id").select("tool").distinct()

@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import problem
 from health_assets.apps.serving.docs_page import docs_page
-from health_assets.apps.serving.documents import SCHEMA_VERSION
 from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.gate import Gate
 from health_assets.apps.serving.refresher import Refresher, tell_operator
@@ -24,6 +23,7 @@ from health_assets.apps.serving.routes import response_of, routes
 from health_assets.apps.serving.schemas import Problem
 from health_assets.apps.serving.service import Service
 from health_assets.apps.serving.sessions import Sessions
+from health_assets.apps.serving.vocabulary import SCHEMA_VERSION
 from health_assets.core.settings import Settings
 
 NO_PATH = "there is nothing at this path; what there is, is at /docs"

@@ -1,7 +1,7 @@
 """The audit log: who changed what, when, and how it ended.
 
 What belongs here: changes that a person asks for by a command, and tokens that the endpoint takes in or leaves out.
-What does not: who reads (`serving.access_log`), and what Dagster runs by itself, of which it keeps its own account.
+What does not: who reads (`access_log`), and what Dagster runs by itself, of which it keeps its own account.
 
 A change is noted before it is made and again when it is over, with the same id: what has no end was killed, or its end
 could not be noted, which the operator is told. A change whose beginning cannot be noted is not made.

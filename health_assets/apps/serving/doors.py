@@ -1,7 +1,7 @@
-"""Who asks, and what that caller may see: roles, teams, tokens and the hosts that are answered.
+"""Callers and their rights: roles, teams, tokens, and the hosts that are answered.
 
 What belongs here: recognizing a caller, and the one rule of who may do what. What does not: how tokens are kept
-(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`snapshot`).
+(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`view`).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ NO_AGGREGATES = "models are measured over the agents of all teams, so a token th
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The sender of a request.
 
     Args:
         name: the token's name; None for those without one.
@@ -46,7 +46,7 @@ class Caller:
     fault: str | None = None
 
     def refusal(self, role: Role) -> Answer | None:
-        """Why the caller may not do what needs a role; None where it may."""
+        """The reason why the caller may not do what needs a role; None if it may."""
         if RANKS[self.standing] >= RANKS[role]:
             return None
         if self.name is not None:
@@ -84,7 +84,7 @@ class Doors:
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
     def caller(self, headers: Headers) -> Caller:
-        """Who sends these headers; with a token that is not known or has expired, nobody in particular."""
+        """The sender of these headers. One with an unknown or expired token is nobody in particular."""
         given = [value for name, value in headers if name == b"authorization"]
         if not given:
             return self._stranger

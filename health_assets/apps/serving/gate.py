@@ -1,4 +1,4 @@
-"""What every request passes before it is routed: host, caller, rate limit, method, body; and the documents themselves.
+"""The gate that every request passes before its route: host, caller, rate limit, method, body. It answers documents.
 
 The documents are what the endpoint is for, so their plain spelling is answered here, in tens of microseconds. Another
 spelling of the same URL, and everything else, goes on to FastAPI; `routes` answers it with the same function.

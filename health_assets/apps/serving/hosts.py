@@ -1,4 +1,4 @@
-"""Which names of this host are answered: a page of a stranger must not make a browser ask the endpoint as its own.
+"""Names of this host that are answered. A stranger's page must not make a browser ask the endpoint as its own.
 
 That is DNS rebinding: the stranger's name leads to an address of the victim's network, and the browser sends that name
 as `Host`. So a request that names another host than the ones known here is refused before anything is done for it.
@@ -51,7 +51,7 @@ class AllowedHosts:
         self._names = LOOPBACK_NAMES | {name.encode() for name in (listed - {ANY}) | ({host.lower()} - WILDCARDS)}
 
     def refusal(self, headers: Headers, own_address: str, http_version: str) -> Answer | None:
-        """Why a request is not for this host; None where it is.
+        """The reason why a request is not for this host; None if it is.
 
         Args:
             headers: headers of the request.

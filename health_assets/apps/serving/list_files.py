@@ -1,4 +1,4 @@
-"""What the reader writes of tools and usage: lists that are as long as the fleet and more.
+"""Files of tools and usage that the reader writes: lists as long as the fleet, or longer.
 
 What belongs here: what an item of a list says, in which orders it can be asked for, and writing it. What does not:
 finding pages in it, which is the server's (`listing`), and agents by score (`documents`, `ordering`).
@@ -7,19 +7,24 @@ A list is a file of Arrow rows by agent, and a file of 32-bit positions of these
 rows and those of the rows that everybody may see.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import ibis
 import pyarrow as pa
+from ibis import ir
 
 from health_assets.apps.serving.aggregates import tools_of_personal
-from health_assets.apps.serving.documents import Declaration, json_sql, moment, number, or_null, text
+from health_assets.apps.serving.json_texts import moment, number, whole
 from health_assets.apps.serving.listing import PLACES_FILE, ROWS_FILE, Slices, slice_name
 from health_assets.apps.serving.ownership import Ownership
+from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
+from health_assets.scoring.relations import lookup
+from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.session import Session
 
 ROWS_PER_BATCH = 4096
@@ -32,56 +37,60 @@ class Served:
 
     Args:
         table: the table, whose rows have `agent_id`.
-        item: what an item says.
-        hidden: what it says besides to those who see all; errors stand as the logs have them, and may name anything.
-        orders: names of its orders, with the SQL of each; an agent's own items stand in the first of them.
-        is_hidden: SQL of which items are for those who see all, beside those of personal agents.
-        parameters: of that SQL.
+        item: columns that an item says.
+        orders: names of its orders, with the keys of each; an agent's own items stand in the first of them.
+        hidden: columns that it says besides to those who see all; errors stand as the logs have them, and may name
+            anything.
+        rows_hidden: adds `is_hidden` to its rows: which of them are for those who see all, beside those of personal
+            agents.
     """
 
     table: str
-    item: Declaration
-    hidden: Declaration
-    orders: Mapping[str, str]
-    is_hidden: str = "false"
-    parameters: Callable[[Session, Settings, datetime, Ownership], dict[str, Any]] = lambda *_: {}
+    item: Sequence[str]
+    orders: Mapping[str, Callable[[ir.Table], Sequence[ir.Value]]]
+    hidden: Sequence[str] = ()
+    rows_hidden: Callable[[ir.Table, Session, Settings, datetime, Ownership], ir.Table] = lambda rows, *_: rows.mutate(
+        is_hidden=False
+    )
 
 
-def _numbers(*columns: str) -> Declaration:
-    return {column: or_null(number(column)) for column in columns}
+def _hide_tools(rows: ir.Table, *asked: Any) -> ir.Table:
+    """Hide calls of no known agent to tools that a personal agent called."""
+    rows = lookup(rows, tools_of_personal(*asked).mutate(is_of_personal=True), "tool")
+    return rows.mutate(is_hidden=(rows.agent_id == "") & rows.is_of_personal.fill_null(False))
+
+
+def _most_tokens(rows: ir.Table) -> Sequence[ir.Value]:
+    tokens = rows.input_tokens.fill_null(0) + rows.output_tokens.fill_null(0)
+    return ibis.ifelse(rows.executions_with_tokens > 0, tokens, ibis.null()).desc(), rows.agent_id
 
 
 LISTS = {
     "tools": Served(
-        "tool_health",
-        {
-            "agent_id": text("agent_id"),
-            "tool": text("tool"),
-            **_numbers("calls", "failures", "failure_share", "failure_share_at_least"),
-            **_numbers("p50_latency_ms", "p95_latency_ms"),
-            "last_error_at": or_null(moment("last_error_at")),
+        table="tool_health",
+        item=(
+            "agent_id", "tool", "calls", "failures", "failure_share", "failure_share_at_least", "p50_latency_ms",
+            "p95_latency_ms", "last_error_at",
+        ),
+        orders={
+            "worst": lambda rows: (rows.failure_share_at_least.desc(), rows.calls.desc(), rows.agent_id, rows.tool)
         },
-        {"last_error": or_null(text("last_error"))},
-        {"worst": "failure_share_at_least DESC, calls DESC, agent_id, tool"},
-        "agent_id = '' AND tool IN (SELECT unnest($tools_of_personal))",
-        lambda *asked: {"tools_of_personal": tools_of_personal(*asked)},
+        hidden=("last_error",),
+        rows_hidden=_hide_tools,
     ),
     "usage": Served(
-        "agent_usage",
-        {
-            "agent_id": text("agent_id"),
-            **_numbers("executions", "successes", "executions_with_tokens", "executions_with_cost"),
-            **_numbers("input_tokens", "output_tokens", "cost_usd", "cost_per_success_usd"),
-        },
-        {},
-        {
-            "cost": "cost_usd DESC NULLS LAST, agent_id",
-            "tokens": "CASE WHEN executions_with_tokens > 0 "
-            "THEN coalesce(input_tokens, 0) + coalesce(output_tokens, 0) END DESC NULLS LAST, agent_id",
-            "cost_per_success": "cost_per_success_usd DESC NULLS LAST, agent_id",
+        table="agent_usage",
+        item=(
+            "agent_id", "executions", "successes", "executions_with_tokens", "executions_with_cost", "input_tokens",
+            "output_tokens", "cost_usd", "cost_per_success_usd",
+        ),
+        orders={
+            "cost": lambda rows: (rows.cost_usd.desc(), rows.agent_id),
+            "tokens": _most_tokens,
+            "cost_per_success": lambda rows: (rows.cost_per_success_usd.desc(), rows.agent_id),
         },
     ),
-}
+}  # fmt: skip
 
 
 def write_list(
@@ -102,9 +111,10 @@ def write_list(
         where in the file of positions each order begins, and how long it is (`slices`).
     """
     served = LISTS[name]
-    parameters = {**ownership.parameters, **served.parameters(session, settings, hour, ownership)}
-    stream = session.stream(_rows_sql(served), {"hour": hour, **parameters}, ROWS_PER_BATCH)
-    batches = ownership.with_team(stream)
+    table = session.hours_of(served.table, HourRange.of(hour))
+    rows = _in_order(served.rows_hidden(table, session, settings, hour, ownership), served)
+    owned = ownership.with_owners(session.stream(rows, ROWS_PER_BATCH))
+    batches = stream_through(owned, lambda rows: _with_texts(rows, served), ROWS_PER_BATCH)
     schema = pa.schema([batches.schema.field(column) for column in COLUMNS])
     places = []
     with pa.OSFile(str(folder / ROWS_FILE.format(name=name)), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
@@ -113,26 +123,37 @@ def write_list(
             places.append(batch.select(["is_personal", *served.orders]))
     positions, slices = _positions(pa.Table.from_batches(places, schema=places[0].schema) if places else None, served)
     (folder / PLACES_FILE.format(name=name)).write_bytes(positions)
-    sql = f"SELECT min(window_start), max(window_end) FROM {served.table} WHERE hour = $hour"
-    [(start, end)] = session.query(sql, {"hour": hour})
+    [window] = session.dicts(table.aggregate(start=table.window_start.min(), end=table.window_end.max()))
     return {
         "hour": hour.isoformat(),
-        "window_start": start and start.isoformat(),
-        "window_end": end and end.isoformat(),
+        "window_start": window["start"] and window["start"].isoformat(),
+        "window_end": window["end"] and window["end"].isoformat(),
         "slices": slices,
     }
 
 
-def _rows_sql(served: Served) -> str:
-    """One row per item, by agent: its JSON, the end of the JSON for those who see all, and its place in each order."""
-    places = ", ".join(f"row_number() OVER (ORDER BY {order}) AS {name}" for name, order in served.orders.items())
-    hidden = f"substr({json_sql(served.hidden)}, 2)" if served.hidden else "''"
-    return f"""
-        SELECT agent_id, {json_sql(served.item)} AS item, {hidden} AS hidden,
-            (agent_id IN (SELECT unnest($exceptions))) <> $personal_by_default OR ({served.is_hidden}) AS is_personal,
-            {places}
-        FROM {served.table} WHERE hour = $hour ORDER BY agent_id, {next(iter(served.orders))}
-    """
+def _in_order(rows: ir.Table, served: Served) -> ir.Table:
+    """One row per item, by agent, with its place in each order."""
+    places = {name: ibis.row_number().over(order_by=keys(rows)) for name, keys in served.orders.items()}
+    chosen = rows.select(*served.item, *served.hidden, "is_hidden", **places)
+    return chosen.order_by("agent_id", next(iter(served.orders)))
+
+
+def _with_texts(rows: ir.Table, served: Served) -> ir.Table:
+    """The JSON of each item, and the end of the JSON for those who see all."""
+    hidden = whole(_members(rows, served.hidden)).cast(str).substr(1) if served.hidden else ibis.literal("")
+    return rows.select(
+        "agent_id",
+        "team",
+        *served.orders,
+        item=whole(_members(rows, served.item)).cast(str),
+        hidden=hidden,
+        is_personal=rows.is_personal | rows.is_hidden,
+    )
+
+
+def _members(rows: ir.Table, names: Sequence[str]) -> dict[str, ir.Value]:
+    return {name: moment(rows[name]) if rows[name].type().is_timestamp() else number(rows[name]) for name in names}
 
 
 def _positions(rows: pa.Table | None, served: Served) -> tuple[bytes, Slices]:

@@ -64,13 +64,13 @@ class Listing:
         return cls(batches, memoryview((folder / PLACES_FILE.format(name=name)).read_bytes()), facts, teams)
 
     def head(self, view: View) -> dict[str, Any]:
-        """When the list is from; nulls where the warehouse has none, or none that the caller sees."""
+        """The hour of the list; nulls if the warehouse has none, or none that the caller may see."""
         first_order = next(iter(self._slices), "").partition(" ")[2]
         is_empty = not len(self._in_order(first_order, view))
         return {name: None if is_empty and name != "hour" else time for name, time in self._times.items()}
 
     def page(self, order: str, offset: int, limit: int, agent_id: bytes | None, view: View) -> tuple[int, bytes]:
-        """How many items there are, and some of them as JSON with commas between.
+        """The number of items, and some of them as JSON with commas between.
 
         Args:
             order: in which order; an agent's items stand in the list's first one.

@@ -1,4 +1,4 @@
-"""How much one client may hold and ask for, so that it can starve nobody but itself.
+"""Quotas of one client, so that it can starve nobody but itself.
 
 What belongs here: counting by client, in bounded memory. What does not: the number of requests (`rate_limit`).
 """
@@ -42,7 +42,7 @@ class ConnectionQuota:
 
 
 class WorkQuota:
-    """What a client may have done that costs more than memory: few at once, and so many a second.
+    """A quota of work that costs more than memory: few jobs of a client at once, and so many a second.
 
     Args:
         per_s: steady rate of one client, which may have some more in reserve.

@@ -1,4 +1,4 @@
-"""How many requests a client may make: a token bucket for each address, in bounded memory."""
+"""A limit of requests a second: a token bucket for each address, in bounded memory."""
 
 import ipaddress
 import math

@@ -16,24 +16,28 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 import duckdb
+import ibis
 import pyarrow as pa
+from ibis import ir
 
 from health_assets.apps.serving.aggregates import hidden_models
-from health_assets.apps.serving.documents import STATES, agents_sql
+from health_assets.apps.serving.documents import agents_of, with_texts
 from health_assets.apps.serving.list_files import LISTS, write_list
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.apps.serving.ownership import Ownership
+from health_assets.apps.serving.vocabulary import STATES
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.hours import HourRange
 from health_assets.core.private_files import FOLDER_MODE
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.schema.catalog import columns_of
+from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
@@ -101,7 +105,7 @@ def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
 def write_snapshot(
     settings: Settings, folder: Path, known: str | None, now: datetime | None = None
 ) -> dict[str, Any] | None:
-    """Write the newest hour into a folder: agents as `documents.agents_sql` makes them, their orders, lists.
+    """Write the newest hour into a folder: agents as `documents.with_texts` makes them, their orders, lists.
 
     An hour that is not over by `now` hides no other: what it holds so far is not the health of anybody.
 
@@ -121,11 +125,10 @@ def write_snapshot(
         if version == known:
             return None
         hour = hours["agent_health_state"].hour
-        sql = agents_sql(has_evidence="score_evidence" in hours)
-        batches = session.stream(sql, {"hour": hour, **ownership.parameters}, ROWS_PER_BATCH)
-        slices = _write(ownership.with_team(batches), folder)
+        agents = session.stream(agents_of(session, hour, has_evidence="score_evidence" in hours), ROWS_PER_BATCH)
+        slices = _write(stream_through(ownership.with_owners(agents), with_texts, ROWS_PER_BATCH), folder)
         model_hour = hours["model_health"].hour if "model_health" in hours else hour
-        models = _rows(session, "model_health", "hour = $hour ORDER BY model", {"hour": model_hour})
+        models = _rows(session, session.hours_of("model_health", HourRange.of(model_hour)).order_by("model"))
         hidden = hidden_models(session, settings, model_hour, ownership)
         return {
             "version": version,
@@ -169,33 +172,49 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         latest = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC)).get("session_scores")
         if latest is None:
             raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
-        look_back = timedelta(hours=settings.lookback_hours)
-        mine = "session_id = $id AND hour > $after AND hour <= $until"
-        span = {"id": session_id, "after": latest.hour - look_back, "until": latest.hour}
-        flagged = {
-            "flagged_traces": f"session_scores.flagged_traces[1:{MOST_TRACES}]",
-            "flagged_not_listed": f"greatest(CAST(cardinality(flagged_traces) AS BIGINT) - {MOST_TRACES}, 0)",
-        }
-        scores = _rows(session, "session_scores", f"{mine} ORDER BY hour DESC LIMIT 1", span, flagged)
+        # anybody may ask for any id, so it stands in a table rather than in the text of a query
+        wanted = ibis.memtable(pa.table({"session_id": pa.array([session_id], pa.string())}))
+
+        def of_session(table: str, hours: HourRange) -> ir.Table:
+            return session.hours_of(table, hours).semi_join(wanted, "session_id")
+
+        span = HourRange.of(latest.hour).extended_back(settings.lookback_hours - 1)
+        scores = _rows(session, _newest_score(of_session("session_scores", span)))
         if not scores:
             return None
-        until = datetime.fromisoformat(scores[0]["hour"])
-        span = {"id": session_id, "after": until - look_back, "until": until}
+        span = HourRange.of(datetime.fromisoformat(scores[0]["hour"])).extended_back(settings.lookback_hours - 1)
         # a session has a score in every hour in which one of its traces has risks, so only these hours are read
-        [(first,)] = session.query(f"SELECT min(hour) FROM session_scores WHERE {mine}", span)
-        span["first"] = first
-        place = "row_number() OVER (PARTITION BY trace_id ORDER BY hour DESC) AS place"
-        versions = f"(SELECT *, {place} FROM trace_risks WHERE {mine} AND hour >= $first) AS trace_risks"
-        newest = f"place = 1 ORDER BY step_risk DESC NULLS LAST, trace_id LIMIT {MOST_TRACES}"
-        traces = _rows(session, "trace_risks", newest, span, source=versions)
-        # of all traces, listed or not
-        of_traces = session.query(f"SELECT DISTINCT agent_id FROM trace_risks WHERE {mine} AND hour >= $first", span)
-    agents = {scores[0]["agent_id"], *(agent_id for (agent_id,) in of_traces)}
+        scored = of_session("session_scores", span)
+        [scored_from] = session.dicts(scored.aggregate(hour=scored.hour.min()))
+        risks = of_session("trace_risks", HourRange(scored_from["hour"], span.end))
+        traces = _rows(session, _riskiest_traces(risks))
+        of_traces = [row["agent_id"] for row in session.dicts(risks.select("agent_id").distinct())]  # listed or not
+    agents = {scores[0]["agent_id"], *of_traces}
     return {
         "is_personal": any(map(ownership.is_personal, agents)),
         "teams": list({ownership.team(agent_id) for agent_id in agents}),
         "answer": session_answer(scores[0], traces),
     }
+
+
+def _newest_score(scores: ir.Table) -> ir.Table:
+    """The newest row of a session in `session_scores`, its flagged traces cut short, and how many that leaves out."""
+    flagged = scores.flagged_traces
+    return (
+        scores.order_by(scores.hour.desc())
+        .limit(1)
+        .mutate(
+            flagged_traces=flagged[:MOST_TRACES],
+            flagged_not_listed=ibis.greatest(flagged.length() - MOST_TRACES, 0),
+        )
+    )
+
+
+def _riskiest_traces(risks: ir.Table) -> ir.Table:
+    """The newest row of each trace of a session in `trace_risks`, as many as are listed."""
+    place = ibis.row_number().over(group_by="trace_id", order_by=risks.hour.desc())
+    newest = risks.mutate(place=place).filter(lambda rows: rows.place == 0).drop("place")
+    return newest.order_by(newest.step_risk.desc(), newest.trace_id).limit(MOST_TRACES)
 
 
 RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
@@ -298,23 +317,13 @@ def _version(hours: dict[str, WrittenHour], rules: list[Any]) -> str:
     return hashlib.sha256(json.dumps([written, rules]).encode()).hexdigest()
 
 
-def _rows(
-    session: Session,
-    table: str,
-    condition: str,
-    parameters: dict[str, Any],
-    instead: Mapping[str, str] = {},
-    source: str | None = None,
-) -> list[dict[str, Any]]:
-    """Rows, of the table or of SQL that has its name, as JSON can write them: the table's columns, and others."""
-    columns = {**{name: f"{table}.{name}" for name in columns_of(table)}, **instead}
-    selected = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
-    found = session.query(f"SELECT {selected} FROM {source or table} WHERE {condition}", parameters)
-    return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in found]
+def _rows(session: Session, rows: ir.Table) -> list[dict[str, Any]]:
+    """Few rows as JSON can write them."""
+    return [{name: _plain(value) for name, value in row.items()} for row in session.dicts(rows)]
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can write it: a number that it cannot is unknown."""
+    """The value as JSON can write it; a number that JSON cannot write becomes null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.isoformat() if isinstance(value, datetime) else value

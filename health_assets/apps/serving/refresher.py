@@ -69,7 +69,7 @@ class Refresher:
         self._repeated.stop()
 
     def describe(self) -> dict[str, Any]:
-        """How old the data is, for `/status`."""
+        """The age of the data, for `/status`."""
         snapshot = self.snapshot
         return {
             "is_ready": snapshot is not None,

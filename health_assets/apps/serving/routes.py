@@ -131,7 +131,7 @@ def routes(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MOST_AGENTS_A_PAGE, description="Agents on a page.")] = 100,
         offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Agents to leave out before it.")] = 0,
     ) -> Response:
-        """Of a verdict the lowest score comes first, of equal ones by id; agents without a score come last.
+        """Agents, lowest score of a verdict first, equal scores by id; agents without a score come last.
 
         A score that rests on fewer than n_full executions is provisional.
         """
@@ -227,14 +227,14 @@ def routes(service: Service) -> APIRouter:
         "/status", summary="How old the data is", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN
     )
     async def status(request: Request) -> schemas.ServerStatus:
-        """What is served, from when it is, and why it is not newer."""
+        """The data that is served, its hour, and the reason why it is not newer."""
         return JSONResponse(service.status(request.scope[ASKED]), headers={"Cache-Control": "no-store"})  # type: ignore[return-value]
 
     @router.get(
         "/livez", summary="Whether the server lives", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN
     )
     async def livez() -> schemas.Probe:
-        """For a supervisor that restarts what does not answer."""
+        """Answer a supervisor that restarts processes which do not."""
         return response_of(service.liveness())  # type: ignore[return-value]
 
     @router.get(
@@ -248,7 +248,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=OPTIONAL_TOKEN,
     )
     async def readyz() -> schemas.Probe:
-        """For a balancer that asks which servers are ready; HEALTH_SERVE_MAX_DATA_AGE_S says what is too old."""
+        """Tell a balancer whether the server is ready; HEALTH_SERVE_MAX_DATA_AGE_S says when data is too old."""
         return response_of(service.readiness())  # type: ignore[return-value]
 
     return router

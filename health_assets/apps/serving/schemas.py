@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import AwareDatetime, ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own only from Python 3.12 on
 
-from health_assets.apps.serving.documents import EXTENSION
+from health_assets.apps.serving.vocabulary import EXTENSION
 
 Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
 State = Literal["healthy", "degraded", "unhealthy", "inactive"]

@@ -128,7 +128,7 @@ def configured(
 
 
 def _warnings(settings: Settings, doors: Doors, *, is_local: bool) -> Iterator[str]:
-    """What the operator should know of who gets in."""
+    """Warnings for the operator about who gets in."""
     if any(len(token) < FEWEST_TOKEN_CHARACTERS for token in plain_tokens(settings)):
         yield (
             f"HEALTH_TOKEN has fewer than {FEWEST_TOKEN_CHARACTERS} characters, so it can be guessed; "
@@ -162,7 +162,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def _reason(error: OSError | UnicodeError) -> str:
-    """What went wrong without the address, which the sentence has already."""
+    """The fault alone; the sentence around it already has the address."""
     if isinstance(error, UnicodeError | socket.gaierror):
         return "there is no such name"
     return os.strerror(error.errno or 0)

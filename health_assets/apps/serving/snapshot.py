@@ -16,12 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from health_assets.apps.serving.documents import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.apps.serving.listing import Listing
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
 from health_assets.apps.serving.view import View
+from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
 from health_assets.scoring.explanation import explain, unmeasured
 
 
@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an agent stands."""
+    """The place of an agent in the snapshot."""
 
     batch: Batch
     row: int
@@ -48,7 +48,7 @@ class Snapshot:
     """All agents, models and lists of the newest hour.
 
     Args:
-        batches: rows as `documents.agents_sql` makes them, ascending by the bytes of the agent's id.
+        batches: rows as `documents.with_texts` makes them, ascending by the bytes of the agent's id.
         positions: positions of agents in order, as `ordering` lays them out.
         facts: what `reader.write_snapshot` tells about the whole.
         loaded_at: when it was loaded.
@@ -123,14 +123,14 @@ class Snapshot:
         return full or place.batch.documents[place.row]
 
     def count(self, state: str | None, view: View) -> int:
-        """How many agents that the caller may see are in a state, or are known at all."""
+        """The number of agents in a state, or of all, that the caller may see."""
         return len(self._in_order(state, "verdict", view))
 
     def page(self, state: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
         """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
-            state: one of `documents.STATES`, or None for all.
+            state: one of `vocabulary.STATES`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
             view: personal agents with their state and score, rather than coarse and without one; of which teams.
@@ -200,15 +200,23 @@ def _full(place: Place, column: str) -> bytes | None:
 
 
 def _known(value: Any) -> Any:
-    """As JSON can write it: a number that it cannot is unknown."""
+    """The value as JSON can write it; a number that JSON cannot write becomes null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _explanation(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """What cost the agent its points; nothing where it has no score."""
+    """The losses of points of the agent; none if it has no score."""
     if row["health_score"] is None:
         return []
-    return [loss.as_dict() for loss in explain(row, json.loads(row["evidence"] or "{}"))]
+    return [loss.as_dict() for loss in explain(row, _evidence(row))]
+
+
+def _evidence(row: dict[str, Any]) -> dict[str, list[str]]:
+    """Ids of the events that weigh most, by kind."""
+    evidence: dict[str, list[str]] = {}
+    for kind, event_id in zip(row["evidence_kinds"] or (), row["evidence_ids"] or (), strict=True):
+        evidence.setdefault(kind, []).append(event_id)
+    return evidence
 
 
 def _cost(score: float | None, points: int) -> float | None:

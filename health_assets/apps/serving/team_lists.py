@@ -33,7 +33,7 @@ class TeamLists:
         return bool(self._is_wanted(teams)[self._of_rows[row]])
 
     def among(self, name: str, rows: memoryview, teams: frozenset[str]) -> memoryview:
-        """Those of a list's rows that are of one of the teams, in the list's order.
+        """The rows of a list that belong to one of the teams, in the list's order.
 
         Args:
             name: of the list; the same name is always the same list.
@@ -50,7 +50,7 @@ class TeamLists:
         return kept
 
     def _is_wanted(self, teams: frozenset[str]) -> np.ndarray:
-        """By place of a team whether it is wanted; the last is `NO_TEAM`."""
+        """An array that says for each team whether it is wanted; the last place is `NO_TEAM`."""
         return np.array([*(team in teams for team in self._teams), False])
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What part of the data a caller may see; who that is, is for `doors` to say."""
+"""Parts of the data that a caller may see. `doors` says who the caller is."""
 
 from dataclasses import dataclass
 

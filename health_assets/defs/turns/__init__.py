@@ -1,1 +1,1 @@
-"""Whose turn it is to write: a lease in Dagster's own store, which any host can end where its holder is silent."""
+"""Turns to write: a lease in Dagster's own store. Any host can end the lease of a holder that is silent."""

@@ -90,13 +90,13 @@ class Lease(BaseModel):
         return own is not None and any(claim.contends and claim.priority > own.priority for claim in self.claims)
 
     def claimed(self, claim: Claim) -> Self:
-        """With one more claim; one that is there already stays as it is."""
+        """The lease with one more claim; one that is there already stays as it is."""
         if self.claim(claim.id) is not None:
             return self
         return self.model_copy(update={"claims": (*self.claims, claim)})
 
     def contended(self, claim_id: str, now: datetime) -> Self:
-        """With this claim contending from now on, behind those that did before."""
+        """The lease with this claim contending from now on, behind those that did before."""
         own = self.claim(claim_id)
         if own is None or own.contends:
             return self
@@ -104,26 +104,26 @@ class Lease(BaseModel):
         return self.model_copy(update={"claims": (*others, own.model_copy(update={"contends": True, "since": now}))})
 
     def taken(self, claim_id: str) -> Self:
-        """Held by this claim, if it is its turn."""
+        """The lease, held by this claim if it is its turn."""
         is_its_turn = self.holder is None and self.first is not None and self.first.id == claim_id
         return self.model_copy(update={"holder": claim_id}) if is_its_turn else self
 
     def let_go(self, claim_id: str) -> Self:
-        """Not held by this claim, which stays."""
+        """The lease, not held by this claim, which stays."""
         return self.model_copy(update={"holder": None}) if self.holder == claim_id else self
 
     def withdrawn(self, claim_id: str) -> Self:
-        """Without this claim."""
+        """The lease without this claim."""
         others = tuple(claim for claim in self.claims if claim.id != claim_id)
         return self.let_go(claim_id).model_copy(update={"claims": others})
 
     def heard(self, claim_id: str, now: datetime) -> Self:
-        """With a heartbeat of this claim; one that is dead stays dead."""
+        """The lease with a heartbeat of this claim; one that is dead stays dead."""
         heard = (claim.model_copy(update={"beat_at": now}) if claim.id == claim_id else claim for claim in self.claims)
         return self.model_copy(update={"claims": tuple(heard)})
 
     def without_the_dead(self, now: datetime) -> Self:
-        """With the claims taken away that are dead by now."""
+        """The lease without the claims that are dead by now."""
         dead = tuple(claim for claim in self.claims if claim.is_dead(now))
         left = self.model_copy(update={"dead": (*self.dead, *dead)}) if dead else self
         for claim in dead:
@@ -131,6 +131,6 @@ class Lease(BaseModel):
         return left
 
     def settled(self, claims: Iterable[Claim]) -> Self:
-        """With these dead claims forgotten, since their runs have ended."""
+        """The lease without these dead claims; their runs have ended."""
         ids = {claim.id for claim in claims}
         return self.model_copy(update={"dead": tuple(claim for claim in self.dead if claim.id not in ids)})

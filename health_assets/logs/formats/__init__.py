@@ -25,7 +25,7 @@ KNOWN = "the native format, OTLP-JSON, Langfuse, Inspect AI, tau-bench and tau2-
 
 
 def reader_of(file: RawFile, head: bytes) -> Reader | None:
-    """Who reads this file; None for a file that is read as it is, line by line.
+    """The reader of this file; None for a file that is read as it is, line by line.
 
     Args:
         file: the file.

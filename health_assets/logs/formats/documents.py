@@ -209,7 +209,7 @@ class Document:
 
 
 def opening(head: bytes) -> tuple[str, Record]:
-    """How a document begins: its first character, and the members of its object or of its list's first element.
+    """The beginning of a document: its first character, and the members of its object or of its list's first element.
 
     A member whose value is not whole in the `head` has the value None; unreadable heads have no members.
     """

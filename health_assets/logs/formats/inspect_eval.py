@@ -117,7 +117,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _shared(log: Any) -> Record:
-    """What all samples of a log have in common."""
+    """The facts that all samples of a log share."""
     named = as_name(as_object(log.eval.metadata).get("agent_id"))
     solver = log.eval.solver or (log.plan.steps[-1].solver if log.plan.steps else None)
     return {

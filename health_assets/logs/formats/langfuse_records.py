@@ -1,4 +1,4 @@
-"""How the fields of Langfuse's traces, observations and scores read, whichever export and server they come from.
+"""Fields of Langfuse's traces, observations and scores, whichever export and server they come from.
 
 What belongs here: telling the three kinds apart, and what one field of one record says under all of its names. What
 does not: what records add up to (`langfuse_traces`) and which files hold them (`langfuse`).
@@ -168,7 +168,7 @@ def is_root(record: Record, trace_key: str, known: Iterable[str] | None = None) 
 
 
 def times(record: Record) -> tuple[datetime, datetime]:
-    """When it started and ended.
+    """The times of its start and end.
 
     Raises:
         UnusableRecordError: one of them is not known, or they are in the wrong order.
@@ -253,7 +253,7 @@ def says_operation_only(name: str) -> bool:
 
 
 def told(record: Record, column: str) -> str | None:
-    """What the instrumentation itself told, as text: the first of the attributes that say it.
+    """The first of these attributes that the instrumentation itself set, as text.
 
     Args:
         record: the observation.
@@ -310,7 +310,7 @@ def _sum_of(details: Record, word: str) -> int | None:
 
 
 def cost(record: Record) -> float | None:
-    """What it cost in USD. A total of 0 beside empty details is how Langfuse writes that it knows no price."""
+    """The cost in USD. Langfuse writes a total of 0 beside empty details when it knows no price."""
     details = _json_object(record.get("costDetails"))
     parts = [number for name, value in details.items() if name != "total" and (number := as_number(value)) is not None]
     total = as_number(details.get("total"))

@@ -1,4 +1,4 @@
-"""From Langfuse's traces and observations to spans: which are written, what stands above them, what failed.
+"""Spans of Langfuse's traces and observations: which are written, what stands above them, what failed.
 
 What belongs here: the spans of one trace, known as a whole or row by row. What does not: what a field says
 (`langfuse_records`) and how a file is read (`langfuse`).
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def error(self) -> str | None:
-        """What the run failed of, empty where it does not say; None for a success."""
+        """The error of the run, empty if it states none; None for a success."""
         if self.failure is not None:
             return self.failure[1]
         if self.setback is None or (self.went_on_at is not None and self.went_on_at >= self.setback[0]):
@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trace:
-    """What is known of the trace that an observation belongs to."""
+    """The facts of the trace that an observation belongs to."""
 
     langfuse_id: str
     name: str | None
@@ -174,7 +174,7 @@ def _agent(name: str | None, names_of_roots: list[str], roots: list[Record]) -> 
 
 
 def executions_of_trace(record: Record, held: list[Record]) -> tuple[list[str], set[str]]:
-    """What a score of the trace as a whole is about.
+    """The executions that a score of the whole trace is about.
 
     Args:
         record: the trace.

@@ -1,4 +1,4 @@
-"""What a reader of a foreign format hands over: numbered lines of a format that we parse, faults, and counts.
+"""Results of a reader of a foreign format: numbered lines of a format that we parse, faults, and counts.
 
 What belongs here: what all readers share, and how values of foreign files are read. What does not: any one format.
 """
@@ -81,7 +81,7 @@ def is_utf_16(line: bytes) -> bool:
 
 
 def not_utf_8(line: bytes, error: UnicodeDecodeError) -> str:
-    """Why a line that is not UTF-8 cannot be used."""
+    """The reason why a line that is not UTF-8 cannot be used."""
     return UTF_16 if is_utf_16(line) else f"not valid UTF-8: byte {error.start + 1} of the line"
 
 

@@ -2,9 +2,9 @@
 
 import ibis
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
+from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact, with_facts
 
 
 def scored_agents(source: Source) -> ir.Table:
@@ -21,10 +21,10 @@ def scored_agents(source: Source) -> ir.Table:
 
 def hours_of_components(source: Source) -> pd.DataFrame:
     """`hours`, with sums over the components and counts of the events that they were made from."""
-    sums = source.by_hour("SELECT hour, sum(executions)::BIGINT, sum(triggers)::BIGINT FROM health_components")
+    sums = source.facts("health_components", _.executions.sum(), _.triggers.sum())
     frame = with_facts(hours(source), ["summed_executions", "summed_triggers"], sums)
     for name, table in (("counted_executions", "executions"), ("counted_triggers", "trigger_events")):
-        frame = with_facts(frame, [name], source.by_hour(f"SELECT hour, count(*) FROM {table}"))
+        frame = with_fact(frame, name, source.counts(table))
     return frame
 
 
@@ -35,10 +35,8 @@ def hours_of_windows(source: Source) -> pd.DataFrame:
 
 def hours_of_fleet(source: Source) -> pd.DataFrame:
     """`hours`, with the rows of `system_health` and what they count, and the same counted in `agent_health`."""
-    sums = ("agents", "healthy + degraded + unhealthy + inactive", "provisional")
-    counts = ", ".join(f"sum({one})::BIGINT" for one in sums)
-    own = source.by_hour(f"SELECT hour, count(*), {counts} FROM system_health")
+    in_states = _.healthy + _.degraded + _.unhealthy + _.inactive
+    own = source.facts("system_health", _.count(), _.agents.sum(), in_states.sum(), _.provisional.sum())
     frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states", "provisional"], own)
-    provisional = "count(CASE WHEN is_provisional THEN 1 END)"
-    agents = source.by_hour(f"SELECT hour, count(*), {provisional} FROM agent_health")
+    agents = source.facts("agent_health", _.count(), _.count(where=_.is_provisional))
     return with_facts(frame, ["agent_rows", "provisional_rows"], agents)

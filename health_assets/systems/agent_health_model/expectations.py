@@ -1,4 +1,4 @@
-"""What must be true of the Agent Health Model's tables."""
+"""Expectations of the Agent Health Model's tables."""
 
 from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE

@@ -1,21 +1,22 @@
 """The Agent Health Model's block: the fleet, and its agents from those on that a person looks at first."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
 from health_assets.scoring.explanation import COLUMNS, costliest, explain, unmeasured
-from health_assets.scoring.verdict import runs, urgency_sql, verdict
+from health_assets.scoring.verdict import runs, verdict
 from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
 from health_assets.systems.agent_health_model.system_health import STATES
+from health_assets.systems.agent_health_model.urgency import with_verdict
 from health_assets.warehouse.session import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
@@ -24,29 +25,45 @@ POINTS = {
 }  # fmt: skip
 LEAST_LOSS = 0.05
 AGENTS_SHOWN = 15
+SHOWN = tuple(
+    dict.fromkeys(
+        ("agent_id", "state", "is_provisional", "health_score", "reliability_score", "operational_score", *COLUMNS)
+    )
+)
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The fleet in the last of these hours, and its agents in the order of their verdicts."""
-    latest = latest_hour(session, "system_health", hours)
+    latest = session.latest_hour("system_health", hours)
     if latest is None:
         return
-    [(score, agents)] = session.query("SELECT health_score, agents FROM system_health WHERE hour = ?", [latest])
-    found = session.query(
-        "SELECT state, is_provisional, count(*) FROM agent_health WHERE hour = ? GROUP BY state, is_provisional",
-        [latest],
-    )
+    agents = session.hours_of("agent_health", HourRange.of(latest))
+    [fleet] = session.dicts(session.hours_of("system_health", HourRange.of(latest)).select("health_score", "agents"))
+    score = fleet["health_score"]
     counts = dict.fromkeys(((state, False) for state in STATES), 0)
-    counts |= {(state, bool(is_provisional)): number for state, is_provisional, number in found}
+    for found in session.dicts(_agents_by_verdict(agents)):
+        counts[found["state"], found["is_provisional"]] = found["agents"]
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
-    title.append(f"  {counted(agents, 'agent')}: ")
+    title.append(f"  {counted(fleet['agents'], 'agent')}: ")
     for state, is_provisional in sorted(counts, key=lambda count: (STATES.index(count[0]), count[1])):
         before = f"{counts[state, is_provisional]:,} "
         title.append_text(shown_verdict({"state": state, "is_provisional": is_provisional}, before)).append("  ")
     console.print()
     console.print(title)
-    console.print(_agents_table(session, latest, agents, is_brief=is_narrow(console)))
+    console.print(_agents_table(session.dicts(_first_agents(agents)), fleet["agents"], is_brief=is_narrow(console)))
+
+
+def _agents_by_verdict(agents: ir.Table) -> ir.Table:
+    """The number of agents of each state, provisional ones counted apart."""
+    is_provisional = agents.is_provisional.fill_null(False)
+    return agents.group_by("state", is_provisional=is_provisional).aggregate(agents=agents.count())
+
+
+def _first_agents(agents: ir.Table) -> ir.Table:
+    """The agents that a person looks at first, in that order."""
+    in_order = with_verdict(agents).order_by("urgency", "health_score", "agent_id")
+    return in_order.select(*SHOWN).limit(AGENTS_SHOWN)
 
 
 def shown_verdict(agent: Mapping[str, Any], before: str = "") -> Text:
@@ -55,13 +72,8 @@ def shown_verdict(agent: Mapping[str, Any], before: str = "") -> Text:
     return Text(before + word, style=f"{'dim ' if agent['is_provisional'] else ''}{COLOURS[agent['state']]}")
 
 
-def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
+def _agents_table(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table:
     """The agents to look at first, the points that each dimension cost them unless it is brief, and what cost most."""
-    own = ("agent_id", "state", "is_provisional", "health_score", "reliability_score", "operational_score")
-    names = tuple(dict.fromkeys((*own, *COLUMNS)))
-    order = f"{urgency_sql()}, health_score, agent_id"
-    sql = f"SELECT {', '.join(names)} FROM agent_health WHERE hour = ? ORDER BY {order} LIMIT ?"
-    shown = [dict(zip(names, values, strict=True)) for values in session.query(sql, [hour, AGENTS_SHOWN])]
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("state", no_wrap=True)
@@ -81,7 +93,7 @@ def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: boo
 
 
 def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Iterator[str]:
-    """What the signs of the table mean, as far as it has them."""
+    """The meanings of the signs that the table has."""
     if not is_brief:
         yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
     if not is_brief and any(agent["health_score"] is not None and unmeasured(agent) for agent in shown):

@@ -1,4 +1,4 @@
-"""Which agents a person looks at first: the order of verdicts (`health_assets.scoring.verdict`) as an expression."""
+"""Order in which a person looks at agents: that of verdicts (`health_assets.scoring.verdict`), as an expression."""
 
 from ibis import ir
 

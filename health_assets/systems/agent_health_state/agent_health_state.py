@@ -125,5 +125,5 @@ def _decay(rows: ir.Table) -> ir.Table:
 
 
 def _seconds(start: ir.TimestampValue, end: ir.TimestampValue) -> ir.FloatingValue:
-    """From `start` to `end`, to the microsecond; null where there is no start."""
+    """The seconds from `start` to `end`, to the microsecond; null if there is no start."""
     return end.delta(start, unit="microsecond") / 1e6

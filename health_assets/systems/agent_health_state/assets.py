@@ -59,16 +59,16 @@ def _latencies(inputs: Inputs) -> ir.Table:
 
 
 def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
-    """When each of these agents was last healthy, as is known of the hours before a time.
+    """The time at which each of these agents was last healthy, as known from the hours before a time.
 
     The latest of these hours knows it of all its agents; only for others is history looked through.
     """
     states = inputs.session.table("agent_health_state")
     earlier = states.filter(states.hour < before)
-    [(latest,)] = inputs.session.query("SELECT max(hour) FROM agent_health_state WHERE hour < ?", [before])
-    if latest is None:
+    [latest] = inputs.session.dicts(earlier.aggregate(hour=earlier.hour.max()))
+    if latest["hour"] is None:
         return last_known(earlier)
-    at_latest = inputs.session.hours_of("agent_health_state", HourRange.of(latest))
+    at_latest = inputs.session.hours_of("agent_health_state", HourRange.of(latest["hour"]))
     newcomers, count = inputs.session.kept(agents.select("agent_id").distinct().anti_join(at_latest, "agent_id"))
     known = at_latest.select("agent_id", "last_healthy_at")
     if not count:
@@ -78,7 +78,7 @@ def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
 
 def _correct_later_hours(inputs: Inputs) -> None:
     states = inputs.session.table("agent_health_state")
-    if not inputs.session.query("SELECT 1 FROM agent_health_state WHERE hour >= ? LIMIT 1", [inputs.hours.end]):
+    if not inputs.session.count(states.filter(states.hour >= inputs.hours.end).limit(1)):
         return
     rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
     if count:

@@ -2,9 +2,9 @@
 
 import ibis
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
+from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact, with_facts
 from health_assets.systems.agent_health_state.agent_health_state import FEWEST_SAMPLES
 
 RATIOS, LATENCIES = ("response_ratio", "error_ratio"), ("latency_p50_ms", "latency_p99_ms")
@@ -52,14 +52,14 @@ def states(source: Source) -> ir.Table:
 
 def hours_of_parts_of_states(source: Source) -> pd.DataFrame:
     """`hours`, with the latencies that the parts hold and the executions with a runtime, which they were made from."""
-    latencies = source.by_hour("SELECT hour, sum(cardinality(latency_buckets))::BIGINT FROM state_components")
-    frame = with_facts(hours(source), ["latencies"], {hour: (count or 0,) for hour, (count,) in latencies.items()})
-    return with_facts(frame, ["timed_executions"], source.by_hour("SELECT hour, count(runtime_s) FROM executions"))
+    latencies = source.facts("state_components", _.latency_buckets.length().sum().fill_null(0))
+    frame = with_facts(hours(source), ["latencies"], latencies)
+    return with_facts(frame, ["timed_executions"], source.facts("executions", _.runtime_s.count()))
 
 
 def hours_of_states(source: Source) -> pd.DataFrame:
-    """As `hours_of_windows`, with the number of agents that the hours' two kinds of components know."""
+    """Facts as those of `hours_of_windows`, with the number of agents that the hours' two kinds of components know."""
     frame = hours_with_windows(source, "sample_count")
     for name, table in (("agents_with_parts", "state_components"), ("agents_with_components", "health_components")):
-        frame = with_facts(frame, [name], source.by_hour(f"SELECT hour, count(*) FROM {table}"))
+        frame = with_fact(frame, name, source.counts(table))
     return frame

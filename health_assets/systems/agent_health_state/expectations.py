@@ -1,4 +1,4 @@
-"""What must be true of the Agent Health State's tables."""
+"""Expectations of the Agent Health State's tables."""
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique

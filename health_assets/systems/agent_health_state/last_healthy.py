@@ -1,4 +1,4 @@
-"""When an agent was last healthy: the one value that depends on results of earlier hours instead of their events.
+"""Time at which an agent was last healthy: the one value that depends on earlier results instead of events.
 
 The results of hours that are materialized count, and no others (contract, section 6). So hours are completed with what
 the hours before them know, and when hours are replaced, those after them may have to follow.
@@ -49,7 +49,7 @@ def unhealthy_since(states: ir.Table, hours: HourRange) -> ir.Table:
 
 
 def corrections(rows: ir.Table, known: ir.Table) -> ir.Table:
-    """Those of the rows whose `last_healthy_at` is another than is known, with the one that is right.
+    """The rows whose `last_healthy_at` is wrong, with the right value.
 
     Args:
         rows: what `unhealthy_since` gives.

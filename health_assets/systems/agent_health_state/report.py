@@ -3,14 +3,15 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import duration, share
-from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
 from health_assets.systems.agent_health_state.agent_health_state import STATUSES
 from health_assets.warehouse.session import Session
 
@@ -26,12 +27,11 @@ SHOWN = (
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The statuses in the last of these hours, and the agents that are degraded or unhealthy, worst first."""
-    latest = latest_hour(session, "agent_health_state", hours)
+    latest = session.latest_hour("agent_health_state", hours)
     if latest is None:
         return
-    counts = dict(
-        session.query("SELECT status, count(*) FROM agent_health_state WHERE hour = ? GROUP BY status", [latest])
-    )
+    documents = session.hours_of("agent_health_state", HourRange.of(latest))
+    counts = {found["status"]: found["agents"] for found in session.dicts(_agents_by_status(documents))}
     title = Text(f"Health documents at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     for status in STATUSES:
         title.append(f"{counts.get(status, 0):,} {status}  ", style=COLOURS[status])
@@ -39,19 +39,17 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print(title)
     ailing = sum(counts.get(status, 0) for status in AILING)
     if ailing:
-        console.print(_table(_worst_agents(session, latest), ailing, is_brief=is_narrow(console)))
+        console.print(_table(session.dicts(_worst_agents(documents)), ailing, is_brief=is_narrow(console)))
 
 
-def _worst_agents(session: Session, hour: datetime) -> list[dict[str, Any]]:
-    found = session.query(
-        f"""
-        SELECT {", ".join(SHOWN)} FROM agent_health_state
-        WHERE hour = ? AND status IN (SELECT unnest(?))
-        ORDER BY status = 'degraded', response_ratio, agent_id LIMIT {AGENTS_SHOWN}
-        """,
-        [hour, list(AILING)],
-    )
-    return [dict(zip(SHOWN, values, strict=True)) for values in found]
+def _agents_by_status(documents: ir.Table) -> ir.Table:
+    return documents.group_by("status").aggregate(agents=documents.count())
+
+
+def _worst_agents(documents: ir.Table) -> ir.Table:
+    """The agents that are unhealthy, then those that are degraded, each from the lowest share of responses on."""
+    ailing = documents.filter(documents.status.isin(AILING))
+    return ailing.order_by(ailing.status == "degraded", "response_ratio", "agent_id").select(*SHOWN).limit(AGENTS_SHOWN)
 
 
 def _table(agents: list[dict[str, Any]], ailing: int, *, is_brief: bool) -> Table:
@@ -77,7 +75,7 @@ def _table(agents: list[dict[str, Any]], ailing: int, *, is_brief: bool) -> Tabl
 
 
 def _since_changes(agent: dict[str, Any]) -> tuple[str, str]:
-    """How long it is up, and how long its model is the same."""
+    """The time that it is up, and the time that its model is the same."""
     return duration(agent["uptime_seconds"]), duration(_seconds_of_days(agent["days_since_model_change"]))
 
 
@@ -90,5 +88,5 @@ def _seconds_of_days(days: float | None) -> float | None:
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:
-    """How long before the window's end the agent was last healthy; a dash for never."""
+    """The time from the agent's last healthy hour to the window's end; a dash for never."""
     return "–" if moment is None else f"{duration((now - moment) / timedelta(seconds=1))} ago"

@@ -9,7 +9,7 @@ from health_assets.schema.columns import Hourly, Windowed, at, count, number, te
 
 
 class StateComponent(Hourly, table=True):
-    """What the health document needs of each agent and hour; the parts merge by concatenation, minimum and maximum."""
+    """Parts of the health document, by agent and hour; they merge by concatenation, minimum and maximum."""
 
     __tablename__ = "state_components"
 

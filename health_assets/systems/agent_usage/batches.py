@@ -1,7 +1,7 @@
 """Batches of usage."""
 
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
 
@@ -9,10 +9,10 @@ PARTS = ("successes", "executions_with_tokens", "executions_with_cost")
 """Counts of some of the executions."""
 
 COUNTED = {
-    "executions": "count(*)",
-    "successes": "count(CASE WHEN succeeded THEN 1 END)",
-    "executions_with_tokens": "count(coalesce(input_tokens, output_tokens))",
-    "executions_with_cost": "count(cost_usd)",
+    "executions": _.count(),
+    "successes": _.count(where=_.succeeded),
+    "executions_with_tokens": _.count(where=_.input_tokens.notnull() | _.output_tokens.notnull()),
+    "executions_with_cost": _.cost_usd.count(),
 }
 """Columns of the parts, and how the executions themselves are counted."""
 
@@ -29,7 +29,7 @@ def amounts(source: Source) -> ir.Table:
 
 
 def usage(source: Source) -> ir.Table:
-    """As `amounts`, with whether there is a cost per success, and whether there should be."""
+    """Rows as those of `amounts`, with whether there is a cost per success, and whether there should be."""
     own = amounts(source)
     return own.mutate(
         has_price=own.cost_per_success_usd.notnull().cast("int64"),
@@ -39,11 +39,10 @@ def usage(source: Source) -> ir.Table:
 
 def hours_of_parts_of_usage(source: Source) -> pd.DataFrame:
     """`hours`, with what the parts count, and the same counted among the executions."""
-    sums = ", ".join(f"sum({name})::BIGINT" for name in COUNTED)
-    frame = with_facts(hours(source), list(COUNTED), source.by_hour(f"SELECT hour, {sums} FROM usage_components"))
-    counts = ", ".join(COUNTED.values())
+    sums = source.facts("usage_components", *(_[name].sum() for name in COUNTED))
+    frame = with_facts(hours(source), list(COUNTED), sums)
     recorded = [f"{name}_recorded" for name in COUNTED]
-    return with_facts(frame, recorded, source.by_hour(f"SELECT hour, {counts} FROM executions"))
+    return with_facts(frame, recorded, source.facts("executions", *COUNTED.values()))
 
 
 def hours_of_usage(source: Source) -> pd.DataFrame:

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
+import ibis
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import latest_hour, plain_table
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
@@ -21,41 +22,47 @@ SHOWN = (
     "agent_id", "executions", "successes", *AMOUNTS, "executions_with_tokens", "executions_with_cost",
     "cost_per_success_usd",
 )  # fmt: skip
-TELLS = " OR ".join(f"{name} IS NOT NULL" for name in AMOUNTS)
 AT_LEAST = "≥"
 """Before what only some executions tell."""
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
-    """What the executions in the window of the last of these hours took, and the agents that took most."""
-    latest = latest_hour(session, "agent_usage", hours)
+    """Print what the executions in the window of the last of these hours cost, and the costliest agents."""
+    latest = session.latest_hour("agent_usage", hours)
     if latest is None:
         return
-    fleet, agents, telling, window_hours = _fleet(session, latest)
+    usage = session.hours_of("agent_usage", HourRange.of(latest))
+    [fleet] = session.dicts(_fleet(usage))
+    window_hours = (fleet["window_end"] - fleet["window_start"]) // HOUR
     title = Text(f"Usage at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{counted(agents, 'agent')}, {counted(fleet['executions'], 'execution')} in {window_hours:,} h")
+    title.append(f"{counted(fleet['agents'], 'agent')}, {counted(fleet['executions'], 'execution')} ")
+    title.append(f"in {window_hours:,} h")
     console.print()
     console.print(title)
-    console.print(_in_words(fleet) if telling else "no execution tells tokens or cost", highlight=False)
-    if telling:
-        console.print(_table(_costliest(session, latest), telling))
+    console.print(_in_words(fleet) if fleet["telling"] else "no execution tells tokens or cost", highlight=False)
+    if fleet["telling"]:
+        console.print(_table(session.dicts(_costliest(usage)), fleet["telling"]))
 
 
-def _fleet(session: Session, hour: datetime) -> tuple[dict[str, Any], int, int, int]:
-    """The sums over all agents, how many agents there are, how many tell anything, and the window's length in hours."""
-    of_fleet = [name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd")]
-    sums = ", ".join(
-        f"CAST(sum({name}) AS {'DOUBLE PRECISION' if name == 'cost_usd' else 'BIGINT'})" for name in of_fleet
-    )
-    [row] = session.query(
-        f"""
-        SELECT count(*), count(CASE WHEN {TELLS} THEN 1 END), max(window_start), max(window_end), {sums}
-        FROM agent_usage WHERE hour = ?
-        """,
-        [hour],
-    )
-    agents, telling, start, end, *values = row
-    return dict(zip(of_fleet, values, strict=True)), agents, telling, (end - start) // HOUR
+def _fleet(usage: ir.Table) -> ir.Table:
+    """The sums over all agents, how many agents there are and how many tell anything, and the window."""
+    summed = [name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd")]
+    return usage.aggregate(
+        agents=usage.count(), telling=usage.count(where=_tells(usage)), window_start=usage.window_start.max(),
+        window_end=usage.window_end.max(), **{name: usage[name].sum() for name in summed},
+    )  # fmt: skip
+
+
+def _tells(usage: ir.Table) -> ir.BooleanValue:
+    """Whether an execution of the agent tells any amount."""
+    return ibis.or_(*(usage[name].notnull() for name in AMOUNTS))
+
+
+def _costliest(usage: ir.Table) -> ir.Table:
+    """The agents that cost most, and where that is unknown those with most tokens."""
+    telling = usage.filter(_tells(usage))
+    tokens = telling.input_tokens.fill_null(0) + telling.output_tokens.fill_null(0)
+    return telling.order_by(ibis.desc("cost_usd"), tokens.desc(), "agent_id").select(*SHOWN).limit(AGENTS_SHOWN)
 
 
 def _in_words(fleet: dict[str, Any]) -> str:
@@ -69,18 +76,6 @@ def _in_words(fleet: dict[str, Any]) -> str:
     if fleet["cost_usd"] is not None:
         told.append((_dollars(fleet["cost_usd"]), fleet["executions_with_cost"]))
     return "; ".join(f"{amount}, told by {counted(executions, 'execution')}" for amount, executions in told)
-
-
-def _costliest(session: Session, hour: datetime) -> list[dict[str, Any]]:
-    found = session.query(
-        f"""
-        SELECT {", ".join(SHOWN)} FROM agent_usage WHERE hour = ? AND ({TELLS})
-        ORDER BY cost_usd DESC NULLS LAST, coalesce(input_tokens, 0) + coalesce(output_tokens, 0) DESC, agent_id
-        LIMIT {AGENTS_SHOWN}
-        """,
-        [hour],
-    )
-    return [dict(zip(SHOWN, values, strict=True)) for values in found]
 
 
 def _table(agents: list[dict[str, Any]], telling: int) -> Table:
@@ -114,6 +109,6 @@ def _or_dash(prefix: str, value: float | None, said: Callable[[float], str]) -> 
 
 
 def _dollars(value: float) -> str:
-    """To the cent, and of less than a dollar three digits that count."""
+    """Dollars to the cent; less than a dollar has three significant digits."""
     decimals = 2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))
     return f"${value:,.{decimals}f}"

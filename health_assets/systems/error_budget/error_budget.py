@@ -63,6 +63,16 @@ def error_budget(
     )
 
 
+def is_spent(budgets: ir.Table) -> ir.BooleanValue:
+    """Whether all of a budget is spent; null where there is no budget or nothing ran."""
+    return budgets.budget_spent >= 1
+
+
+def burns_too_fast(budgets: ir.Table) -> ir.BooleanValue:
+    """Whether a budget is spent faster than it may: it matters, as 6 hours say, and goes on, as the last one says."""
+    return (budgets.burn_rate_1h > 1) & (budgets.burn_rate_6h > 1)
+
+
 def _allowed(rows: ir.Table, executions: ir.NumericValue) -> ir.NumericValue:
     """Failures allowed of so many executions.
 

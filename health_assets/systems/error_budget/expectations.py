@@ -1,4 +1,4 @@
-"""What must be true of error budgets."""
+"""Expectations of error budgets."""
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique

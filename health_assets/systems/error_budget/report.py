@@ -1,56 +1,69 @@
 """The error budgets' block: the agents that have spent theirs, and those that spend faster than they may."""
 
+from typing import Any
+
+import ibis
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted, few_digits
-from health_assets.pipeline.layout import latest_hour, plain_table
+from health_assets.systems.error_budget.error_budget import burns_too_fast, is_spent
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
 SHOWN = ("agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "failures", "allowed_failures")
-IS_BURNING = "burn_rate_1h > 1 AND burn_rate_6h > 1"
-"""It matters, as the longer window says, and goes on, as the shorter one says."""
-IS_LISTED = f"(budget_spent >= 1 OR ({IS_BURNING}))"
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The budgets in the last of these hours, and the agents that burn theirs too fast, then those that spent most."""
-    latest = latest_hour(session, "error_budget", hours)
+    latest = session.latest_hour("error_budget", hours)
     if latest is None:
         return
-    [(agents, spent, burning, listed)] = session.query(
-        f"""
-        SELECT count(*), count(CASE WHEN budget_spent >= 1 THEN 1 END), count(CASE WHEN {IS_BURNING} THEN 1 END),
-            count(CASE WHEN {IS_LISTED} THEN 1 END)
-        FROM error_budget WHERE hour = ?
-        """,
-        [latest],
-    )
+    budgets = session.hours_of("error_budget", HourRange.of(latest))
+    [fleet] = session.dicts(_counts(budgets))
     title = Text(f"Error budgets at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{counted(agents, 'agent')}: ")
-    title.append(f"{spent:,} spent", style="red" if spent else "green")
-    title.append(f"  {burning:,} burning too fast", style="red" if burning else "green")
+    title.append(f"{counted(fleet['agents'], 'agent')}: ")
+    title.append(f"{fleet['spent']:,} spent", style="red" if fleet["spent"] else "green")
+    title.append(f"  {fleet['burning']:,} burning too fast", style="red" if fleet["burning"] else "green")
     console.print()
     console.print(title)
-    if listed:
-        order = f"CASE WHEN {IS_BURNING} THEN 0 ELSE 1 END, budget_spent DESC, failures DESC, agent_id"
-        sql = f"SELECT {', '.join(SHOWN)} FROM error_budget WHERE hour = ? AND {IS_LISTED} ORDER BY {order} LIMIT ?"
-        console.print(_table(session.query(sql, [latest, AGENTS_SHOWN]), listed))
+    if fleet["listed"]:
+        console.print(_table(session.dicts(_fastest(budgets)), fleet["listed"]))
 
 
-def _table(found: list[tuple], listed: int) -> Table:
+def _counts(budgets: ir.Table) -> ir.Table:
+    """The number of all agents, and of those whose budget is spent, burns too fast, or one of both."""
+    spent, burning = is_spent(budgets), burns_too_fast(budgets)
+    return budgets.aggregate(
+        agents=budgets.count(), spent=budgets.count(where=spent), burning=budgets.count(where=burning),
+        listed=budgets.count(where=spent | burning),
+    )  # fmt: skip
+
+
+def _fastest(budgets: ir.Table) -> ir.Table:
+    """The budgets that burn too fast, then those that are spent, each the most spent first."""
+    listed = budgets.filter(is_spent(budgets) | burns_too_fast(budgets))
+    urgency = burns_too_fast(listed).ifelse(0, 1)
+    in_order = listed.order_by(urgency, ibis.desc("budget_spent"), ibis.desc("failures"), "agent_id")
+    return in_order.select(*SHOWN).limit(AGENTS_SHOWN)
+
+
+def _table(found: list[dict[str, Any]], listed: int) -> Table:
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     for heading in ("spent", "rate 1 h", "rate 6 h", "failed", "allowed"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for agent_id, spent, rate_1h, rate_6h, failures, allowed in found:
+    for agent in found:
+        spent = agent["budget_spent"]
         table.add_row(
-            Text(printable(agent_id)), Text(f"{spent:,.0%}", style="red" if spent >= 1 else "yellow"),
-            _rate(rate_1h), _rate(rate_6h), f"{failures:,}", few_digits(allowed),
+            Text(printable(agent["agent_id"])), Text(f"{spent:,.0%}", style="red" if spent >= 1 else "yellow"),
+            _rate(agent["burn_rate_1h"]), _rate(agent["burn_rate_6h"]), f"{agent['failures']:,}",
+            few_digits(agent["allowed_failures"]),
         )  # fmt: skip
     if listed > len(found):
         table.caption = (

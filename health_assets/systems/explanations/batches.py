@@ -1,10 +1,13 @@
 """Batches of the evidence behind scores."""
 
+from collections import Counter
+from datetime import datetime
+
 import ibis
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, rows, with_facts
+from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
 from health_assets.scoring.relations import lookup
 from health_assets.systems.explanations.evidence import MOST
 
@@ -22,15 +25,11 @@ def evidence_of_scores(source: Source) -> ir.Table:
 
 def hours_of_evidence(source: Source) -> pd.DataFrame:
     """`hours`, with the failures and failed triggers that `evidence_components` has, and those that it should have."""
-    kinds = "kind IN ('failure', 'trigger_failure')"
-    kept = source.by_hour("SELECT hour, count(*) FROM evidence_components", kinds)
-    due: dict = {}
-    for table, failed in (("executions", "NOT succeeded"), ("trigger_events", "status = 'failed'")):
-        by_agent = (
-            f"(SELECT hour, least(count(*), {MOST}) AS events FROM {table} WHERE {failed} GROUP BY hour, agent_id)"
-        )
-        counted = source.by_hour(f"SELECT hour, sum(events)::BIGINT FROM {by_agent} AS failures")
-        for hour, (events,) in counted.items():
-            due[hour] = (due.get(hour, (0,))[0] + events,)
+    kept = source.facts("evidence_components", _.count(where=_.kind.isin(("failure", "trigger_failure"))))
+    executions, triggers = (source.session.hours_of(name, source.hours) for name in ("executions", "trigger_events"))
+    due: Counter[datetime] = Counter()
+    for failures in (executions.filter(~executions.succeeded), triggers.filter(triggers.status == "failed")):
+        by_agent = failures.group_by("hour", "agent_id").aggregate(events=ibis.least(failures.count(), MOST))
+        due.update({hour: events for hour, (events,) in source.facts(by_agent, _.events.sum()).items()})
     frame = with_facts(hours(source), ["kept_failures"], kept)
-    return with_facts(frame, ["failures_due"], due)
+    return with_fact(frame, "failures_due", due)

@@ -1,4 +1,4 @@
-"""What scores lost their points to: the events that weigh most, of each hour and of each window."""
+"""Tables of the evidence behind scores: the events that weigh most, of each hour and of each window."""
 
 from datetime import datetime
 

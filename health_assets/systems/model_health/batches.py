@@ -1,9 +1,10 @@
 """Batches of model health."""
 
+import ibis
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, rows, with_facts
+from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
 
 
 def scored_models(source: Source) -> ir.Table:
@@ -18,17 +19,16 @@ def scored_models(source: Source) -> ir.Table:
 
 def hours_of_last_calls(source: Source) -> pd.DataFrame:
     """`hours`, with the calls that `model_components` has, and those that it should have of all calls."""
+    calls = source.session.hours_of("model_calls", source.hours)
     most = source.settings.model_window_calls
-    by_model = (
-        f"(SELECT hour, least(count(*), {int(most)}) AS calls FROM model_calls GROUP BY hour, model) AS calls_of_models"
-    )
-    frame = with_facts(hours(source), ["kept_calls"], source.by_hour("SELECT hour, count(*) FROM model_components"))
-    return with_facts(frame, ["last_calls"], source.by_hour(f"SELECT hour, sum(calls)::BIGINT FROM {by_model}"))
+    by_model = calls.group_by("hour", "model").aggregate(calls=ibis.least(calls.count(), most))
+    frame = with_fact(hours(source), "kept_calls", source.counts("model_components"))
+    return with_facts(frame, ["last_calls"], source.facts(by_model, _.calls.sum()))
 
 
 def hours_of_models(source: Source) -> pd.DataFrame:
     """`hours`, with the models called in the hour, and those of them that have a row."""
-    called = "SELECT hour, count(DISTINCT model) FROM model_components"
-    frame = with_facts(hours(source), ["called_models"], source.by_hour(called))
-    is_scored = "(hour, model) IN (SELECT hour, model FROM model_health)"
-    return with_facts(frame, ["scored_models"], source.by_hour(called, is_scored))
+    called, scored = (source.session.hours_of(name, source.hours) for name in ("model_components", "model_health"))
+    frame = with_facts(hours(source), ["called_models"], source.facts(called, _.model.nunique()))
+    called_and_scored = called.semi_join(scored, ["hour", "model"])
+    return with_facts(frame, ["scored_models"], source.facts(called_and_scored, _.model.nunique()))

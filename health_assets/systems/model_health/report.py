@@ -1,55 +1,64 @@
 """Model health's block: every model called lately, from the worst on, and the best one."""
 
+from typing import Any
+
+from ibis import ir
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import latest_hour, plain_table
 from health_assets.warehouse.session import Session
 
 MODELS_SHOWN = 10
 ERROR_WIDTH = 40
+SHOWN = ("model", "health_score", "p50_latency_ms", "p95_latency_ms", "is_degraded", "last_error", "window_calls")
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The models in the last of these hours that has any, from the worst on."""
-    latest = latest_hour(session, "model_health", hours)
+    latest = session.latest_hour("model_health", hours)
     if latest is None:
         return
-    found = session.query(
-        """
-        SELECT model, health_score, success_count + failure_count, p50_latency_ms, p95_latency_ms, is_degraded,
-            last_error, window_calls
-        FROM model_health WHERE hour = ? ORDER BY health_score, model
-        """,
-        [latest],
-    )
-    best = max(found, key=lambda row: row[1])
-    degraded = sum(row[5] for row in found)
+    models = session.dicts(_from_the_worst_on(session.hours_of("model_health", HourRange.of(latest))))
+    best = max(models, key=lambda model: model["health_score"])
+    degraded = sum(model["is_degraded"] for model in models)
     title = Text(f"Models at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{counted(len(found), 'model')}, last {found[0][7]:,} calls of each: ")
+    title.append(f"{counted(len(models), 'model')}, last {models[0]['window_calls']:,} calls of each: ")
     title.append(f"{degraded:,} degraded", style="red" if degraded else "green")
     title.append("  best: ")
-    title.append(printable(best[0]), style="green")
+    title.append(printable(best["model"]), style="green")
     console.print()
     console.print(title)
+    console.print(_table(models[:MODELS_SHOWN]))
+    if len(models) > MODELS_SHOWN:
+        console.print(f"the worst {MODELS_SHOWN} of {len(models):,} models; all are in the table model_health")
+
+
+def _from_the_worst_on(models: ir.Table) -> ir.Table:
+    calls = models.success_count + models.failure_count
+    return models.order_by("health_score", "model").select(*SHOWN, calls=calls)
+
+
+def _table(models: list[dict[str, Any]]) -> Table:
     table = plain_table()
     table.add_column("model", no_wrap=True, max_width=28)
     for heading in ("score", "calls", "p50 ms", "p95 ms"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("last error", no_wrap=True, max_width=ERROR_WIDTH)
-    for model, score, calls, p50_ms, p95_ms, is_degraded, error, _ in found[:MODELS_SHOWN]:
+    for model in models:
+        is_degraded = model["is_degraded"]
         table.add_row(
-            Text(printable(model)), Text(f"{score:.2f}", style="red" if is_degraded else ""), f"{calls:,}", _ms(p50_ms),
-            _ms(p95_ms), Text("degraded" if is_degraded else "", style="red"),
-            Text(printable(" ".join((error or "").split()))),
+            Text(printable(model["model"])), Text(f"{model['health_score']:.2f}", style="red" if is_degraded else ""),
+            f"{model['calls']:,}", _ms(model["p50_latency_ms"]), _ms(model["p95_latency_ms"]),
+            Text("degraded" if is_degraded else "", style="red"),
+            Text(printable(" ".join((model["last_error"] or "").split()))),
         )  # fmt: skip
-    console.print(table)
-    if len(found) > MODELS_SHOWN:
-        console.print(f"the worst {MODELS_SHOWN} of {len(found):,} models; all are in the table model_health")
+    return table
 
 
 def _ms(latency_ms: float | None) -> str:

@@ -2,9 +2,9 @@
 
 import ibis
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, rows, with_facts
+from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
 
 
 def scored_tasks(source: Source) -> ir.Table:
@@ -33,24 +33,23 @@ def scored_reliability(source: Source) -> ir.Table:
 
 def hours_of_tasks(source: Source) -> pd.DataFrame:
     """`hours`, with the runs of all tasks, and the baseline runs in the windows."""
-    frame = hours(source).assign(baseline_runs=_evaluation_runs(source, "condition = 'baseline'"))
-    of_tasks = source.by_hour("SELECT hour, sum(runs)::BIGINT FROM task_consistency")
-    return with_facts(frame, ["runs_of_tasks"], of_tasks)
+    runs = source.session.table("executions")
+    frame = hours(source).assign(baseline_runs=_evaluation_runs(source, runs.filter(runs.condition == "baseline")))
+    return with_facts(frame, ["runs_of_tasks"], source.facts("task_consistency", _.runs.sum()))
 
 
 def hours_of_reliability(source: Source) -> pd.DataFrame:
     """`hours`, with the runs and tasks of all agents, the evaluation runs in the windows, and rows of tasks."""
-    frame = hours(source).assign(runs_of_hours=_evaluation_runs(source))
-    own = source.by_hour("SELECT hour, sum(runs)::BIGINT, sum(tasks)::BIGINT FROM agent_reliability")
+    frame = hours(source).assign(runs_of_hours=_evaluation_runs(source, source.session.table("executions")))
+    own = source.facts("agent_reliability", _.runs.sum(), _.tasks.sum())
     frame = with_facts(frame, ["runs_in_windows", "tasks_of_agents"], own)
-    return with_facts(frame, ["task_rows"], source.by_hour("SELECT hour, count(*) FROM task_consistency"))
+    return with_fact(frame, "task_rows", source.counts("task_consistency"))
 
 
-def _evaluation_runs(source: Source, condition: str = "true") -> list[int]:
-    """For each hour checked, the evaluation runs in the window that ends with it."""
+def _evaluation_runs(source: Source, executions: ir.Table) -> list[int]:
+    """For each hour checked, those of the executions in the window that ends with it that are evaluation runs."""
     length = source.settings.evaluation_hours
     span = source.hours.extended_back(length - 1)
-    condition = f"task_id IS NOT NULL AND {condition}"
-    by_hour = source.by_hour("SELECT hour, count(*) FROM executions", condition, hours=span)
+    by_hour = source.facts(executions, _.task_id.count(), hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
     return [sum(counts[place : place + length]) for place in range(len(source.hours))]

@@ -1,4 +1,4 @@
-"""What must be true of the reliability evaluation's tables."""
+"""Expectations of the reliability evaluation's tables."""
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique

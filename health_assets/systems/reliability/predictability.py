@@ -78,7 +78,7 @@ class Levels:
 
     @property
     def failures(self) -> Integers:
-        """Those that failed."""
+        """The failed runs of each level."""
         return self.runs - self.successes
 
     def total(self, values: np.ndarray) -> np.ndarray:

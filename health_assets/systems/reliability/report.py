@@ -1,15 +1,16 @@
 """The reliability evaluation's block: agents from the least reliable on, and the tasks that vary most."""
 
-from datetime import datetime
+from typing import Any
 
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
@@ -17,67 +18,74 @@ TASKS_SHOWN = 5
 LOW, HIGH = 0.5, 0.8
 """Scores below the first are shown in red, from the second on in green."""
 
-CONSISTENCY_OF_TASK = """
-(c_out + coalesce((c_traj_d + c_traj_s) / 2, 0) + coalesce(c_res, 0))
-    / (1 + CASE WHEN c_traj_d IS NULL THEN 0 ELSE 1 END + CASE WHEN c_res IS NULL THEN 0 ELSE 1 END)
-"""
-"""Outcome, trajectory and resources at equal weight where available, as r_con has them for an agent."""
+SCORES = ("reliability", "r_con", "r_pred", "r_rob", "r_saf", "baseline_accuracy")
+COUNTS = ("tasks", "runs", "judged")
+SCORES_OF_TASK = ("c_out", "c_traj_d", "c_traj_s", "c_res")
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The evaluation in the last of these hours that has one: agents, and their least consistent tasks."""
-    latest = latest_hour(session, "agent_reliability", hours)
+    latest = session.latest_hour("agent_reliability", hours)
     if latest is None:
         return
-    [(agents, runs, tasks, start, end)] = session.query(
-        "SELECT count(*), sum(runs)::BIGINT, sum(tasks)::BIGINT, min(window_start), max(window_end) "
-        "FROM agent_reliability WHERE hour = ?",
-        [latest],
-    )
+    agents, tasks = (session.hours_of(name, HourRange.of(latest)) for name in ("agent_reliability", "task_consistency"))
+    [fleet] = session.dicts(_fleet(agents))
     title = Text(f"Reliability evaluation at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    title.append(f"{counted(agents, 'agent')}, {counted(runs, 'run')}, {counted(tasks, 'repeated task')} ")
-    title.append(f"in {(end - start) // HOUR} h")
+    title.append(f"{counted(fleet['agents'], 'agent')}, {counted(fleet['runs'], 'run')}, ")
+    title.append(f"{counted(fleet['tasks'], 'repeated task')} ")
+    title.append(f"in {(fleet['window_end'] - fleet['window_start']) // HOUR} h")
     console.print()
     console.print(title)
-    console.print(_agents_table(session, latest, agents, is_brief=is_narrow(console)))
-    if tasks:
-        console.print(_tasks_table(session, latest, tasks, is_brief=is_narrow(console)))
+    is_brief = is_narrow(console)
+    console.print(_agents_table(session.dicts(_least_reliable(agents)), fleet["agents"], is_brief=is_brief))
+    if fleet["tasks"]:
+        console.print(_tasks_table(session.dicts(_least_consistent(tasks)), fleet["tasks"], is_brief=is_brief))
 
 
-def _agents_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
+def _fleet(agents: ir.Table) -> ir.Table:
+    return agents.aggregate(
+        agents=agents.count(), runs=agents.runs.sum(), tasks=agents.tasks.sum(),
+        window_start=agents.window_start.min(), window_end=agents.window_end.max(),
+    )  # fmt: skip
+
+
+def _least_reliable(agents: ir.Table) -> ir.Table:
+    in_order = agents.order_by("reliability", "r_con", "agent_id")
+    return in_order.select("agent_id", *SCORES, *COUNTS).limit(AGENTS_SHOWN)
+
+
+def _least_consistent(tasks: ir.Table) -> ir.Table:
+    """The tasks whose outcome, trajectory and resources, at equal weight where available as in `r_con`, vary most."""
+    trajectory = (tasks.c_traj_d + tasks.c_traj_s) / 2
+    known = 1 + tasks.c_traj_d.notnull().cast("int64") + tasks.c_res.notnull().cast("int64")
+    consistency = (tasks.c_out + trajectory.fill_null(0) + tasks.c_res.fill_null(0)) / known
+    in_order = tasks.order_by(consistency, "agent_id", "task_id")
+    return in_order.select("agent_id", "task_id", *SCORES_OF_TASK, "successes", "runs").limit(TASKS_SHOWN)
+
+
+def _agents_table(agents: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table:
     """The least reliable agents, with what their scores rest on unless it is brief."""
-    scores = ("reliability", "r_con", "r_pred", "r_rob", "r_saf")
-    found = session.query(
-        f"SELECT agent_id, {', '.join(scores)}, baseline_accuracy, tasks, runs, judged FROM agent_reliability "
-        f"WHERE hour = ? ORDER BY reliability NULLS LAST, r_con NULLS LAST, agent_id LIMIT {AGENTS_SHOWN}",
-        [hour],
-    )
     headings = ("reliable", "consistent", "predictable", "robust", "safe", "accuracy")
-    table = _table("agent", *headings, *(() if is_brief else ("tasks", "runs", "judged")))
-    for agent_id, *values in found:
-        shown, counts = values[: len(scores) + 1], values[len(scores) + 1 :]
-        table.add_row(
-            Text(printable(agent_id)), *map(_score, shown), *(() if is_brief else [f"{value:,}" for value in counts])
-        )
+    counts = () if is_brief else COUNTS
+    table = _table("agent", *headings, *counts)
+    for agent in agents:
+        scores = (_score(agent[name]) for name in SCORES)
+        table.add_row(Text(printable(agent["agent_id"])), *scores, *(f"{agent[name]:,}" for name in counts))
     table.caption = "reliable = mean of consistent, predictable and robust; – is not known"
     if count > AGENTS_SHOWN:
         table.caption += f"\nthe least reliable {AGENTS_SHOWN} of {count:,} agents; all are in agent_reliability"
     return table
 
 
-def _tasks_table(session: Session, hour: datetime, count: int, *, is_brief: bool) -> Table:
+def _tasks_table(tasks: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table:
     """The least consistent tasks, with what makes them so unless it is brief."""
-    found = session.query(
-        "SELECT agent_id, task_id, c_out, c_traj_d, c_traj_s, c_res, successes, runs FROM task_consistency "
-        f"WHERE hour = ? ORDER BY {CONSISTENCY_OF_TASK}, agent_id, task_id LIMIT {TASKS_SHOWN}",
-        [hour],
-    )
     parts = () if is_brief else ("actions", "their order", "resources")
     table = _table("agent", "task", "outcome", *parts, "succeeded", left=2)
-    for agent_id, task_id, *scores, successes, runs in found:
-        shown = map(_score, scores[: 1 + len(parts)])
-        table.add_row(Text(printable(agent_id)), Text(printable(task_id)), *shown, f"{successes:,} of {runs:,}")
-    table.caption = f"the {len(found)} least consistent of {count:,} repeated tasks" if count > len(found) else None
+    for task in tasks:
+        names = (Text(printable(task[name])) for name in ("agent_id", "task_id"))
+        scores = (_score(task[name]) for name in SCORES_OF_TASK[: 1 + len(parts)])
+        table.add_row(*names, *scores, f"{task['successes']:,} of {task['runs']:,}")
+    table.caption = f"the {len(tasks)} least consistent of {count:,} repeated tasks" if count > len(tasks) else None
     return table
 
 

@@ -1,4 +1,4 @@
-"""Which rows each window holds, for many groups and hours at once.
+"""Rows of each window, for many groups and hours at once.
 
 What belongs here: arithmetic on sorted arrays. What does not: what rows and groups are (`consistency`,
 `predictability`).
@@ -52,7 +52,7 @@ class Stretches:
 
     @property
     def sizes(self) -> Integers:
-        """How many rows the windows of each stretch hold."""
+        """The number of rows in the windows of each stretch."""
         return self.end - self.start
 
     def parts(self) -> Iterator[Self]:

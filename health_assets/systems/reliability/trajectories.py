@@ -182,7 +182,7 @@ def _written(codes: Integers, length: Integers, vocabulary: int) -> Sequence[Has
 
 
 def _counts(codes: Integers, length: Integers, chosen: npt.NDArray[np.intp], vocabulary: int) -> csr_array:
-    """How often each chosen list (row) holds each action (column)."""
+    """The count of each action (column) in each chosen list (row)."""
     ends = np.cumsum(length)
     place, offset = flat_ranges(length[chosen])
     columns = codes[(ends - length)[chosen][place] + offset]

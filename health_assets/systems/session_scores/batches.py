@@ -1,9 +1,9 @@
 """Batches of session scores."""
 
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, rows, with_facts
+from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
 
 
 def scored_sessions(source: Source) -> ir.Table:
@@ -19,13 +19,11 @@ def scored_sessions(source: Source) -> ir.Table:
 
 def hours_of_traces(source: Source) -> pd.DataFrame:
     """`hours`, with the rows of `trace_risks`, and the executions that must be among them."""
-    frame = with_facts(hours(source), ["traces"], source.by_hour("SELECT hour, count(*) FROM trace_risks"))
-    in_session = source.by_hour("SELECT hour, count(*) FROM executions", "session_id IS NOT NULL")
-    return with_facts(frame, ["executions_in_sessions"], in_session)
+    frame = with_fact(hours(source), "traces", source.counts("trace_risks"))
+    return with_facts(frame, ["executions_in_sessions"], source.facts("executions", _.session_id.count()))
 
 
 def hours_of_sessions(source: Source) -> pd.DataFrame:
     """`hours`, with the rows of `session_scores`, and the sessions of the hour's traces."""
-    frame = with_facts(hours(source), ["scored_sessions"], source.by_hour("SELECT hour, count(*) FROM session_scores"))
-    touched = source.by_hour("SELECT hour, count(DISTINCT session_id) FROM trace_risks")
-    return with_facts(frame, ["touched_sessions"], touched)
+    frame = with_fact(hours(source), "scored_sessions", source.counts("session_scores"))
+    return with_facts(frame, ["touched_sessions"], source.facts("trace_risks", _.session_id.nunique()))

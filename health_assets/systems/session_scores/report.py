@@ -4,44 +4,54 @@ A session without any signal scores 1 by the source's formula. Nobody evaluated 
 passes nor stands in a list.
 """
 
+from typing import Any
+
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.pipeline.layout import is_narrow, plain_table
+from health_assets.scoring.relations import newest
 from health_assets.warehouse.session import Session
 
 SESSIONS_SHOWN = 5
 TRACES_SHOWN = 2
 NOT_EVALUATED = Text("–", style="dim")
 
-_NEWEST = """
-    SELECT * FROM (
-        SELECT *, row_number() OVER (PARTITION BY session_id ORDER BY hour DESC) AS place FROM session_scores
-        WHERE hour >= ? AND hour < ?
-    ) AS placed WHERE place = 1
-"""
+SHOWN = (
+    "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed", "total_traces",
+    "flagged_traces", "consistency_traces_evaluated",
+)  # fmt: skip
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The sessions of these hours by their newest scores, and the worst of them."""
-    span = [hours.start, hours.end]
-    [(sessions, evaluated, unreliable, inconsistent)] = session.query(
-        f"""
-        SELECT count(*), count(*) FILTER (WHERE traces_evaluated > 0),
-            count(*) FILTER (WHERE NOT reliability_passed), count(*) FILTER (WHERE NOT consistency_passed)
-        FROM ({_NEWEST}) AS newest
-        """,
-        span,
-    )
-    if not sessions:
+    scores = newest(session.hours_of("session_scores", hours), "session_id")
+    [counts] = session.dicts(_counts(scores))
+    if not counts["sessions"]:
         return
     console.print()
-    console.print(_title(sessions, evaluated, unreliable, inconsistent))
-    if evaluated:
-        console.print(_worst(session, span, is_brief=is_narrow(console)))
+    console.print(_title(**counts))
+    if counts["evaluated"]:
+        console.print(_table(session.dicts(_worst(scores)), is_brief=is_narrow(console)))
+
+
+def _counts(scores: ir.Table) -> ir.Table:
+    return scores.aggregate(
+        sessions=scores.count(), evaluated=scores.count(where=scores.traces_evaluated > 0),
+        unreliable=scores.count(where=~scores.reliability_passed),
+        inconsistent=scores.count(where=~scores.consistency_passed),
+    )  # fmt: skip
+
+
+def _worst(scores: ir.Table) -> ir.Table:
+    """The worst of the sessions that could be evaluated."""
+    evaluated = scores.filter(scores.traces_evaluated > 0)
+    in_order = evaluated.order_by("agent_reliability", "agent_consistency", "session_id")
+    return in_order.select(*SHOWN).limit(SESSIONS_SHOWN)
 
 
 def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int) -> Text:
@@ -57,30 +67,23 @@ def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int) ->
     return title
 
 
-def _worst(session: Session, span: list, *, is_brief: bool) -> Table:
-    """The worst of the sessions that could be evaluated, with their worst traces unless it is brief."""
-    found = session.query(
-        f"""
-        SELECT session_id, agent_reliability, reliability_passed, agent_consistency, consistency_passed, total_traces,
-            cardinality(flagged_traces), flagged_traces[1:{TRACES_SHOWN}], consistency_traces_evaluated
-        FROM ({_NEWEST}) AS newest WHERE traces_evaluated > 0
-        ORDER BY agent_reliability, agent_consistency, session_id LIMIT {SESSIONS_SHOWN}
-        """,
-        span,
-    )
+def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
+    """Sessions with their worst traces unless it is brief."""
     table = plain_table()
     table.add_column("worst sessions", no_wrap=True, max_width=30)
     for heading in ("reliable", "consistent", "traces", "flagged"):
         table.add_column(heading, justify="right", no_wrap=True)
     if not is_brief:
         table.add_column("worst traces", no_wrap=True, max_width=44)
-    for name, reliability, is_reliable, consistency, is_consistent, traces, flagged, worst, confident in found:
+    for one in sessions:
+        consistency = _score(one["agent_consistency"], is_passed=one["consistency_passed"])
+        flagged = one["flagged_traces"]
         table.add_row(
-            Text(printable(name)), _score(reliability, is_passed=is_reliable),
-            _score(consistency, is_passed=is_consistent) if confident else NOT_EVALUATED,
-            f"{traces:,}", f"{flagged:,}", *(() if is_brief else [Text(printable(" ".join(worst)))]),
+            Text(printable(one["session_id"])), _score(one["agent_reliability"], is_passed=one["reliability_passed"]),
+            consistency if one["consistency_traces_evaluated"] else NOT_EVALUATED, f"{one['total_traces']:,}",
+            f"{len(flagged):,}", *(() if is_brief else [Text(printable(" ".join(flagged[:TRACES_SHOWN])))]),
         )  # fmt: skip
-    if not all(row[-1] for row in found):
+    if not all(one["consistency_traces_evaluated"] for one in sessions):
         table.caption = "– not evaluated: no trace has a confidence signal"
     return table
 

@@ -78,7 +78,7 @@ def session_scores(
 
 
 def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
-    """What `session_scores` has to look at, to ask for no more than fits and not to search a look-back for nothing.
+    """The reach of sessions: how far back `session_scores` must look, and how much it must sum.
 
     Args:
         versions: as of `session_scores`.
@@ -182,7 +182,7 @@ def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
 
 
 def _sums(traces: ir.Table) -> ir.Table:
-    """What is added up per session (source 5, "RMS aggregation"), and its step risks from the least on."""
+    """The sums of each session (source 5, "RMS aggregation"), and its step risks in ascending order."""
     uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)

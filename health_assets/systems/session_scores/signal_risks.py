@@ -1,4 +1,4 @@
-"""From the four signals of a trace to its risks (source 5): inverted, weighted, and composed in two ways.
+"""Risks of a trace from its four signals (source 5): inverted, weighted, and composed in two ways.
 
 Risks are kept to 12 decimals. So `1 - 0.9` is 0.1 and not a hair less, a threshold means what it says, and sums over
 whole trillionths are exact: the order in which traces are added can never show.

@@ -1,4 +1,4 @@
-"""What is known of traces at an hour: an execution and the signals given about it, merged over the look-back.
+"""Traces as known at an hour: an execution and the signals given about it, merged over the look-back.
 
 What belongs here: which statement about a trace counts. What does not: what signals mean (`signal_risks`).
 
@@ -78,7 +78,7 @@ def _said_about(wanted: ir.Table, statements: ir.Table, lookback_hours: int) -> 
 
 
 def _latest_executions(said: ir.Table) -> ir.Table:
-    """Without the executions whose id a later execution carries; one that is a trace comes before one that is none."""
+    """The executions without those whose id a later one carries; one that is a trace comes before one that is none."""
     latest_first = [ibis.desc(name) for name in ("is_trace", "said_at", "source_file", "line_number")]
     said = said.mutate(is_trace=is_trace(said))
     ranked = said.mutate(

@@ -1,7 +1,7 @@
 """Batches of the survey."""
 
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_facts
 from health_assets.systems.survey.survey_summary import ALL_PLATFORMS
@@ -21,13 +21,11 @@ def probes(source: Source) -> ir.Table:
 
 def hours_of_survey(source: Source) -> pd.DataFrame:
     """`hours`, with the agents and the responsive ones of `all` and of the platforms, and the probes and valid ones."""
-    is_all = f"platform = '{ALL_PLATFORMS}'"
-    counts = ", ".join(
-        f"coalesce(sum({column}::BIGINT) FILTER (WHERE {condition}), 0)::BIGINT"
-        for column in ("agents", "responsive")
-        for condition in (is_all, f"NOT {is_all}")
-    )
+    is_all, is_platform = _.platform == ALL_PLATFORMS, _.platform != ALL_PLATFORMS
+    sums = [
+        _[name].sum(where=which).fill_null(0) for name in ("agents", "responsive") for which in (is_all, is_platform)
+    ]
     names = ["agents_of_all", "agents_of_platforms", "responsive_of_all", "responsive_of_platforms"]
-    frame = with_facts(hours(source), names, source.by_hour(f"SELECT hour, {counts} FROM survey_summary"))
-    probed = source.by_hour("SELECT hour, count(*), count(*) FILTER (WHERE outcome = 'valid') FROM agent_probes")
+    frame = with_facts(hours(source), names, source.facts("survey_summary", *sums))
+    probed = source.facts("agent_probes", _.count(), _.count(where=_.outcome == "valid"))
     return with_facts(frame, ["probes", "valid_probes"], probed)

@@ -1,4 +1,4 @@
-"""What must be true of the survey's tables."""
+"""Expectations of the survey's tables."""
 
 from health_assets.consumer.document import STATUSES
 from health_assets.consumer.fetching import OUTCOMES

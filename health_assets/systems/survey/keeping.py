@@ -1,7 +1,7 @@
 """Surveying now: who is due, what they answer, and keeping it in the warehouse while more answers come in.
 
 What belongs here: everything between "survey these agents" and rows in `agent_probes`. What does not: how an agent is
-asked (`probing`) and the summary (`scoring.survey_summary`).
+asked (`probing`) and the summary (`survey_summary`).
 
 A probe is an observation of the present: it cannot be made for an hour that is over, nor made again. So probes are
 added to what is stored, and of one agent's probes in one hour the latest stays. The warehouse is held only to write a
@@ -35,7 +35,7 @@ REMEMBERED_DAYS = 7
 
 @dataclass(frozen=True)
 class Survey:
-    """What a survey did.
+    """The outcome of a survey.
 
     Args:
         agents: agents in the registry.
@@ -121,16 +121,16 @@ def _manners(settings: Settings) -> Manners:
 
 
 def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:
-    """When each health document was last asked for, of the last week."""
+    """The time at which each health document was last asked for, within the last week."""
     since = datetime.now(UTC) - timedelta(days=REMEMBERED_DAYS)
     try:
         with warehouse.read() as session:
-            rows = session.query(
-                "SELECT url, max(probed_at) FROM agent_probes WHERE hour >= ? GROUP BY url", [floor_hour(since)]
-            )
+            probes = session.table("agent_probes")
+            lately = probes.filter(probes.hour >= floor_hour(since))
+            found = session.dicts(lately.group_by("url").aggregate(asked_at=lately.probed_at.max()))
     except NoWarehouseError:
         return {}
-    return {health_url(url): asked_at for url, asked_at in rows}
+    return {health_url(row["url"]): row["asked_at"] for row in found}
 
 
 def _due(

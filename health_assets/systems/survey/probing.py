@@ -43,7 +43,7 @@ FILES_OF_OTHERS = 256
 
 @dataclass(frozen=True)
 class Manners:
-    """How hard a survey may press.
+    """The manners of a survey: how hard it may press.
 
     Args:
         concurrency: most requests under way at a time, without those that wait.
@@ -93,7 +93,7 @@ class Probe:
 
     @property
     def error(self) -> str | None:
-        """What was wrong, in one sentence."""
+        """The fault in one sentence."""
         return None if self.answer.error is None else f"{printable(self.answer.error, ERROR_SHOWN)}."
 
 
@@ -203,7 +203,7 @@ class _Places:
 
 
 class _Origins:
-    """What is known of hosts (with scheme and port) that do not answer, and which of them are given up."""
+    """Hosts (with scheme and port) that do not answer, and those among them that are given up."""
 
     def __init__(self) -> None:
         self._failures: dict[str, int] = {}
@@ -233,7 +233,7 @@ class _Origins:
         return max(LEAST_PATIENCE, 0.5 ** max(0, timeouts - PATIENT_TIMES + 1))
 
     def answer_of_lost(self, agent: RegisteredAgent) -> Answer | None:
-        """What is known of an agent whose host was given up; None for all others."""
+        """The answer for an agent whose host was given up; None for all others."""
         origin = _origin(agent.health_url)
         if origin not in self._faults:
             return None
@@ -255,7 +255,7 @@ def _origin(health_url: str) -> str:
 
 
 class _Turns:
-    """Which agent is next: hosts in turn, each as often at a time as manners allow."""
+    """The order of agents: hosts in turn, each as often at a time as manners allow."""
 
     def __init__(self, agents: Iterable[RegisteredAgent], manners: Manners) -> None:
         self._pause_s = manners.pause_s

@@ -77,7 +77,7 @@ def _validated(path: Path, place: int, entry: Any) -> RegisteredAgent:
 
 
 def _expected(fault: ErrorDetails) -> str:
-    """What a value must be, in words."""
+    """The form that a value must have, in words."""
     if fault["type"] == "string_too_long":
         return f"must have at most {MOST_CHARACTERS:,} characters"
     return "must be text of Unicode characters" if fault["type"] == "string_unicode" else "must be text"

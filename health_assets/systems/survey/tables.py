@@ -6,7 +6,7 @@ from health_assets.schema.columns import Hourly, at, count, number, text
 
 
 class AgentProbe(Hourly, table=True):
-    """What every agent of the registry answered when it was asked for its health, the latest answer of each hour."""
+    """Answers of the registry's agents to the question for their health, the latest of each hour."""
 
     __tablename__ = "agent_probes"
 

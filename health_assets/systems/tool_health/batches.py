@@ -1,7 +1,7 @@
 """Batches of tool health."""
 
 import pandas as pd
-from ibis import ir
+from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
 from health_assets.systems.tool_health.tool_health import NOBODY
@@ -32,10 +32,10 @@ def tools(source: Source) -> ir.Table:
 
 def hours_of_parts_of_tools(source: Source) -> pd.DataFrame:
     """`hours`, with the calls and failures that the parts count, and those that are recorded."""
-    sums = "SELECT hour, sum(calls)::BIGINT, sum(failures)::BIGINT FROM tool_components"
-    frame = with_facts(hours(source), ["calls_in_parts", "failures_in_parts"], source.by_hour(sums))
-    counts = "SELECT hour, count(*), count(CASE WHEN status = 'failure' THEN 1 END) FROM tool_calls"
-    return with_facts(frame, ["calls_recorded", "failures_recorded"], source.by_hour(counts))
+    sums = source.facts("tool_components", _.calls.sum(), _.failures.sum())
+    frame = with_facts(hours(source), ["calls_in_parts", "failures_in_parts"], sums)
+    counts = source.facts("tool_calls", _.count(), _.count(where=_.status == "failure"))
+    return with_facts(frame, ["calls_recorded", "failures_recorded"], counts)
 
 
 def hours_of_tools(source: Source) -> pd.DataFrame:

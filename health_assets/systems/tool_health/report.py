@@ -1,16 +1,17 @@
 """Tool health's block: how many calls of tools failed, and the tools that fail most, each with its latest error."""
 
-from datetime import datetime
 from typing import Any
 
+import ibis
+from ibis import ir
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.pipeline.layout import is_narrow, latest_hour, plain_table
 from health_assets.systems.tool_health.tool_health import NOBODY
 from health_assets.warehouse.session import Session
 
@@ -27,19 +28,21 @@ SHOWN = (
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """The calls of tools in the window of the last of these hours that has any, and the tools that failed."""
-    latest = latest_hour(session, "tool_health", hours)
+    latest = session.latest_hour("tool_health", hours)
     if latest is None:
         return
-    facts = _facts(session, latest)
+    tools = session.hours_of("tool_health", HourRange.of(latest))
+    [facts] = session.dicts(_facts(tools))
+    window_hours = (facts["window_end"] - facts["window_start"]) // HOUR
     title = Text(f"Tools at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{_whose(facts)}, ")
-    title.append(f"{counted(facts['calls'], 'call')} in {facts['window_hours']:,} h: ")
+    title.append(f"{counted(facts['calls'], 'call')} in {window_hours:,} h: ")
     share = f" ({facts['failures'] / facts['calls']:.1%})" if facts["failures"] else ""
     title.append(f"{facts['failures']:,} failed{share}", style="red" if facts["failures"] else "green")
     console.print()
     console.print(title)
     if facts["failing"]:
-        console.print(_table(_worst_tools(session, latest), facts["failing"], is_brief=is_narrow(console)))
+        console.print(_table(session.dicts(_worst_tools(tools)), facts["failing"], is_brief=is_narrow(console)))
     if calls := facts["calls_of_nobody"]:
         console.print(f"{counted(calls, 'call')} of no known agent: agent_id in a tool_call line says whose it is")
 
@@ -51,31 +54,22 @@ def _whose(facts: dict[str, Any]) -> str:
     return " and ".join(filter(None, [ours, others]))
 
 
-def _facts(session: Session, hour: datetime) -> dict[str, Any]:
-    [row] = session.query(
-        """
-        SELECT count(DISTINCT CASE WHEN agent_id <> ? THEN tool END), count(DISTINCT nullif(agent_id, ?)),
-            count(DISTINCT CASE WHEN agent_id = ? THEN tool END), CAST(sum(calls) AS BIGINT),
-            CAST(sum(failures) AS BIGINT), count(CASE WHEN failures > 0 THEN 1 END),
-            CAST(coalesce(sum(CASE WHEN agent_id = ? THEN calls END), 0) AS BIGINT), max(window_start), max(window_end)
-        FROM tool_health WHERE hour = ?
-        """,
-        [NOBODY, NOBODY, NOBODY, NOBODY, hour],
-    )
-    *counts, start, end = row
-    names = ("tools", "agents", "tools_of_nobody", "calls", "failures", "failing", "calls_of_nobody")
-    return {**dict(zip(names, counts, strict=True)), "window_hours": (end - start) // HOUR}
+def _facts(tools: ir.Table) -> ir.Table:
+    """Counts of tools, agents, calls and failures, apart those of no known agent, and the window."""
+    of_nobody = tools.agent_id == NOBODY
+    return tools.aggregate(
+        tools=tools.tool.nunique(where=~of_nobody), agents=tools.agent_id.nunique(where=~of_nobody),
+        tools_of_nobody=tools.tool.nunique(where=of_nobody), calls=tools.calls.sum(), failures=tools.failures.sum(),
+        failing=tools.count(where=tools.failures > 0), calls_of_nobody=tools.calls.sum(where=of_nobody),
+        window_start=tools.window_start.max(), window_end=tools.window_end.max(),
+    )  # fmt: skip
 
 
-def _worst_tools(session: Session, hour: datetime) -> list[dict[str, Any]]:
-    found = session.query(
-        f"""
-        SELECT {", ".join(SHOWN)} FROM tool_health WHERE hour = ? AND failures > 0
-        ORDER BY failure_share_at_least DESC, calls DESC, agent_id, tool LIMIT {TOOLS_SHOWN}
-        """,
-        [hour],
-    )
-    return [dict(zip(SHOWN, values, strict=True)) for values in found]
+def _worst_tools(tools: ir.Table) -> ir.Table:
+    """The tools that fail most, surely."""
+    failing = tools.filter(tools.failures > 0)
+    in_order = failing.order_by(ibis.desc("failure_share_at_least"), ibis.desc("calls"), "agent_id", "tool")
+    return in_order.select(*SHOWN).limit(TOOLS_SHOWN)
 
 
 def _table(tools: list[dict[str, Any]], failing: int, *, is_brief: bool) -> Table:

@@ -29,7 +29,7 @@ class ToolComponent(Hourly, table=True):
 
 
 class ToolHealth(Windowed, table=True):
-    """How every tool that was called in the window answered each agent; a failed call fails no execution."""
+    """Calls, failures and latencies of every tool an agent called in the window; a failed call fails no execution."""
 
     __tablename__ = "tool_health"
 

@@ -1,8 +1,8 @@
 """Tool health: which tools fail or are slow, for which agent (contract, section 8).
 
 The part of an hour is, for each agent and tool, the number of calls and of failures, the calls' latencies as buckets
-(`latency_buckets`), and the error of the latest failed call that states one. Parts merge by addition, by concatenation
-and by taking the later error, so a window looks at no call.
+(`scoring.latency_buckets`), and the error of the latest failed call that states one. Parts merge by addition, by
+concatenation and by taking the later error, so a window looks at no call.
 
 A call counts for the agent that its line names, or in whose execution its span lies. A call of which neither is known
 counts for nobody, the agent `''`. That an execution has the id that the call names is not looked for: an execution
@@ -64,7 +64,7 @@ def tool_components(tool_calls: ir.Table) -> ir.Table:
 
 
 def _last_errors(calls: ir.Table) -> ir.Table:
-    """Of each hour, agent and tool the error of the latest failed call that states one, and when that call ended."""
+    """The error of the latest failed call that states one, by hour, agent and tool, and the end of that call."""
     stating = calls.filter(calls.failed, calls.error.notnull())
     latest_first = [ibis.desc(name) for name in IN_ORDER]
     ranked = stating.mutate(place=ibis.row_number().over(group_by=["hour", *KEYS], order_by=latest_first))

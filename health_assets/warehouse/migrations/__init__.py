@@ -1,7 +1,7 @@
 """Migrations of a PostgreSQL warehouse, by Alembic; a DuckDB file brings itself up to date when it is written to.
 
-What belongs here: bringing a schema to this program's version. What does not: the tables (`tables`,
-`postgres_tables`). Revisions are in `versions`; `__main__` writes them.
+What belongs here: bringing a schema to this program's version. What does not: the tables (`schema.catalog`,
+`warehouse.engines.postgres.tables`). Revisions are in `versions`; `__main__` writes them.
 """
 
 import math

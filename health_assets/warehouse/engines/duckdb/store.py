@@ -1,7 +1,7 @@
 """A warehouse in a DuckDB file: the default, for one machine.
 
 What belongs here: opening the file, its lock, its versions, and what DuckDB does in a way of its own. What does not:
-what is the same on every engine (`store`).
+what is the same on every engine (`warehouse.store`).
 
 A DuckDB file has one writer, and that writer locks out every other process. So a session opens the file, does its work
 in one transaction and closes it; who finds it locked waits and tries again.
@@ -25,8 +25,9 @@ from health_assets.core.duckdb_sql import duckdb_sql
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HourRange
 from health_assets.core.private_files import make_private_folder, private_files, shut_out_others
-from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, create_statement, describe
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
 from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
 from health_assets.warehouse.refusals import refuse_newer, still_held
 from health_assets.warehouse.session import Session
@@ -35,7 +36,7 @@ from health_assets.warehouse.upgrades import statements_since
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
 _FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
 _NOT_OURS = "not a valid DuckDB database file"
-_DECLARED_TYPES = {"DOUBLE": "DOUBLE PRECISION"}
+_DECLARED_TYPES = {spelled: kind for kind, spelled in TYPES.items()}
 
 
 class DuckDBSession(Session):
@@ -46,6 +47,7 @@ class DuckDBSession(Session):
     """
 
     row_id = "rowid"
+    types = TYPES
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -58,9 +60,9 @@ class DuckDBSession(Session):
         """See `Session.arrow`."""
         return self._connection.sql(self.sql(rows)).to_arrow_table()
 
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
         """See `Session.stream`."""
-        return self._connection.sql(sql, params=parameters).to_arrow_reader(rows_per_batch)
+        return self._connection.sql(self.sql(rows)).to_arrow_reader(rows_per_batch)
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
@@ -255,7 +257,7 @@ def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) ->
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
     ).fetchall()}  # fmt: skip
     missing = {
-        table: {name: sql_type for name, sql_type, *_ in describe(table) if (table, name) not in held}
+        table: {name: TYPES[kind] for name, kind, *_ in describe(table) if (table, name) not in held}
         for table in ALL_TABLES.keys() & tables
     }
     return {table: columns for table, columns in missing.items() if columns}

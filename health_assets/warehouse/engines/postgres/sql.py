@@ -1,4 +1,4 @@
-"""What PostgreSQL wants said otherwise: parameters of SQL, ibis expressions, types, and what text may hold.
+"""SQL that PostgreSQL wants in another form: parameters, ibis expressions, types, and characters of text.
 
 What belongs here: translation, without a connection. What does not: running it (`store`), and how ibis's
 compiler is changed (`ibis_compiler`).
@@ -112,9 +112,24 @@ def column_definition(name: str, sql_type: str) -> str:
     return f'"{name}" {sql_type}' + (' COLLATE "C"' if sql_type.startswith(("VARCHAR", "TEXT")) else "")
 
 
+TYPES = {
+    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
+    "float64": "DOUBLE PRECISION",
+    "int64": "BIGINT",
+    "boolean": "BOOLEAN",
+    "string": "VARCHAR",
+    "array<string>": "VARCHAR[]",
+    "array<int16>": "SMALLINT[]",
+    "json": "JSON",
+}
+"""How PostgreSQL spells the types that columns are declared with."""
+_DECLARED_TYPES = {spelled: kind for kind, spelled in TYPES.items()}
+
+
 def declared_type(formatted: str) -> str:
-    """A type as `tables.describe` writes it, from what PostgreSQL calls it."""
-    return formatted.replace("character varying", "varchar").upper()
+    """A type as `schema.catalog.describe` writes it, from what PostgreSQL calls it; one that none has, as it is."""
+    spelled = formatted.replace("character varying", "varchar").upper()
+    return _DECLARED_TYPES.get(spelled, spelled)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -135,20 +150,20 @@ def to_load(rows: pa.Table | pa.RecordBatchReader, schema: pa.Schema) -> pa.Reco
 def load_schema(table: str) -> pa.Schema:
     """The columns of a table with the Arrow types that COPY takes for them."""
     return pa.schema(
-        pa.field(name, _LOADED_TYPES[sql_type], metadata=_IS_JSON if sql_type == "JSON" else None)
-        for name, sql_type, *_ in describe(table)
+        pa.field(name, _LOADED_TYPES[kind], metadata=_IS_JSON if kind == "json" else None)
+        for name, kind, *_ in describe(table)
     )
 
 
 _LOADED_TYPES = {
-    "TIMESTAMP WITH TIME ZONE": _TIME,
-    "DOUBLE PRECISION": pa.float64(),
-    "BIGINT": pa.int64(),
-    "BOOLEAN": pa.bool_(),
-    "VARCHAR": pa.string(),
-    "VARCHAR[]": pa.list_(pa.string()),
-    "SMALLINT[]": pa.list_(pa.int16()),
-    "JSON": pa.string(),
+    "timestamp('UTC')": _TIME,
+    "float64": pa.float64(),
+    "int64": pa.int64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "array<string>": pa.list_(pa.string()),
+    "array<int16>": pa.list_(pa.int16()),
+    "json": pa.string(),
 }
 _IS_JSON = {b"holds": b"json"}
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)')
@@ -194,7 +209,7 @@ def _strict(token: re.Match[str]) -> str:
 
 
 def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """What the server gave in the types that were asked for; numeric comes as text, JSON as an extension."""
+    """The server's rows in the types that were asked for; numeric comes as text, JSON as an extension."""
     columns = []
     for name, wanted in zip(schema.names, schema.types, strict=True):
         column = rows[name]

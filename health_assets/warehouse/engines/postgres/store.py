@@ -1,7 +1,8 @@
 """A warehouse in a schema of a PostgreSQL database: for a team, with writers on several machines.
 
 What belongs here: connections, the lock of writers, versions, and what PostgreSQL does in a way of its own. What does
-not: what is the same on every engine (`store`), how SQL is put for it (`postgres_sql`), making tables (`migrations`).
+not: what is the same on every engine (`warehouse.store`), how SQL is put for it (`sql`), making tables
+(`warehouse.migrations`).
 
 A session is one connection and one transaction. Who writes takes one lock of the whole warehouse first, so that writers
 follow one another as on DuckDB: each step sees all that the steps before it have committed, and none can deadlock. Who
@@ -67,6 +68,7 @@ class PostgresSession(Session):
     """
 
     row_id = "ctid"
+    types = pg.TYPES
 
     def __init__(self, connection: adbc.Connection) -> None:
         self._connection = connection
@@ -83,20 +85,19 @@ class PostgresSession(Session):
             cursor.execute(sql)
             return pg.as_schema(cursor.fetch_arrow_table(), rows.schema().to_pyarrow())
 
-    def stream(self, sql: str, parameters: dict[str, Any], rows_per_batch: int) -> pa.RecordBatchReader:
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
         """See `Session.stream`."""
-        text, bound = pg.numbered(sql, parameters)
+        schema = rows.schema().to_pyarrow()
         cursor = self._connection.cursor()
-        cursor.execute(text, bound)
+        cursor.execute(self.sql(rows))
         found = cursor.fetch_record_batch()
 
         def parts() -> Iterator[pa.RecordBatch]:
             with cursor:  # which must stay open for as long as batches come
                 for batch in found:
-                    for start in range(0, batch.num_rows, rows_per_batch):
-                        yield batch.slice(start, rows_per_batch)
+                    yield from pg.as_schema(pa.table(batch), schema).to_batches(rows_per_batch)
 
-        return pa.RecordBatchReader.from_batches(found.schema, parts())
+        return pa.RecordBatchReader.from_batches(schema, parts())
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
@@ -150,7 +151,7 @@ class PostgresSession(Session):
         self.query("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def is_among(self, rows: str) -> str:
-        """As an array, so that rows are looked up by their places rather than found by reading the whole table."""
+        """Pass the values as an array: rows are then looked up by an index, and the table is not read whole."""
         return f"ctid = ANY (ARRAY({rows}))"
 
 

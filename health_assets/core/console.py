@@ -1,18 +1,7 @@
-"""What the blocks have in common: the hour that they are about, and how their tables look."""
-
-from datetime import datetime
+"""The look of tables on a console. What does not belong here: what is in them, and text from outside (`terminal`)."""
 
 from rich.console import Console
 from rich.table import Table
-
-from health_assets.core.hours import HourRange
-from health_assets.warehouse.session import Session
-
-
-def latest_hour(session: Session, table: str, hours: HourRange) -> datetime | None:
-    """The last of these hours that has rows in a table; None where none has."""
-    return session.newest_hour(table, hours)
-
 
 NARROW = 100
 """A console with fewer columns than that shows less of each row, rather than the beginning of everything."""

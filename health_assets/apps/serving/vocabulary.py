@@ -1,0 +1,37 @@
+"""Names that stand in answers, and the columns behind them.
+
+What belongs here: what reader and server both must know. It imports no engine, since the server has none. What does
+not: what a document says (`documents`) and how a score is explained (`snapshot`).
+"""
+
+from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
+
+SCHEMA_VERSION = "0.1.0"
+EXTENSION = "org.health-assets.agent-health-model"
+STATES = ("healthy", "degraded", "unhealthy", "inactive")
+
+DIMENSIONS = {
+    "reliability": ("reliability_score", RELIABILITY_POINTS),
+    "performance": ("performance_score", PERFORMANCE_POINTS),
+    "stability": ("stability_score", STABILITY_POINTS),
+    "operation": ("operational_score", OPERATIONAL_POINTS),
+}
+"""The dimensions of the Agent Health Model: their column and how many points they are worth (source 1)."""
+
+FACTORS = (
+    "success_score", "failure_score", "reliability_raw", "confidence_factor", "deviation", "sla_score", "trigger_score",
+)  # fmt: skip
+INPUTS = (
+    "n", "untimed", "successes", "failures", "asr", "afh", "ar_s", "long_running", "sla_breaches", "trigger_failures",
+    "hours_covered",
+)  # fmt: skip
+TARGETS_USED = (
+    "expected_success_rate", "expected_failures_per_hour", "expected_runtime_s", "deviation_allowed", "n_full",
+    "long_running_factor", "stability_threshold", "sla_breach_threshold", "trigger_failure_threshold", "sla_s",
+    "healthy_at", "degraded_at",
+)  # fmt: skip
+SCORE_COLUMNS = (
+    "health_score", "is_provisional", *(column for column, _ in DIMENSIONS.values()), *FACTORS, *INPUTS, *TARGETS_USED,
+    "formula_version",
+)  # fmt: skip
+"""Columns of `agent_health` that explain a score."""

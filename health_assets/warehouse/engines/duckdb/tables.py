@@ -1,0 +1,24 @@
+"""The tables as DuckDB has them: how it spells the types that columns are declared with, and the statements.
+
+What belongs here: how a declared table differs on DuckDB. What does not: the declaration (`schema`).
+"""
+
+from health_assets.schema.catalog import describe
+
+TYPES = {
+    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
+    "float64": "DOUBLE",
+    "int64": "BIGINT",
+    "boolean": "BOOLEAN",
+    "string": "VARCHAR",
+    "array<string>": "VARCHAR[]",
+    "array<int16>": "SMALLINT[]",
+    "json": "JSON",
+}
+"""How DuckDB spells each type, and names it when it is asked for a table's columns."""
+
+
+def create_statement(table: str) -> str:
+    """DDL of a table, without keys and constraints (see `schema.catalog`)."""
+    columns = ", ".join(f"{name} {TYPES[kind]}" for name, kind, _, _ in describe(table))
+    return f"CREATE TABLE IF NOT EXISTS {table} ({columns})"

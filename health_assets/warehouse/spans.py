@@ -1,0 +1,109 @@
+"""Spans: what became of those of some hours, as counts.
+
+What belongs here: comparing `spans` with the records that were put together from them. What does not: how spans become
+records (`logs.traces`), and what is said of the counts (`pipeline.trace_reading`).
+"""
+
+from dataclasses import dataclass
+
+from health_assets.core.hours import HourRange
+from health_assets.logs.traces import UNKNOWN_MODEL
+from health_assets.warehouse.session import Session
+
+
+@dataclass(frozen=True)
+class UnusedSpans:
+    """The number of spans of a kind that are no record of their own.
+
+    Args:
+        kind: agent, chat or tool.
+        is_unnamed: whether they state no agent's name; None of another kind than agent.
+        count: how many.
+    """
+
+    kind: str
+    is_unnamed: bool | None
+    count: int
+
+
+@dataclass(frozen=True)
+class CallsOfSpans:
+    """The number of model calls that were made of spans.
+
+    Args:
+        calls: all.
+        of_unknown_models: those whose model no attribute names.
+        outside: those outside any agent's run.
+        failed_outside: those among these that failed.
+    """
+
+    calls: int
+    of_unknown_models: int
+    outside: int
+    failed_outside: int
+
+
+class Spans:
+    """The spans of some hours, and what was made of them.
+
+    Args:
+        session: a session.
+        hours: the hours.
+    """
+
+    def __init__(self, session: Session, hours: HourRange) -> None:
+        self._session = session
+        self._hours = {"start": hours.start, "end": hours.end}
+
+    def _rows(self, sql: str) -> list[tuple]:
+        return self._session.query(sql.replace("INSIDE", "hour >= $start AND hour < $end"), self._hours)
+
+    def records(self, table: str) -> int:
+        """The number of rows of a record table that were put together from spans."""
+        [(count,)] = self._rows(f"SELECT count(span_id) FROM {table} WHERE INSIDE")
+        return count
+
+    def unused(self) -> list[UnusedSpans]:
+        """Agent, chat and tool spans that are no record, each span once."""
+        rows = self._rows(
+            """
+            WITH own AS (
+                SELECT DISTINCT kind, trace_id || ':' || span_id AS id,
+                    CASE WHEN kind = 'agent' THEN agent_id IS NULL END AS is_unnamed
+                FROM spans WHERE kind <> 'other' AND INSIDE
+            ), used AS (
+                SELECT 'agent' AS kind, execution_id AS id FROM executions WHERE span_id IS NOT NULL AND INSIDE
+                UNION ALL SELECT 'chat', call_id FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
+                UNION ALL SELECT 'tool', call_id FROM tool_calls WHERE span_id IS NOT NULL AND INSIDE
+            )
+            SELECT own.kind, is_unnamed, count(*) FROM own LEFT JOIN used ON used.kind = own.kind AND used.id = own.id
+            WHERE used.id IS NULL GROUP BY 1, 2
+            """
+        )
+        return [UnusedSpans(*row) for row in rows]
+
+    def of_other_kinds(self) -> dict[str | None, int]:
+        """By the operation that they state, spans that are no agent's, model's or tool's, each span once."""
+        return dict(
+            self._rows(
+                "SELECT operation, count(DISTINCT trace_id || span_id) FROM spans "
+                "WHERE kind = 'other' AND INSIDE GROUP BY 1"
+            )
+        )
+
+    def copies(self) -> int:
+        """The number of spans that repeat one that is there already."""
+        [(count,)] = self._rows("SELECT count(*) - count(DISTINCT trace_id || span_id) FROM spans WHERE INSIDE")
+        return count
+
+    def model_calls(self) -> CallsOfSpans:
+        """The model calls that were made of spans."""
+        [row] = self._rows(
+            f"""
+            SELECT count(*), count(CASE WHEN model = '{UNKNOWN_MODEL}' THEN 1 END),
+                count(CASE WHEN execution_id IS NULL THEN 1 END),
+                count(CASE WHEN execution_id IS NULL AND status = 'failure' THEN 1 END)
+            FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
+            """
+        )
+        return CallsOfSpans(*row)
