@@ -199,7 +199,9 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     for derived in DERIVED.values():
         if derived.is_component:
             MaterializedHours(session).replace_rows(
-                derived.name, hour, derived.rows(Inputs(session, hour, targets, Settings()))
+                derived.name,
+                hour,
+                derived.rows(Inputs(session=session, hours=hour, targets=targets, settings=Settings())),
             )
 
 

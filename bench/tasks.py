@@ -129,7 +129,9 @@ def window_stage(warehouse: str, hour: str) -> Work:
 
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
-            rows = DERIVED["agent_health"].rows(Inputs(session, hours, targets, settings))
+            rows = DERIVED["agent_health"].rows(
+                Inputs(session=session, hours=hours, targets=targets, settings=settings)
+            )
             return {"rows": MaterializedHours(session).replace_rows("agent_health", hours, rows)}
 
     return work
@@ -150,7 +152,7 @@ def reliability(warehouse: str, hour: str) -> Work:
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             for asset in ASSETS:
-                rows = asset.rows(Inputs(session, hours, Targets(), settings))
+                rows = asset.rows(Inputs(session=session, hours=hours, targets=Targets(), settings=settings))
                 MaterializedHours(session).replace_rows(asset.name, hours, rows)
             return {"rows": session.count_hours("task_consistency", hours)}
 

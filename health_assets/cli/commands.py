@@ -132,7 +132,7 @@ def prune(
             from health_assets.defs.pruning import prune_now
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
         with console.status("dropping"), audited(settings, "prune", **asked):
-            pruned = prune_now(Pipeline(settings), older_than_days)
+            pruned = prune_now(Pipeline(settings=settings), older_than_days)
         print_pruned(console, pruned)
 
 
@@ -404,7 +404,7 @@ def _materialize(
         outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
-    with Pipeline(settings).open().read() as session:
+    with Pipeline(settings=settings).open().read() as session:
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))

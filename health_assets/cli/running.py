@@ -49,7 +49,7 @@ FOUND = {FEW_LINES_ARE_REJECTED: f"more than {MOST_REJECTED_SHARE:.0%} of the li
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FailedCheck:
     """A check that failed.
 
@@ -89,7 +89,7 @@ class FailedCheck:
         return f"{told} {of} {counted(self.hour_count, 'hour')}, {', '.join(names)}{more}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """The outcome of a run.
 
@@ -255,7 +255,7 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:
     failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
     error = None if result.success else _first_error(result, failed)
-    return Outcome(hours, **_read_counts(result), failed_checks=failed, error=error)
+    return Outcome(hours=hours, **_read_counts(result), failed_checks=failed, error=error)
 
 
 def _hour_of(key: str) -> datetime:
@@ -268,12 +268,12 @@ def _failed_check(evaluation: dg.AssetCheckEvaluation) -> FailedCheck:
         number, _, keys = str(told.value).partition(": ")
         count, hours = int(number), [_hour_of(key) for key in keys.split(", ")]
     return FailedCheck(
-        evaluation.asset_key.to_user_string(),
-        evaluation.check_name,
-        evaluation.severity.value,
-        _number(evaluation.metadata, "unexpected_count"),
-        hours,
-        count,
+        asset=evaluation.asset_key.to_user_string(),
+        name=evaluation.check_name,
+        severity=evaluation.severity.value,
+        unexpected=_number(evaluation.metadata, "unexpected_count"),
+        hours=hours,
+        hour_count=count,
     )
 
 

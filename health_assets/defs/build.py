@@ -106,7 +106,7 @@ def build_definitions(
             *([judge_safety_schedule(settings)] if settings.has_judge else []),
         ],
         sensors=[late_logs_sensor(JOB, settings, _start_of(partitions)), alerts_sensor(settings)],
-        resources={"pipeline": pipeline_resource(Pipeline(settings, engine, turn))},
+        resources={"pipeline": pipeline_resource(Pipeline(settings=settings, engine=engine, turn=turn))},
         loggers={"console": dg.colored_console_logger, "progress": progress_logger},
         executor=dg.in_process_executor,
     )

@@ -51,7 +51,16 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
                 return
             found = [
                 evaluate(
-                    suite, Source(suite.asset, session, piece, targets, pipeline.settings, left.within(piece)), names
+                    suite,
+                    Source(
+                        asset=suite.asset,
+                        session=session,
+                        hours=piece,
+                        targets=targets,
+                        settings=pipeline.settings,
+                        some=left.within(piece),
+                    ),
+                    names,
                 )
                 for piece in left.pieces()
             ]
@@ -174,7 +183,12 @@ def newest_hour_check(late_after: timedelta, own_job: str) -> dg.AssetChecksDefi
 
 def _write_own_history(session: Session, name: str, hours: HourGroups, found: Sequence[HourResult]) -> None:
     """Write the history of a warning about `raw_logs` that is of no suite."""
-    write_history(session, "raw_logs", hours, [CheckResult(Check(name, (), "warn"), found, pd.DataFrame())])
+    write_history(
+        session,
+        "raw_logs",
+        hours,
+        [CheckResult(Check(name=name, expectations=(), severity="warn"), found, pd.DataFrame())],
+    )
 
 
 def every_log_was_read_check() -> dg.AssetChecksDefinition:

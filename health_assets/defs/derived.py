@@ -42,7 +42,7 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
             build -= {hold.hour for hold in holds}
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
-                inputs = Inputs(session, hours, targets, pipeline.settings)
+                inputs = Inputs(session=session, hours=hours, targets=targets, settings=pipeline.settings)
                 MaterializedHours(session).replace_rows(derived.name, own, derived.rows(inputs), restored)
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)

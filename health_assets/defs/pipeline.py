@@ -23,7 +23,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """The resource of all assets: the places of logs, targets and warehouse, and the settings of scores.
 

@@ -96,7 +96,14 @@ def _latest_platforms(rows: ir.Table) -> ir.Table:
     )
 
 
-SUMMARY = Derived("survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe")
+SUMMARY = Derived(
+    name="survey_summary",
+    deps=("agent_probes",),
+    rows=_summary_rows,
+    heading="platforms",
+    top=_latest_platforms,
+    needs="a probe",
+)
 
 
 def survey_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:

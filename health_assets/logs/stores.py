@@ -36,7 +36,7 @@ READ_AHEAD_BYTES = 8 << 20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RawFile:
     """A raw log as it lies below the raw root.
 
@@ -197,7 +197,10 @@ def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[Raw
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
 
     walk = Walk(root, LOG_NAME.search)
-    files = [RawFile(file.name, file.path, file.size_bytes, file.modified_ns) for file in walk.files()]
+    files = [
+        RawFile(source_file=file.name, path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns)
+        for file in walk.files()
+    ]
     faults |= walk.faults
     oddities |= walk.oddities
     return files
@@ -210,7 +213,13 @@ def _in_store(url: str) -> list[RawFile]:
         found = store.find(prefix, detail=True)
         is_there = bool(found) or store.exists(prefix)
         logs = [
-            RawFile(name, path, details["size"], _modified_ns(path, details), store)
+            RawFile(
+                source_file=name,
+                path=path,
+                size_bytes=details["size"],
+                modified_ns=_modified_ns(path, details),
+                store=store,
+            )
             for path, details in found.items()
             if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
         ]

@@ -22,7 +22,7 @@ from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Inputs:
     """The inputs from which the rows of some hours are made.
 
@@ -63,7 +63,7 @@ def of_newest_hour(rows: ir.Table) -> ir.Table:
     return rows.filter(rows.hour == rows.hour.max())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Derived:
     """An asset that is a function of other assets' hours.
 

@@ -164,10 +164,10 @@ class TraceAssembly:
         for hour in hours:
             part = Part(TRACES, made.record_type, hour)
             lines = Lines(*made.counts[hour]) if hour in made.counts else NO_LINES
-            before = known.get(part, Entry(part, NO_LINES, is_loaded=True))
+            before = known.get(part, Entry(part=part, lines=NO_LINES, is_loaded=True))
             is_same = before.lines.count == lines.count == 0 or before.lines == lines
             if not is_same:
-                entries.append(Entry(part, lines, is_loaded=False, superseded=before.superseded))
+                entries.append(Entry(part=part, lines=lines, is_loaded=False, superseded=before.superseded))
                 self.changed.add(part)
             if self._is_asked(part) and not (is_same and before.is_loaded):
                 to_load.add(part)

@@ -147,7 +147,7 @@ def test_a_file_that_is_a_secret_alone_is_not_repeated_by_the_error(tmp_path: Pa
 
 
 def skipped(settings: Settings) -> str:
-    context = dg.build_sensor_context(resources={"pipeline": Pipeline(settings)})
+    context = dg.build_sensor_context(resources={"pipeline": Pipeline(settings=settings)})
     told = alerts_sensor(settings)(context)
     assert isinstance(told, dg.SkipReason)
     return str(told.skip_message)

@@ -74,7 +74,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def tick(instance: dg.DagsterInstance, world: World) -> Tick:
     def _tick(cursor: str | None = None) -> SensorExecutionData:
         definitions = world.definitions()
-        resources = {"pipeline": Pipeline(world.settings, clock=lambda: NOW)}
+        resources = {"pipeline": Pipeline(settings=world.settings, clock=lambda: NOW)}
         with dg.build_sensor_context(
             instance=instance, cursor=cursor, definitions=definitions, resources=resources
         ) as context:
@@ -208,7 +208,7 @@ def test_a_tick_leaves_a_short_cursor_however_many_files_it_remembers_and_withou
 
 
 def test_what_is_kept_is_bounded_in_bytes_and_no_turn_is_lost_for_it() -> None:
-    limits = Limits(NOON, 10, 1 << 30)
+    limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits, most_bytes=10)
     heads = "".join(f"{number:02x}" for number in range(64))
     files = [RawFile(f"{number:06}.jsonl", Path(f"{number}"), 11, number) for number in range(60_000)]
@@ -228,13 +228,21 @@ def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path
     path = tmp_path / "a.jsonl"
     path.write_text("{}\n")
     file = RawFile("a.jsonl", path, 3, path.stat().st_mtime_ns)
-    limits = Limits(NOON, 10, 1 << 30)
+    limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits)
     memory.of(file).counts = [late_logs.Count("rejected", None, 1, 7, NOON + HOUR)]
     text = memory.dump()
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(file) == memory.of(file).counts
-    assert LateMemory.load(text, Limits(NOON + HOUR, 10, 1 << 30), BUDGET, 0).counts_of(file) is None
-    assert LateMemory.load(text, Limits(NOON, 10, 1 << 40), BUDGET, 0).counts_of(file) is None, "other limits"
+    assert (
+        LateMemory.load(
+            text, Limits(until=NOON + HOUR, rejected_lines=10, unpacked_bytes=1 << 30), BUDGET, 0
+        ).counts_of(file)
+        is None
+    )
+    assert (
+        LateMemory.load(text, Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 40), BUDGET, 0).counts_of(file)
+        is None
+    ), "other limits"
     assert LateMemory.load(text, limits, BUDGET, 1).counts_of(file) is None, "lines are read otherwise"
     changed = RawFile("a.jsonl", path, 4, file.modified_ns)
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(changed) is None

@@ -119,7 +119,7 @@ def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, insta
     def hours_requested(now: datetime) -> list[str]:
         sensor = late_logs_sensor("job", clocked.settings)
         context = dg.build_sensor_context(instance=instance)
-        found = sensor(context, pipeline=Pipeline(clocked.settings, clock=lambda: now))
+        found = sensor(context, pipeline=Pipeline(settings=clocked.settings, clock=lambda: now))
         requests = found.run_requests or [] if isinstance(found, dg.SensorResult) else []
         return [one.tags["dagster/partition"] for one in requests]
 

@@ -343,7 +343,10 @@ def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: py
     identities: Identities = {}
     list(line_batches(enumerate(files), identities=identities))
     far.requests.clear()
-    known = {f"gone/{file.source_file}": KnownFile(file.stamp, identities[place]) for place, file in enumerate(files)}
+    known = {
+        f"gone/{file.source_file}": KnownFile(stamp=file.stamp, identity=identities[place])
+        for place, file in enumerate(files)
+    }
     read = {
         "lines": lambda: list(line_batches(enumerate(files))),
         "recognition": lambda: recognize({}, files, unpacked_bytes=sys.maxsize),

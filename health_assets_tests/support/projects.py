@@ -131,7 +131,7 @@ class Project:
     @property
     def pipeline(self) -> Pipeline:
         now = self.now
-        return Pipeline(self.settings) if now is None else Pipeline(self.settings, clock=lambda: now)
+        return Pipeline(settings=self.settings) if now is None else Pipeline(settings=self.settings, clock=lambda: now)
 
     @property
     def warehouse(self) -> Warehouse:

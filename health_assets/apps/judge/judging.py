@@ -113,7 +113,7 @@ class _Completion(BaseModel):
     choices: list[_Choice]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Report:
     """The outcome of a round of judging.
 

@@ -24,7 +24,7 @@ def _most_spent(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "error_budget", ("health_components",), _budgets, "most spent budgets", _most_spent,
+        name="error_budget", deps=("health_components",), rows=_budgets, heading="most spent budgets", top=_most_spent,
         needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
     ),
 )  # fmt: skip

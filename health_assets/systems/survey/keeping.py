@@ -33,7 +33,7 @@ LEAST_LOCK_TIMEOUT_S = 600.0
 REMEMBERED_DAYS = 7
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Survey:
     """The outcome of a survey.
 
@@ -106,7 +106,14 @@ def survey(
         too_late = run_async(_probe_and_keep(due, _manners(settings), keep, take, until))
     except* HealthAssetsError as faults:
         raise _first(faults) from None
-    return Survey(len(agents), len(due) - too_late, len(agents) - len(due), too_late, tuple(sorted(hours)), lost)
+    return Survey(
+        agents=len(agents),
+        probed=len(due) - too_late,
+        too_soon=len(agents) - len(due),
+        too_late=too_late,
+        hours=tuple(sorted(hours)),
+        host_lost=lost,
+    )
 
 
 def _manners(settings: Settings) -> Manners:

@@ -41,7 +41,7 @@ FILES_OF_OTHERS = 256
 """Files that the process may need for other things than requests."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Manners:
     """The manners of a survey: how hard it may press.
 
@@ -238,7 +238,7 @@ class _Origins:
         if origin not in self._faults:
             return None
         error = f"it was not asked, since its host gave {TRIES} agents before it no connection: {self._faults[origin]}"
-        return Answer(agent.health_url, datetime.now(UTC), "unreachable", error=error)
+        return Answer(url=agent.health_url, asked_at=datetime.now(UTC), outcome="unreachable", error=error)
 
 
 def _count(counts: dict[str, int], origin: str, is_one_more: bool) -> int:
