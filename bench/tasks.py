@@ -119,7 +119,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     from health_assets.core.settings import Settings
     from health_assets.core.targets import AgentTargets, Targets
     from health_assets.pipeline.derived import Inputs
-    from health_assets.systems.registry import DERIVED
+    from health_assets.systems.declared_assets import DERIVED
     from health_assets.warehouse.materialized import MaterializedHours
     from health_assets.warehouse.store import Warehouse
 

@@ -29,13 +29,13 @@ from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_R
 from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
-from health_assets.defs.progress import listening
+from health_assets.defs.progress_logger import listening
 from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.defs.turns.turns import Turn, ended_by_sigterm, this_command
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.quality.record_suites import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
@@ -174,7 +174,7 @@ def run_hours(
     run_id = str(uuid.uuid4())
     with (
         swept(),
-        Engine() as engine,
+        SharedDuckDB() as shared_duckdb,
         _instance(settings) as (instance, is_lasting),
         Turn(instance, settings, run_id, this_command(), say=say) as turn,
         listening(on_event),
@@ -183,7 +183,7 @@ def run_hours(
         with ended_by_sigterm():
             turn.take()  # before there is a run in Dagster, so that one that waits holds up no queue
         partitions = _partitions(groups, settings) if is_lasting else hourly_partitions(HourRange.of(groups.span.start))
-        definitions = build_definitions(settings, partitions, systems, engine, turn, is_partitioned=is_lasting)
+        definitions = build_definitions(settings, partitions, systems, shared_duckdb, turn, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {}) | NEVER_AGAIN
         result = job.execute_in_process(

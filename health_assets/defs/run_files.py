@@ -1,7 +1,7 @@
 """Files of Dagster's runs: giving back the space of those that are deleted.
 
 What belongs here: which files a run leaves besides rows, and making shared files smaller. What does not: which runs are
-old (`retention`), and the file of one run's events (`event_storage`, which deletes it with them).
+old (`run_retention`), and the file of one run's events (`event_storage`, which deletes it with them).
 """
 
 import re

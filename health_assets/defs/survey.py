@@ -14,7 +14,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
-from health_assets.defs.derived import derived_asset
+from health_assets.defs.derived_assets import derived_asset
 from health_assets.defs.partitions import hours_tags, run_hours
 from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
 from health_assets.defs.schedules import default_status
@@ -22,9 +22,9 @@ from health_assets.defs.specs import asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
-from health_assets.systems.survey.keeping import Survey, survey
-from health_assets.systems.survey.registry import load_registry
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.systems.survey.surveyed_agents import load_registry
+from health_assets.systems.survey.surveying import Survey, survey
 from health_assets.warehouse.materialized import MaterializedHours
 
 SYSTEM = "survey"

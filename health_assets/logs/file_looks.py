@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.logs.fetching import Ahead
-from health_assets.logs.formats.records import Blocks, Damage
+from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
 from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
+from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile
 
 

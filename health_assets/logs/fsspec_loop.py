@@ -2,7 +2,7 @@
 
 What belongs here: fsspec's private parts, as they are since its first asynchronous stores and in 2026.6; the packages
 of the stores (`s3fs`, `gcsfs`, `adlfs`) choose its version. `test_fsspec_loop` fails first when they move. What does
-not: which bytes are read (`stores`, `fetching`).
+not: which bytes are read (`stores`, `read_ahead`).
 
 - `_cat_file` reads a range without waiting for it. The documented `cat_file` waits, and `cat_ranges` for all of its
   ranges, so that a log could not be parsed while the next bytes of it are on their way.

@@ -11,7 +11,7 @@ typed value, or into null where the token breaks the rule; a line is good when n
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
+from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
 from health_assets.logs.limits import (
     IN_THE_FUTURE,
     MOST_LIST_BYTES,

@@ -1,7 +1,7 @@
 """Progress of the reading of raw logs, for callers that show it.
 
 What belongs here: counting files and bytes while they are read, and telling listeners. What does not: how it is
-shown (`cli.progress`).
+shown (`cli.progress_bar`).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -27,7 +27,7 @@ from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
-from health_assets.scoring.targets import resolve_sla
+from health_assets.scoring.target_columns import resolve_sla
 
 ROWS_PER_BATCH = 100_000
 

@@ -24,7 +24,7 @@ from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.core.targets import Targets
 from health_assets.logs.traces import Assembled, assemble
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
-from health_assets.scoring.targets import resolve_sla
+from health_assets.scoring.target_columns import resolve_sla
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import HOUR_TYPE, Session

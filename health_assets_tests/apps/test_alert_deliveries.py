@@ -19,8 +19,8 @@ from health_assets.apps.alerts import delivering
 from health_assets.apps.alerts.config import Alerts, Channel, Email, Slack, Webhook
 from health_assets.apps.alerts.delivering import Delivery, next_attempt, try_channels
 from health_assets.apps.alerts.incidents import Incident, Judged, judge
-from health_assets.apps.alerts.keeping import Notice, count_waiting, keep
 from health_assets.apps.alerts.messages import SIGNS, digest_of
+from health_assets.apps.alerts.outbox import Notice, count_waiting, keep
 from health_assets.apps.alerts.rules import RULES, Floor
 from health_assets.apps.alerts.seen import AgentSeen
 from health_assets.core.hours import HOUR

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from health_assets.apps.alerts.incidents import judge
-from health_assets.apps.alerts.keeping import due_notices, open_incidents
 from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.outbox import due_notices, open_incidents
 from health_assets.apps.alerts.rules import (
     RULES,
     BudgetBurn,

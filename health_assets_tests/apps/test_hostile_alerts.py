@@ -76,8 +76,8 @@ def text_of(mail: EmailMessage) -> str:
 def test_a_mail_says_any_name_literally_and_has_no_other_header_nor_body(name: str) -> None:
     """Sent to a server, and read back as mail programs do: by both of Python's parsers, decoded once."""
     from health_assets.apps.alerts.channels import send
-    from health_assets.apps.alerts.keeping import Notice
     from health_assets.apps.alerts.messages import message_of
+    from health_assets.apps.alerts.outbox import Notice
     from health_assets.core.terminal import printable
 
     literal = printable(NAMES[name], 500)
@@ -145,12 +145,12 @@ def test_a_message_that_is_no_json_is_its_own_failure(warehouse: Warehouse) -> N
     with receiver() as hook:
         alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url)).model_copy(update={"digest_above": 1})
         with warehouse.write() as session:
-            from health_assets.apps.alerts.keeping import keep
+            from health_assets.apps.alerts.outbox import keep
 
             keep(session, Judged(opened=(named("well", 1),)), alerts, NOW)
         from health_assets.apps.alerts.channels import Refused, send
-        from health_assets.apps.alerts.keeping import Notice
         from health_assets.apps.alerts.messages import message_of
+        from health_assets.apps.alerts.outbox import Notice
 
         with pytest.raises(Refused, match="it cannot be written"):
             send(alerts.channels["hook"], message_of(Notice(incident=odd, event="opened", channel="hook")))

@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from health_assets.apps.judge.client import MOST_ANSWER_BYTES
-from health_assets.apps.judge.evidence import MOST_SENT_CHARACTERS, Run, evidence
+from health_assets.apps.judge.judge_client import MOST_ANSWER_BYTES
+from health_assets.apps.judge.judge_evidence import MOST_SENT_CHARACTERS, Run, evidence
 from health_assets.apps.judge.judging import Constraint, Judge, Report, judge
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
@@ -22,7 +22,7 @@ from health_assets.core.judges import FOLDER
 from health_assets.core.redaction import REDACTION
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.defs.judging import JOB, judge_due_runs
+from health_assets.defs.judge_job import JOB, judge_due_runs
 from health_assets.defs.pipeline import Pipeline
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, hours_from

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
-from health_assets.cli.progress import READING_STEP, READING_WEIGHT, RunProgress, progress_bar
+from health_assets.cli.progress_bar import READING_STEP, READING_WEIGHT, RunProgress, progress_bar
 from health_assets.core.hours import HOUR
 from health_assets.logs import progress as reading
 from health_assets.logs.files import list_files

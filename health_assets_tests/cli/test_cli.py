@@ -242,7 +242,7 @@ def test_a_run_that_leaves_other_hours_behind_says_which(runs: dict[str, Run]) -
 
 
 def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(runs: dict[str, Run]) -> None:
-    from health_assets.systems.registry import DERIVED, SYSTEMS
+    from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 
     project, done = runs["_one_system"]
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from health_assets.apps.judge.evidence import Run, evidence
+from health_assets.apps.judge.judge_evidence import Run, evidence
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.core.redaction import CREDENTIALS, EMAILS, MARK, REDACTION, Redaction

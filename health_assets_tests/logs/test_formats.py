@@ -25,10 +25,10 @@ from health_assets.logs.formats import (
     tau2_bench,
     tau_bench,
 )
-from health_assets.logs.formats.documents import Document, DocumentError
+from health_assets.logs.formats.foreign_lines import UTF_16 as REASON_OF_UTF_16
+from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
-from health_assets.logs.formats.records import UTF_16 as REASON_OF_UTF_16
-from health_assets.logs.formats.records import Line, Source
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.native import RECORD_TYPES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.support import foreign_logs_made as made

@@ -12,8 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from health_assets.apps.report.agent import print_agent
-from health_assets.apps.report.alerts import print_alerts, print_trials
 from health_assets.apps.report.blocks import BLOCKS
+from health_assets.apps.report.incidents_block import print_alerts, print_trials
 from health_assets.cli.commands import app
 from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import FailedCheck, Outcome

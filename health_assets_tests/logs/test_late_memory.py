@@ -16,11 +16,11 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs import sensors
 from health_assets.defs.pipeline import Pipeline
 from health_assets.logs import file_looks, late_memory
-from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import RawFile, plain_blocks
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits
+from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline import late_logs
 from health_assets_tests.support.dagster_world import NOON, World, execution
 

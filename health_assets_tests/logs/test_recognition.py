@@ -8,11 +8,11 @@ import pytest
 
 from health_assets.core.judges import TRUSTED
 from health_assets.logs import file_looks
-from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.plain import plain_blocks
+from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.recognition import recognize
 
 HEADER = b'{"resource": "' + b"x" * 5000 + b'"}\n'

@@ -18,7 +18,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.defs.pruning import COMPONENTS, JOB, prune_hours_job
+from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.pipeline.retention import Pruned, cutoff, prune

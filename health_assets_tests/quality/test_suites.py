@@ -17,9 +17,9 @@ from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
 from health_assets.schema.catalog import ALL_TABLES, columns_of, describe
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
-from health_assets.systems.survey.keeping import keep_probes, summarise
+from health_assets.systems.survey.surveying import keep_probes, summarise
 from health_assets.warehouse.session import Session
 from health_assets_tests.support.logs_made import AGENTS, START, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from

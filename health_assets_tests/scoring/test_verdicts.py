@@ -12,14 +12,14 @@ import ibis
 import pytest
 from rich.console import Console
 
-from health_assets.apps.alerts.keeping import OPENED, Notice
 from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.outbox import OPENED, Notice
 from health_assets.apps.alerts.rules import Drop, Floor, StateWorsened
 from health_assets.apps.report import why_systems_differ as differences
 from health_assets.apps.report.agent import print_agent
-from health_assets.apps.report.alerts import print_alerts
 from health_assets.apps.report.blocks import print_health
 from health_assets.apps.report.differences import differing_agents
+from health_assets.apps.report.incidents_block import print_alerts
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.core.wording import few_digits, share

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from health_assets.consumer import Answer, parse_document
 from health_assets.systems.survey.probing import Probe
-from health_assets.systems.survey.registry import RegisteredAgent
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets_tests.support.health_servers import document
 
 

@@ -26,9 +26,9 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.systems.suites import SUITES
-from health_assets.systems.survey.keeping import Survey, keep_probes, summarise, survey
 from health_assets.systems.survey.probing import TRIES, Manners, Probe, probe_agents
-from health_assets.systems.survey.registry import RegisteredAgent
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
+from health_assets.systems.survey.surveying import Survey, keep_probes, summarise, survey
 from health_assets_tests.support.dagster_world import QUIET, requested_hours
 from health_assets_tests.support.health_servers import (
     Behaviour,
@@ -569,7 +569,7 @@ def test_the_schedule_surveys_the_hour_that_runs_and_skips_without_a_registry(pr
 
 
 def test_the_hourly_job_and_the_late_logs_leave_the_survey_alone(project: Project) -> None:
-    from health_assets.systems.registry import DERIVED
+    from health_assets.systems.declared_assets import DERIVED
 
     definitions = build_definitions(project.settings)
     keys = {key.to_user_string() for key in definitions.resolve_job_def(JOB).asset_layer.selected_asset_keys}

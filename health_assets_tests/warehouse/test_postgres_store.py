@@ -500,7 +500,7 @@ def _command_lines_of_readers() -> list[str]:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
                 found.append(process.cmdline())
-        if readers := [" ".join(words) for words in found if "health_assets.apps.serving.reader" in words]:
+        if readers := [" ".join(words) for words in found if "health_assets.apps.serving.reader_process" in words]:
             return readers
         time.sleep(0.05)
     return []

@@ -14,7 +14,7 @@ from email.message import EmailMessage
 from email.policy import Policy
 from typing import Any
 
-from health_assets.apps.alerts.keeping import CLOSED, OPENED, Notice
+from health_assets.apps.alerts.outbox import CLOSED, OPENED, Notice
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 

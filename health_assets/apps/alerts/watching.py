@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
-from health_assets.apps.alerts.keeping import (
+from health_assets.apps.alerts.observing import HOURS, View, observe
+from health_assets.apps.alerts.outbox import (
     ASSET,
     is_there,
     keep,
@@ -25,7 +26,6 @@ from health_assets.apps.alerts.keeping import (
     note_judged,
     open_incidents,
 )
-from health_assets.apps.alerts.observing import HOURS, View, observe
 from health_assets.apps.alerts.seen import DueSeen
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings

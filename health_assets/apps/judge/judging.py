@@ -1,8 +1,8 @@
 """Safety judged by a model: unjudged evaluation runs go to an OpenAI-compatible endpoint, its verdicts to the logs.
 
 What belongs here: which runs are sent, what counts as an answer, and writing answers as `judgement` records below the
-raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`evidence`), by
-which client (`client`), whom to believe (`core.judges`), scoring (`scoring`) and when it runs (`defs.judging`).
+raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`judge_evidence`), by
+which client (`judge_client`), whom to believe (`core.judges`), scoring (`scoring`) and when it runs (`defs.judge_job`).
 
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from health_assets.apps.judge.evidence import Evidence, Run, evidence
+from health_assets.apps.judge.judge_evidence import Evidence, Run, evidence
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import floor_hour
 from health_assets.core.judges import FOLDER, MODEL, PERSON, is_trusted
@@ -169,7 +169,7 @@ class Judge:
     def __init__(self, settings: Settings) -> None:
         if settings.judge_url is None or settings.judge_model is None:
             raise HealthAssetsError("no judge is configured; set HEALTH_JUDGE_URL and HEALTH_JUDGE_MODEL")
-        from health_assets.apps.judge.client import client_of
+        from health_assets.apps.judge.judge_client import client_of
 
         self._model = settings.judge_model
         self._client = client_of(settings.judge_url, settings)
@@ -200,7 +200,7 @@ class Judge:
     def _ask(self, document: str) -> Verdict:
         import openai
 
-        from health_assets.apps.judge.client import UnfitAnswerError
+        from health_assets.apps.judge.judge_client import UnfitAnswerError
 
         try:
             answer = self._client.chat.completions.with_raw_response.parse(

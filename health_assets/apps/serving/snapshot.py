@@ -50,7 +50,7 @@ class Snapshot:
     Args:
         batches: rows as `documents.with_texts` makes them, ascending by the bytes of the agent's id.
         positions: positions of agents in order, as `ordering` lays them out.
-        facts: what `reader.write_snapshot` tells about the whole.
+        facts: what `reader_process.write_snapshot` tells about the whole.
         loaded_at: when it was loaded.
         lists: the lists by name, as `list_files.LISTS` has them.
     """

@@ -12,8 +12,8 @@ import json
 from collections.abc import Callable, Iterator
 
 from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
-from health_assets.logs.formats.documents import opening
-from health_assets.logs.formats.records import UTF_16, Line, Record, Source, is_utf_16, rejected
+from health_assets.logs.formats.foreign_lines import UTF_16, Line, Record, Source, is_utf_16, rejected
+from health_assets.logs.formats.json_pieces import opening
 from health_assets.logs.stores import LINES_NAME, RawFile
 
 Reader = Callable[[Source], Iterator[Line]]

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import compress
 
 from health_assets.logs.formats import langfuse_records as records
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     Line,
     Record,
     Source,

@@ -16,6 +16,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.relations import lookup, spine
+from health_assets.systems.session_scores.merged_traces import known_traces
 from health_assets.systems.session_scores.signal_risks import (
     RISKS,
     TRILLION,
@@ -24,7 +25,6 @@ from health_assets.systems.session_scores.signal_risks import (
     with_risks,
     with_weighted_risks,
 )
-from health_assets.systems.session_scores.traces import known_traces
 
 RELIABILITY_BANDS = {
     "highly_reliable": 0.9, "generally_reliable": 0.7, "moderate_risk": 0.5, "elevated_risk": 0.3, "high_risk": 0.0,

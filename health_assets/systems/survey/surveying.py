@@ -22,8 +22,8 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, contiguous, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.systems.survey.probing import Manners, Probe, probe_agents
-from health_assets.systems.survey.registry import RegisteredAgent
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse

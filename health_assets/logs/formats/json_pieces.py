@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from health_assets.logs.formats.records import READ_TEXT_BYTES, Blocks, Damage, Record
+from health_assets.logs.formats.foreign_lines import READ_TEXT_BYTES, Blocks, Damage, Record
 
 MAX_VALUE_CHARACTERS = 64 << 20
 CUT_OFF = "the document ends early: it is cut off"
