@@ -211,7 +211,10 @@ def test_what_is_kept_is_bounded_in_bytes_and_no_turn_is_lost_for_it() -> None:
     limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits, most_bytes=10)
     heads = "".join(f"{number:02x}" for number in range(64))
-    files = [RawFile(f"{number:06}.jsonl", Path(f"{number}"), 11, number) for number in range(60_000)]
+    files = [
+        RawFile(source_file=f"{number:06}.jsonl", path=Path(f"{number}"), size_bytes=11, modified_ns=number)
+        for number in range(60_000)
+    ]
     for file in files:
         memory.of(file).heads = heads
         memory.may_read(file)
@@ -227,10 +230,12 @@ def test_what_is_kept_is_bounded_in_bytes_and_no_turn_is_lost_for_it() -> None:
 def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("{}\n")
-    file = RawFile("a.jsonl", path, 3, path.stat().st_mtime_ns)
+    file = RawFile(source_file="a.jsonl", path=path, size_bytes=3, modified_ns=path.stat().st_mtime_ns)
     limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits)
-    memory.of(file).counts = [late_logs.Count("rejected", None, 1, 7, NOON + HOUR)]
+    memory.of(file).counts = [
+        late_logs.Count(record_type="rejected", hour=None, lines=1, digest=7, future_at=NOON + HOUR)
+    ]
     text = memory.dump()
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(file) == memory.of(file).counts
     assert (
@@ -244,7 +249,7 @@ def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path
         is None
     ), "other limits"
     assert LateMemory.load(text, limits, BUDGET, 1).counts_of(file) is None, "lines are read otherwise"
-    changed = RawFile("a.jsonl", path, 4, file.modified_ns)
+    changed = RawFile(source_file="a.jsonl", path=path, size_bytes=4, modified_ns=file.modified_ns)
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(changed) is None
 
 
