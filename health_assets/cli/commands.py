@@ -162,12 +162,13 @@ def dev(
 ) -> None:
     """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
     from health_assets.cli.demo import Demo
-    from health_assets.cli.dev import command, what_to_show, with_home
+    from health_assets.cli.dev import WHOLE_LINEAGE, command, what_to_show, with_home
 
     with _readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
         environment = with_home({**os.environ, **shown_here.environment})
         console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
+        console.print(f"the whole lineage: http://{host}:{port}{WHOLE_LINEAGE}", soft_wrap=True)
         sys.stdout.flush()
         os.execve(sys.executable, command(host, port), environment)
 

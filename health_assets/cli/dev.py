@@ -18,11 +18,15 @@ from health_assets.cli.demo import Demo
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.raw_roots import shown
 from health_assets.core.settings import Settings
+from health_assets.core.systems import SYSTEM_NAMES
 
 PLACES = ("HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE")
 """Settings that say where logs and scores are; whoever sets one means logs of their own."""
 WORKSPACE = "workspace.yaml"
 INSTANCE = Path(__file__).with_name("instance")
+GROUPS = ("raw_records", *SYSTEM_NAMES)
+WHOLE_LINEAGE = "/asset-groups?expanded=" + ",".join(f"global@global:{group}" for group in GROUPS)
+"""The page of the lineage with all groups open; Dagster opens it with all closed, where there is more than one."""
 QUIET = "ignore:Function `dev_command` is superseded"
 """Dagster recommends another program for its own scaffolds; nothing that whoever starts us could act on."""
 

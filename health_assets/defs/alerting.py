@@ -8,25 +8,28 @@ from health_assets.apps.alerts.config import load_alerts
 from health_assets.apps.alerts.ticking import tick
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.core.settings import Settings
-from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.schedules import default_sensor_status
 
 INTERVAL_S = 60
 NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"
 
 
-def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
+def alerts_sensor(settings: Settings, placement: Placement = ALONE) -> dg.SensorDefinition:
     """Judge new hours and deliver what waits, once a minute; it starts no run.
 
     What is to be told is in the warehouse before anything is sent, so a tick that fails loses nothing.
     """
 
     @dg.sensor(
-        name="alerts",
+        name=placement.name("alerts"),
+        required_resource_keys={placement.resource},
         description="Opens and closes incidents by the rules of HEALTH_ALERTS, and tells its channels.",
         minimum_interval_seconds=INTERVAL_S,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=default_sensor_status(settings, placement),
     )
-    def _alerts(context: dg.SensorEvaluationContext, pipeline: PipelineResource) -> dg.SkipReason:
+    def _alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        pipeline = placement.pipeline(context)
         if settings.alerts is None:
             return dg.SkipReason(NO_ALERTS)
         try:

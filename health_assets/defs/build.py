@@ -21,21 +21,28 @@ from health_assets.defs.holding import every_hour_was_built_check
 from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.progress_logger import progress_logger
 from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
 from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.defs.specs import shown_as_stored_in
+from health_assets.defs.specs import due_every_hour, shown_as_stored_in
+from health_assets.defs.survey import SUMMARY as SURVEY_SUMMARY
+from health_assets.defs.survey import SYSTEM as SURVEY
 from health_assets.defs.survey import survey_assets, survey_schedule
 from health_assets.defs.turns.turns import Turn
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
-from health_assets.systems.declared_assets import SYSTEMS
+from health_assets.schema.records import RECORD_TABLES
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
 SURVEY_JOB = "survey_agents"
+ALWAYS = ("agent_health_model",)
+"""Systems that are defined whatever is chosen."""
+SURVEY_TABLES = ("agent_probes", SURVEY_SUMMARY.name)
 
 
 def build_definitions(
@@ -46,6 +53,8 @@ def build_definitions(
     turn: Turn | None = None,
     *,
     is_partitioned: bool = True,
+    defined: Collection[str] = (),
+    placement: Placement = ALONE,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
@@ -57,6 +66,9 @@ def build_definitions(
         shared_duckdb: the DuckDB that the steps of a run in this process share.
         turn: that run's turn to write; without one, every run gets its own.
         is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
+        defined: scoring systems whose assets there are at all, with those that they are made from; all where none is
+            named. `ALWAYS` is among them, since its last table tells which hours are done.
+        placement: keys and names among those of another project.
 
     Raises:
         HealthAssetsError: there is no such system.
@@ -67,49 +79,96 @@ def build_definitions(
         partitions = _partitions(settings)
     else:
         partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
-    assets = shown_as_stored_in(settings.warehouse, all_assets(partitions if is_partitioned else None))
-    surveyed = shown_as_stored_in(settings.warehouse, survey_assets(partitions))
+    tables = _tables(defined)
+    own_assets = all_assets(partitions if is_partitioned else None, placement, tables)
+    assets = due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings)
+    has_survey = not defined or SURVEY in defined
+    surveyed = shown_as_stored_in(settings.warehouse, survey_assets(partitions, placement) if has_survey else [])
     checks = [
-        *all_suite_checks(),
-        every_log_was_read_check(),
-        every_line_is_still_there_check(),
-        every_hour_was_built_check(),
+        *all_suite_checks(placement, {*tables, *(SURVEY_TABLES if has_survey else ())}),
+        every_log_was_read_check(placement),
+        every_line_is_still_there_check(placement),
+        every_hour_was_built_check(placement),
     ]
-    in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), FRESHNESS_JOB)
-    hours_job = dg.define_asset_job(
-        JOB,
-        dg.AssetSelection.assets(*assets) - _left_out(systems) - dg.AssetSelection.checks(in_time),
-        description="All assets that follow from the logs, and their checks, for an hour or a range of hours.",
-    )
-    freshness_job = dg.define_asset_job(
-        FRESHNESS_JOB,
-        dg.AssetSelection.checks(in_time),
-        description="Was the newest finished hour materialized in time?",
-    )
-    pruning = [] if settings.keep_days is None else [prune_hours_job(settings)]
-    judging = [judge_safety_job(settings)] if settings.has_judge else []
-    survey_job = dg.define_asset_job(
-        SURVEY_JOB,
-        dg.AssetSelection.assets(*surveyed),
-        description="Asks every agent of the registry for its health, for the hour that runs.",
-    )
+    names = {job: placement.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}
+    in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), names[FRESHNESS_JOB], placement)
+    jobs = [
+        dg.define_asset_job(
+            names[JOB],
+            dg.AssetSelection.assets(*assets) - _left_out(systems, placement) - dg.AssetSelection.checks(in_time),
+            description="All assets that follow from the logs, and their checks, for an hour or a range of hours.",
+            executor_def=dg.in_process_executor,
+        ),
+        dg.define_asset_job(
+            names[FRESHNESS_JOB],
+            dg.AssetSelection.checks(in_time),
+            description="Was the newest finished hour materialized in time?",
+            executor_def=dg.in_process_executor,
+        ),
+    ]
+    schedules = [
+        hourly_schedule(names[JOB], settings, placement),
+        freshness_schedule(names[FRESHNESS_JOB], settings, placement),
+    ]
+    if has_survey:
+        jobs.append(
+            dg.define_asset_job(
+                names[SURVEY_JOB],
+                dg.AssetSelection.assets(*surveyed),
+                description="Asks every agent of the registry for its health, for the hour that runs.",
+                executor_def=dg.in_process_executor,
+            )
+        )
+        schedules.append(survey_schedule(names[SURVEY_JOB], settings, placement))
+    upkeep = _upkeep(settings, placement)
+    sensors = [
+        late_logs_sensor(names[JOB], settings, _start_of(partitions), placement),
+        alerts_sensor(settings, placement),
+    ]
     return dg.Definitions(
         assets=[*assets, *surveyed],
         asset_checks=[*checks, in_time],
-        jobs=[hours_job, freshness_job, survey_job, prune_runs_job(settings), *pruning, *judging],
-        schedules=[
-            hourly_schedule(JOB, settings),
-            freshness_schedule(FRESHNESS_JOB, settings),
-            survey_schedule(SURVEY_JOB, settings),
-            prune_runs_schedule(settings),
-            *([prune_hours_schedule(settings)] if pruning else []),
-            *([judge_safety_schedule(settings)] if settings.has_judge else []),
-        ],
-        sensors=[late_logs_sensor(JOB, settings, _start_of(partitions)), alerts_sensor(settings)],
-        resources={"pipeline": pipeline_resource(Pipeline(settings=settings, shared_duckdb=shared_duckdb, turn=turn))},
-        loggers={"console": dg.colored_console_logger, "progress": progress_logger},
-        executor=dg.in_process_executor,
+        jobs=[*jobs, *(job for job, _ in upkeep)],
+        schedules=[*schedules, *(schedule for _, schedule in upkeep)],
+        sensors=sensors,
+        resources={
+            placement.resource: pipeline_resource(Pipeline(settings=settings, shared_duckdb=shared_duckdb, turn=turn))
+        },
+        loggers=None if placement.is_guest else {"console": dg.colored_console_logger, "progress": progress_logger},
+        executor=None if placement.is_guest else dg.in_process_executor,
     )
+
+
+def _upkeep(settings: Settings, placement: Placement) -> list[tuple[dg.JobDefinition, dg.ScheduleDefinition]]:
+    """Jobs that make no asset, each with its schedule; the old runs of another project are not ours to delete."""
+    found = []
+    if not placement.is_guest:
+        found.append((prune_runs_job(settings), prune_runs_schedule(settings)))
+    if settings.keep_days is not None:
+        found.append((prune_hours_job(settings, placement), prune_hours_schedule(settings, placement)))
+    if settings.has_judge:
+        found.append((judge_safety_job(settings, placement), judge_safety_schedule(settings, placement)))
+    return found
+
+
+def _tables(defined: Collection[str]) -> set[str]:
+    """The tables of these systems and all that they are made from, back to the logs; of all where none is named."""
+    _require_known(defined, [*SYSTEMS, SURVEY])
+    if not defined:
+        return {"raw_logs", *RECORD_TABLES, *DERIVED}
+    chosen = {*defined, *ALWAYS} - {SURVEY}
+    wanted = [asset.name for system in chosen for asset in SYSTEMS[system]]
+    tables = {"raw_logs", *RECORD_TABLES}  # which are made in one step
+    while wanted:
+        if (table := wanted.pop()) not in tables:
+            tables.add(table)
+            wanted += [*DERIVED[table].deps, *DERIVED[table].beside, *DERIVED[table].gates]
+    return tables
+
+
+def _require_known(systems: Collection[str], known: Collection[str]) -> None:
+    if unknown := set(systems) - set(known):
+        raise HealthAssetsError(f"there is no system {min(unknown)!r}; choose from {', '.join(known)}")
 
 
 def _partitions(settings: Settings) -> dg.HourlyPartitionsDefinition:
@@ -123,9 +182,8 @@ def _start_of(partitions: dg.PartitionsDefinition) -> datetime:
     return partitions.start if isinstance(partitions, dg.HourlyPartitionsDefinition) else EARLIEST
 
 
-def _left_out(systems: Collection[str]) -> dg.AssetSelection:
+def _left_out(systems: Collection[str], placement: Placement) -> dg.AssetSelection:
     """The assets of the systems that are not named, where any is."""
-    if unknown := set(systems) - set(SYSTEMS):
-        raise HealthAssetsError(f"there is no system {min(unknown)!r}; choose from {', '.join(SYSTEMS)}")
+    _require_known(systems, SYSTEMS)
     others = [assets for name, assets in SYSTEMS.items() if systems and name not in systems]
-    return dg.AssetSelection.assets(*(asset.name for assets in others for asset in assets))
+    return dg.AssetSelection.assets(*placement.keys(asset.name for assets in others for asset in assets))

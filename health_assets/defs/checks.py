@@ -9,7 +9,8 @@ import pandas as pd
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
-from health_assets.defs.pipeline import PipelineResource, readable_failures
+from health_assets.defs.pipeline import readable_failures
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.summaries import lost_summary, unreadable_summary
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.quality.batches import Source
@@ -31,15 +32,18 @@ EVERY_LOG_WAS_READ = "every_log_was_read"
 EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
 
 
-def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
+def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDefinition:
     """The asset checks of a suite."""
+    key = placement.key(suite.asset)
 
     @dg.multi_asset_check(
-        name=f"check_{suite.asset}",
-        specs=[_check_spec(suite.asset, check) for check in suite.checks],
+        name=placement.name(f"check_{suite.asset}"),
+        specs=[_check_spec(key, check) for check in suite.checks],
+        required_resource_keys={placement.resource},
         can_subset=True,
     )
-    def _checks(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
+    def _checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        pipeline = placement.pipeline(context)
         hours = run_groups(context)
         names = [key.name for key in context.selected_asset_check_keys]
         with readable_failures():
@@ -47,7 +51,7 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
         with pipeline.write() as session:
             left = without_held(hours, Holds(session).hours(hours.span))
             if left is None:  # a held hour is as it was; `every_hour_was_built` alone fails for it
-                yield from _nothing_to_check(suite, names, hours)
+                yield from _nothing_to_check(key, suite, names, hours)
                 return
             found = [
                 evaluate(
@@ -67,12 +71,12 @@ def suite_checks(suite: Suite) -> dg.AssetChecksDefinition:
             results = of_pieces(found)
             write_history(session, suite.asset, left, results)
         for result in results:
-            yield _check_result(suite.asset, result, left)
+            yield _check_result(key, result, left)
 
     return _checks
 
 
-def _check_spec(asset: str, check: Check) -> dg.AssetCheckSpec:
+def _check_spec(asset: dg.AssetKey, check: Check) -> dg.AssetCheckSpec:
     kinds = ", ".join(sorted({expectation.type for expectation in check.expectations}))
     columns = ", ".join(dict.fromkeys(column for expectation in check.expectations for column in expectation.columns))
     sentence = check.name.replace("_", " ").capitalize()
@@ -85,12 +89,14 @@ def _check_spec(asset: str, check: Check) -> dg.AssetCheckSpec:
     )
 
 
-def _nothing_to_check(suite: Suite, names: Collection[str], hours: HourGroups) -> Iterator[dg.AssetCheckResult]:
+def _nothing_to_check(
+    asset: dg.AssetKey, suite: Suite, names: Collection[str], hours: HourGroups
+) -> Iterator[dg.AssetCheckResult]:
     """Tell Dagster of checks that look at nothing, since all hours are held; the history stays as it is."""
     for check in suite.checks:
         if check.name in names:
             yield dg.AssetCheckResult(
-                asset_key=suite.asset,
+                asset_key=asset,
                 check_name=check.name,
                 passed=True,
                 severity=SEVERITIES[check.severity],
@@ -102,7 +108,7 @@ def _nothing_to_check(suite: Suite, names: Collection[str], hours: HourGroups) -
             )
 
 
-def _check_result(asset: str, result: CheckResult, hours: HourGroups) -> dg.AssetCheckResult:
+def _check_result(asset: dg.AssetKey, result: CheckResult, hours: HourGroups) -> dg.AssetCheckResult:
     failed = [f"{hour.hour:{KEY_FORMAT}}" for hour in result.hours if hour.unexpected_count]
     metadata: dict[str, dg.MetadataValue] = {
         "hours": dg.MetadataValue.text(str(hours)),
@@ -132,26 +138,29 @@ def _table(frame: pd.DataFrame) -> dg.MetadataValue:
     return dg.MetadataValue.table(records, schema)
 
 
-def newest_hour_check(late_after: timedelta, own_job: str) -> dg.AssetChecksDefinition:
+def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement = ALONE) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks.
 
     Args:
         late_after: how long after its end an hour is late.
         own_job: the job whose run fails for a late hour besides, since nobody looks into a run that succeeded. Runs
             that Dagster's page starts for other hours take the check along, and are not to blame.
+        placement: the key of `system_health`.
     """
 
     @dg.multi_asset_check(
-        name=NEWEST_HOUR_IS_IN_TIME,
+        name=placement.name(NEWEST_HOUR_IS_IN_TIME),
+        required_resource_keys={placement.resource},
         specs=[
             dg.AssetCheckSpec(
                 NEWEST_HOUR_IS_IN_TIME,
-                asset="system_health",
+                asset=placement.key("system_health"),
                 description="The newest hour that ended long enough ago has been materialized.",
             )
         ],
     )
-    def _check(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
+    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        pipeline = placement.pipeline(context)
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
         with pipeline.read() as session:
@@ -162,7 +171,7 @@ def newest_hour_check(late_after: timedelta, own_job: str) -> dg.AssetChecksDefi
             why = causes(Holds(session).within(HourRange.of(due)))
         yield dg.AssetCheckResult(
             passed=is_in_time,
-            asset_key="system_health",
+            asset_key=placement.key("system_health"),
             check_name=NEWEST_HOUR_IS_IN_TIME,
             severity=dg.AssetCheckSeverity.ERROR,
             metadata={
@@ -191,12 +200,15 @@ def _write_own_history(session: Session, name: str, hours: HourGroups, found: Se
     )
 
 
-def every_log_was_read_check() -> dg.AssetChecksDefinition:
+def every_log_was_read_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:
     """A check that no raw log was left out of a run because it cannot be read."""
 
-    @dg.asset_check(asset="raw_logs", name=EVERY_LOG_WAS_READ)
-    def every_log_was_read(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> dg.AssetCheckResult:
+    @dg.asset_check(
+        asset=placement.key("raw_logs"), name=EVERY_LOG_WAS_READ, required_resource_keys={placement.resource}
+    )
+    def every_log_was_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         """Every raw log below the raw root could be read; what was loaded of one before stays in the tables."""
+        pipeline = placement.pipeline(context)
         hours = run_groups(context)
         with pipeline.write() as session:
             unreadable = Ledger(session).unreadable()
@@ -215,14 +227,15 @@ def every_log_was_read_check() -> dg.AssetChecksDefinition:
     return every_log_was_read
 
 
-def every_line_is_still_there_check() -> dg.AssetChecksDefinition:
+def every_line_is_still_there_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:
     """A check that the results of a run rest on every line, also of logs that are gone by now."""
 
-    @dg.asset_check(asset="raw_logs", name=EVERY_LINE_IS_STILL_THERE)
-    def every_line_is_still_there(
-        context: dg.AssetCheckExecutionContext, pipeline: PipelineResource
-    ) -> dg.AssetCheckResult:
+    @dg.asset_check(
+        asset=placement.key("raw_logs"), name=EVERY_LINE_IS_STILL_THERE, required_resource_keys={placement.resource}
+    )
+    def every_line_is_still_there(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         """No log of these hours, and of those that they look back on, was gone before all of its lines were loaded."""
+        pipeline = placement.pipeline(context)
         hours, reach = run_groups(context), pipeline.settings.reach_hours
         since = hours.start - reach * HOUR
         with pipeline.write() as session:
@@ -240,6 +253,8 @@ def every_line_is_still_there_check() -> dg.AssetChecksDefinition:
     return every_line_is_still_there
 
 
-def all_suite_checks() -> list[dg.AssetChecksDefinition]:
-    """The checks of every suite."""
-    return [suite_checks(suite) for suite in SUITES.values()]
+def all_suite_checks(
+    placement: Placement = ALONE, tables: Collection[str] | None = None
+) -> list[dg.AssetChecksDefinition]:
+    """The checks of every suite, or of those of these tables."""
+    return [suite_checks(suite, placement) for suite in SUITES.values() if tables is None or suite.asset in tables]

@@ -73,12 +73,12 @@ def instance_in(
     return dg.DagsterInstance.from_ref(InstanceRef.from_dir(folder, config_dir=config_dir, overrides=overrides))
 
 
-def plan_once_more(context: dg.OpExecutionContext, asset: str, partition: str) -> None:
+def plan_once_more(context: dg.OpExecutionContext, asset: dg.AssetKey, partition: str) -> None:
     """Note a partition of an asset as planned by this run, behind what the run has noted of it so far.
 
     Dagster exports no way to plan one; it does so at the start of a run alone.
     """
-    planned = AssetMaterializationPlannedData(dg.AssetKey(asset), partition=partition)
+    planned = AssetMaterializationPlannedData(asset, partition=partition)
     name = str(context.op_handle)
     event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, name, planned)
     context.instance.report_dagster_event(event, context.run_id)

@@ -9,9 +9,10 @@ from datetime import datetime
 
 import dagster as dg
 
+from health_assets.defs.curves import numbers_by_hour, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
-from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.pipeline.derived import Derived, Inputs, hours_to_build, require_sources, statements
@@ -19,18 +20,23 @@ from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
 
 
-def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
+def derived_asset(
+    derived: Derived, system: str, partitions: dg.PartitionsDefinition | None, placement: Placement = ALONE
+) -> dg.AssetsDefinition:
     """The Dagster asset: read, call the function, replace the hours, report."""
+    key, sources = placement.key(derived.name), (*derived.gates, *derived.deps, *derived.beside)
 
     @dg.multi_asset(
-        name=derived.name,
+        name=placement.name(derived.name),
         specs=[
-            asset_spec(derived.name, (*derived.gates, *derived.deps, *derived.beside), kind="python", system=system)
+            asset_spec(derived.name, sources, kind="python", system=system, source=derived.rows, placement=placement),
         ],
         partitions_def=partitions,
+        required_resource_keys={placement.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _derived(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
+    def _derived(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+        pipeline = placement.pipeline(context)
         asked = run_groups(context)
         with pipeline.write() as session:
             targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
@@ -46,8 +52,10 @@ def derived_asset(derived: Derived, system: str, partitions: dg.PartitionsDefini
                 MaterializedHours(session).replace_rows(derived.name, own, derived.rows(inputs), restored)
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
-        log_earlier_hours(context, derived.name, build, asked)
-        yield dg.MaterializeResult(derived.name, metadata=metadata)
-        show_held(context, [derived.name], holds)
+            curves = numbers_by_hour(session, derived.name, asked, derived.curves)
+        show_curves(context, key, curves)
+        log_earlier_hours(context, key, build, asked)
+        yield dg.MaterializeResult(key, metadata=metadata)
+        show_held(context, [key], holds, placement)
 
     return _derived

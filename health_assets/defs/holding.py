@@ -13,7 +13,7 @@ import dagster as dg
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.dagster_internals import plan_once_more
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
-from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.warehouse.holds import Hold, Holds, causes
 
 EVERY_HOUR_WAS_BUILT = "every_hour_was_built"
@@ -29,7 +29,12 @@ def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups |
     return HourGroups.of(left) if left else None
 
 
-def show_held(context: dg.AssetExecutionContext, assets: Iterable[str], holds: Sequence[Hold]) -> None:
+def show_held(
+    context: dg.AssetExecutionContext,
+    assets: Iterable[dg.AssetKey],
+    holds: Sequence[Hold],
+    placement: Placement = ALONE,
+) -> None:
     """Plan held hours of assets once more, after Dagster has noted all hours of the run as materialized.
 
     The run fails, so their partitions show as failed, and those of all other hours as materialized.
@@ -43,13 +48,13 @@ def show_held(context: dg.AssetExecutionContext, assets: Iterable[str], holds: S
         return
     held = {hold.hour for hold in own}
     _plan_once_more(context, assets, held)
-    if _has_no_check(context) and not _others_follow(context):
+    if _has_no_check(context, placement) and not _others_follow(context):
         raise dg.Failure(held_sentence(len(held), len(hours), causes(own)), allow_retries=False)
 
 
-def _has_no_check(context: dg.AssetExecutionContext) -> bool:
+def _has_no_check(context: dg.AssetExecutionContext, placement: Placement) -> bool:
     """Whether the run lacks the check that tells held hours, as where `raw_logs` is not among its assets."""
-    return not context.op_execution_context.job_def.has_node_named(_CHECK_STEP)
+    return not context.op_execution_context.job_def.has_node_named(placement.name(_CHECK_STEP))
 
 
 def _others_follow(context: dg.AssetExecutionContext) -> bool:
@@ -60,7 +65,9 @@ def _others_follow(context: dg.AssetExecutionContext) -> bool:
     return bool(later & graph.selected_asset_keys)
 
 
-def _plan_once_more(context: dg.AssetExecutionContext, assets: Iterable[str], held: AbstractSet[datetime]) -> None:
+def _plan_once_more(
+    context: dg.AssetExecutionContext, assets: Iterable[dg.AssetKey], held: AbstractSet[datetime]
+) -> None:
     if not is_told_of_partitions(context):
         return
     for asset in assets:
@@ -68,21 +75,23 @@ def _plan_once_more(context: dg.AssetExecutionContext, assets: Iterable[str], he
             plan_once_more(context.op_execution_context, asset, f"{hour:{KEY_FORMAT}}")
 
 
-def every_hour_was_built_check() -> dg.AssetChecksDefinition:
+def every_hour_was_built_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:
     """A check that no hour of a run is held, nor any that these look back on; it fails the run for its own hours."""
 
     @dg.multi_asset_check(
-        name=_CHECK_STEP,
+        name=placement.name(_CHECK_STEP),
+        required_resource_keys={placement.resource},
         specs=[
             dg.AssetCheckSpec(
                 EVERY_HOUR_WAS_BUILT,
-                asset="raw_logs",
+                asset=placement.key("raw_logs"),
                 description="Every hour could be built, also those that the run looks back on; held hours are as they "
                 "were, and are built once the cause is gone.",
             )
         ],
     )
-    def _check(context: dg.AssetCheckExecutionContext, pipeline: PipelineResource) -> Iterator[dg.AssetCheckResult]:
+    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        pipeline = placement.pipeline(context)
         hours = run_groups(context)
         with pipeline.write() as session:
             holds = Holds(session).within(HourRange(hours.start - pipeline.settings.reach_hours * HOUR, hours.end))
@@ -91,7 +100,7 @@ def every_hour_was_built_check() -> dg.AssetChecksDefinition:
         told = causes(holds)
         yield dg.AssetCheckResult(
             passed=not held,
-            asset_key="raw_logs",
+            asset_key=placement.key("raw_logs"),
             check_name=EVERY_HOUR_WAS_BUILT,
             severity=dg.AssetCheckSeverity.ERROR if own else dg.AssetCheckSeverity.WARN,
             metadata={

@@ -10,34 +10,39 @@ import dagster as dg
 
 from health_assets.apps.judge.judging import Report, judge, unjudged_runs
 from health_assets.core.settings import Settings
-from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.placement import ALONE, Placement
 
 JOB = "judge_safety"
 MINUTES_AFTER_THE_HOUR = 10
 """How long after the hourly run it starts."""
 
 
-def judge_safety_job(settings: Settings) -> dg.JobDefinition:
+def judge_safety_job(settings: Settings, placement: Placement = ALONE) -> dg.JobDefinition:
     """A job that judges at most as many runs as the budget says."""
 
-    @dg.op(name="judge_unjudged_runs")
-    def judge_unjudged_runs(context: dg.OpExecutionContext, pipeline: PipelineResource) -> None:
-        report = judge_due_runs(pipeline, datetime.now(UTC))
+    @dg.op(name=placement.name("judge_unjudged_runs"), required_resource_keys={placement.resource})
+    def judge_unjudged_runs(context: dg.OpExecutionContext) -> None:
+        report = judge_due_runs(placement.pipeline(context), datetime.now(UTC))
         context.log.info(f"judged {report.judged} of {report.found} unjudged evaluation runs")
         context.add_output_metadata(metadata_of(report))
 
-    @dg.job(name=JOB, description=f"Lets {settings.judge_model} judge up to {settings.judge_max_runs} evaluation runs.")
+    @dg.job(
+        name=placement.name(JOB),
+        description=f"Lets {settings.judge_model} judge up to {settings.judge_max_runs} evaluation runs.",
+        executor_def=dg.in_process_executor,
+    )
     def judge_safety() -> None:
         judge_unjudged_runs()
 
     return judge_safety
 
 
-def judge_safety_schedule(settings: Settings) -> dg.ScheduleDefinition:
+def judge_safety_schedule(settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
     """Once an hour, some minutes after it was materialized; off until somebody switches it on."""
     return dg.ScheduleDefinition(
-        name="judge_safety_hourly",
-        job_name=JOB,
+        name=placement.name("judge_safety_hourly"),
+        job_name=placement.name(JOB),
         cron_schedule=f"{(settings.schedule_minute + MINUTES_AFTER_THE_HOUR) % 60} * * * *",
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.STOPPED,

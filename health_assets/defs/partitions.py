@@ -99,7 +99,7 @@ def is_told_of_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecu
 
 
 def log_earlier_hours(
-    context: dg.AssetExecutionContext, asset: str, built: AbstractSet[datetime], asked: HourGroups
+    context: dg.AssetExecutionContext, asset: dg.AssetKey, built: AbstractSet[datetime], asked: HourGroups
 ) -> None:
     """Tell Dagster about hours of the look-back that were built besides those asked for, if it is told of any."""
     if not is_told_of_partitions(context):

@@ -109,7 +109,3 @@ def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
             yield replace(pipeline, shared_duckdb=shared_duckdb, turn=turn)
 
     return _pipeline
-
-
-PipelineResource = dg.ResourceParam[Pipeline]
-"""Type of the parameter by which Dagster hands the pipeline to assets, checks, schedules and sensors."""

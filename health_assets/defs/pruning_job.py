@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.core.settings import Settings
-from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.pipeline.retention import Pruned, cutoff, prune
 from health_assets.systems.declared_assets import DERIVED
@@ -18,35 +19,40 @@ COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_componen
 """What is made only for other tables to be made from it."""
 
 
-def prune_hours_job(settings: Settings) -> dg.JobDefinition:
+def prune_hours_job(settings: Settings, placement: Placement = ALONE) -> dg.JobDefinition:
     """A job that drops what is older than the setting says."""
 
-    @dg.op(name="drop_old_hours")
-    def drop_old_hours(context: dg.OpExecutionContext, pipeline: PipelineResource) -> None:
+    @dg.op(name=placement.name("drop_old_hours"), required_resource_keys={placement.resource})
+    def drop_old_hours(context: dg.OpExecutionContext) -> None:
         with readable_failures():
-            pruned = prune_now(pipeline, None)
+            pruned = prune_now(placement.pipeline(context), None)
         context.add_output_metadata(metadata_of(pruned))
 
-    @dg.job(name=JOB, description=f"Drops record and component rows older than {settings.keep_days} days.")
+    @dg.job(
+        name=placement.name(JOB),
+        description=f"Drops record and component rows older than {settings.keep_days} days.",
+        executor_def=dg.in_process_executor,
+    )
     def prune_old_hours() -> None:
         drop_old_hours()
 
     return prune_old_hours
 
 
-def prune_hours_schedule(settings: Settings) -> dg.ScheduleDefinition:
+def prune_hours_schedule(settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
     """Once a day, between two hourly runs."""
 
     @dg.schedule(
-        name="prune_old_hours_daily",
-        job_name=JOB,
+        name=placement.name("prune_old_hours_daily"),
+        job_name=placement.name(JOB),
+        required_resource_keys={placement.resource},
         cron_schedule="51 3 * * *",
         execution_timezone="UTC",
         description="Drops old rows of records and components; scores stay.",
         default_status=default_status(settings),
     )
-    def _prune_daily(pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
-        if not pipeline.open().exists:
+    def _prune_daily(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if not placement.pipeline(context).open().exists:
             return dg.SkipReason("nothing has been materialized yet, so there is nothing to drop")
         return dg.RunRequest()
 

@@ -8,9 +8,11 @@ from health_assets.core.errors import UnreadableFilesError
 from health_assets.core.hours import HOUR, HourGroups
 from health_assets.core.interruption import noticed
 from health_assets.core.temporary import remove_what_the_dead_left
+from health_assets.defs.curves import HourlyNumbers, numbers_by_hour, record_curves, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
-from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.placement import ALONE, Placement, table_of
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import lost_summary, notes_summary, odd_summary, record_summary, unreadable_summary
 from health_assets.logs.files import list_files
@@ -25,19 +27,12 @@ from health_assets.warehouse.session import Session
 SYSTEM = "raw_records"
 MOST_TRIES = 3
 """How often a run tries to read a log that changes meanwhile."""
-RECORD_SPECS = [
-    asset_spec("raw_logs", kind="json", system=SYSTEM),
-    *(
-        asset_spec(name, ["raw_logs", *(["spans"] if name in FROM_SPANS else [])], kind="json", system=SYSTEM)
-        for name in RECORD_TABLES
-    ),
-]
 
 
 def _up_to_date(
     pipeline: Pipeline, asked: HourGroups, names: Sequence[str], *, only_stale: bool
-) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]]]:
-    """Bring the record tables up to date with every raw log that can be read; with a summary of each asset.
+) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]], dict[str, HourlyNumbers]]:
+    """Bring the record tables up to date with every readable raw log; with a summary and curves of each asset.
 
     What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
     more than there was before, which an old listing would take away again.
@@ -63,7 +58,8 @@ def _up_to_date(
                     unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=pipeline.limits,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
-                return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told})
+                curves = {name: numbers_by_hour(session, name, asked, record_curves(name)) for name in names}
+                return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told}), curves
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
             failures.add(files, error.faults)
 
@@ -110,22 +106,35 @@ def _summaries(
     return summaries
 
 
-def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
+def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
+    """The specs of `raw_logs` and the record tables."""
+    sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
+    return [
+        asset_spec(name, deps, kind="json", system=SYSTEM, source=ingest, placement=placement)
+        for name, deps in {"raw_logs": [], **sources}.items()
+    ]
+
+
+def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placement = ALONE) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
 
     @dg.multi_asset(
-        name="ingest",
-        specs=RECORD_SPECS,
+        name=placement.name("ingest"),
+        specs=record_specs(placement),
         partitions_def=partitions,
+        required_resource_keys={placement.resource},
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _ingest(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> Iterator[dg.MaterializeResult]:
+    def _ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+        pipeline = placement.pipeline(context)
         asked = run_groups(context)
-        selected = {key.to_user_string() for key in context.selected_asset_keys}
+        selected = {table_of(key) for key in context.selected_asset_keys}
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
         with readable_failures(), noticed():
-            report, summaries = _up_to_date(pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags)
+            report, summaries, curves = _up_to_date(
+                pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags
+            )
         read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),
@@ -142,8 +151,9 @@ def record_assets(partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefini
             read["all_rejected"] = dg.MetadataValue.text(str(report.main_rejection))
         # Dagster wants an asset after those that it is made from
         for name, metadata in sorted(summaries.items(), key=lambda item: item[0] in FROM_SPANS):
-            log_earlier_hours(context, name, report.changed_hours, asked)
-            yield dg.MaterializeResult(asset_key=name, metadata={**metadata, **read})
-        show_held(context, summaries, report.holds)
+            log_earlier_hours(context, placement.key(name), report.changed_hours, asked)
+            show_curves(context, placement.key(name), curves[name])
+            yield dg.MaterializeResult(asset_key=placement.key(name), metadata={**metadata, **read})
+        show_held(context, placement.keys(summaries), report.holds, placement)
 
     return _ingest

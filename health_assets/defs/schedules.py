@@ -11,7 +11,8 @@ from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWareh
 from health_assets.core.hours import KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.pipeline import Pipeline, PipelineResource
+from health_assets.defs.pipeline import Pipeline
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.turns.turns import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import catch_up, newest_finished_hour
@@ -27,18 +28,26 @@ def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
     return dg.DefaultScheduleStatus.RUNNING if settings.schedules else dg.DefaultScheduleStatus.STOPPED
 
 
-def hourly_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
+def default_sensor_status(settings: Settings, placement: Placement) -> dg.DefaultSensorStatus:
+    """Whether a sensor starts by itself: always at home; in another project, where the schedules do."""
+    is_off = placement.is_guest and not settings.schedules
+    return dg.DefaultSensorStatus.STOPPED if is_off else dg.DefaultSensorStatus.RUNNING
+
+
+def hourly_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
     """Materialize the hour that just ended, with any hours before it that earlier runs missed, as one run."""
 
     @dg.schedule(
-        name="hourly",
+        name=placement.name("hourly"),
+        required_resource_keys={placement.resource},
         job_name=job_name,
         description="Materializes the hour that ended, with the hours of the look-back that were missed, as one run.",
         cron_schedule=f"{settings.schedule_minute} * * * *",
         execution_timezone="UTC",
         default_status=default_status(settings),
     )
-    def _hourly(context: dg.ScheduleEvaluationContext, pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
+    def _hourly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        pipeline = placement.pipeline(context)
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
         if settings.first_hour and newest < settings.first_hour:
             return dg.SkipReason(f"no hour has ended since HEALTH_FIRST_HOUR, {settings.first_hour:{KEY_FORMAT}}")
@@ -69,18 +78,20 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     return HourRange(max(due.start, pipeline.settings.first_hour or due.start), due.end)
 
 
-def freshness_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
+def freshness_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
     """Check, once the hour may be called late, that it was materialized."""
 
     @dg.schedule(
-        name="freshness",
+        name=placement.name("freshness"),
+        required_resource_keys={placement.resource},
         job_name=job_name,
         description="Checks that the newest finished hour was materialized in time.",
         cron_schedule=f"{(settings.late_after_minutes + 1) % 60} * * * *",
         execution_timezone="UTC",
         default_status=default_status(settings),
     )
-    def _freshness(pipeline: PipelineResource) -> dg.RunRequest | dg.SkipReason:
+    def _freshness(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        pipeline = placement.pipeline(context)
         try:
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
                 has_any = MaterializedHours(session).first("system_health") is not None

@@ -12,9 +12,9 @@ from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.pipeline import PipelineResource
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.remembering import keep, recalled
-from health_assets.defs.schedules import NOTHING_YET
+from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.turns.run_owners import end_runs_of_the_dead
 from health_assets.logs.files import list_files
@@ -44,7 +44,9 @@ UNFINISHED = [
 ]
 
 
-def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime = EARLIEST) -> dg.SensorDefinition:
+def late_logs_sensor(
+    job_name: str, settings: Settings, offered_from: datetime = EARLIEST, placement: Placement = ALONE
+) -> dg.SensorDefinition:
     """Find new and changed files, and request the hours that they touch and every later hour that depends on them.
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
@@ -56,17 +58,20 @@ def late_logs_sensor(job_name: str, settings: Settings, offered_from: datetime =
         job_name: the job that materializes hours.
         settings: where logs and warehouse are, and the first hour that is looked after.
         offered_from: the first hour that Dagster's pages offered when the definitions were loaded.
+        placement: the name of the sensor.
     """
     first_hour = settings.first_hour or EARLIEST
 
     @dg.sensor(
-        name="late_logs",
+        name=placement.name("late_logs"),
+        required_resource_keys={placement.resource},
         job_name=job_name,
         description="Re-materializes the hours that new and changed logs touch, and those that depend on them.",
         minimum_interval_seconds=INTERVAL_S,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=default_sensor_status(settings, placement),
     )
-    def _late_logs(context: dg.SensorEvaluationContext, pipeline: PipelineResource) -> dg.SensorResult | dg.SkipReason:
+    def _late_logs(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        pipeline = placement.pipeline(context)
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
         if _is_under_way(context, job_name):

@@ -1,27 +1,40 @@
 """Specs of all assets, made from the tables' classes, and the names that others refer to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 
+from health_assets.core.settings import Settings
+from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.source_links import source_link
 from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.schema.documentation import SQL_NAMES
 from health_assets.warehouse.location import is_postgres
 
-GROUP = "health_assets"
-OWNERS = ["team:agent-platform"]
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 
 
-def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -> dg.AssetSpec:
+def asset_spec(
+    name: str,
+    deps: Sequence[str] = (),
+    *,
+    kind: str,
+    system: str,
+    source: Callable[..., Any],
+    placement: Placement = ALONE,
+) -> dg.AssetSpec:
     """Spec of the asset that makes a table: description and columns come from the table's class.
 
     Args:
         name: the table.
         deps: assets that it is made from.
         kind: what it is made of; `shown_as_stored_in` adds the warehouse's kind.
-        system: scoring system that it belongs to, as a tag; one group holds all, so that the lineage opens whole.
+        system: scoring system that it belongs to, as a tag and, unless the placement names another, as its group.
+        source: the function that makes its rows, to which the asset's page links.
+        placement: its key, group and owners.
     """
     model = ALL_TABLES[name]
     columns = [
@@ -29,14 +42,18 @@ def asset_spec(name: str, deps: Sequence[str] = (), *, kind: str, system: str) -
         for column, kind, is_nullable, meaning in describe(name)
     ]
     return dg.AssetSpec(
-        name,
-        deps=list(deps),
+        placement.key(name),
+        deps=placement.keys(deps),
         description=model.__doc__,
-        group_name=GROUP,
+        group_name=placement.group or system,
         kinds={kind},
-        owners=OWNERS,
+        owners=list(placement.owners),
         tags={"system": system},
-        metadata={"dagster/column_schema": dg.TableSchema(columns), "dagster/table_name": name},
+        metadata={
+            "dagster/column_schema": dg.TableSchema(columns),
+            "dagster/table_name": name,
+            **source_link(source),
+        },
     )
 
 
@@ -44,3 +61,16 @@ def shown_as_stored_in(warehouse: str, assets: Iterable[dg.AssetsDefinition]) ->
     """The assets with the kind of the warehouse that a URL names, beside what they are made of."""
     kind = "postgresql" if is_postgres(warehouse) else "duckdb"
     return [asset.map_asset_specs(lambda spec: spec.merge_attributes(kinds={kind})) for asset in assets]
+
+
+def due_every_hour(assets: Iterable[dg.AssetsDefinition], settings: Settings) -> list[dg.AssetsDefinition]:
+    """The assets with a freshness policy: red on the page where no run made them in the hour before it counts as late.
+
+    It cannot tell a backfill of old hours from the newest one, which is what `newest_hour_is_in_time` is for. Where
+    schedules do not start by themselves nothing is due, and there is no policy.
+    """
+    if not settings.schedules:
+        return list(assets)
+    cron = f"{settings.late_after_minutes % 60} * * * *"
+    policy = dg.FreshnessPolicy.cron(deadline_cron=cron, lower_bound_delta=timedelta(hours=1))
+    return [asset.map_asset_specs(lambda spec: spec.replace_attributes(freshness_policy=policy)) for asset in assets]

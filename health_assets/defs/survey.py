@@ -6,6 +6,7 @@ although Dagster's pages offer it for no asset until it is over; and materializi
 stored.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -16,7 +17,8 @@ from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs.derived_assets import derived_asset
 from health_assets.defs.partitions import hours_tags, run_hours
-from health_assets.defs.pipeline import Pipeline, PipelineResource, readable_failures
+from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
 from health_assets.defs.summaries import summary
@@ -31,19 +33,21 @@ SYSTEM = "survey"
 NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
 
 
-def survey_assets(partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
+def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = ALONE) -> list[dg.AssetsDefinition]:
     """`agent_probes` and `survey_summary`."""
-    return [_probes_asset(partitions), derived_asset(SUMMARY, SYSTEM, partitions)]
+    return [_probes_asset(partitions, placement), derived_asset(SUMMARY, SYSTEM, partitions, placement)]
 
 
-def _probes_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def _probes_asset(partitions: dg.PartitionsDefinition, placement: Placement) -> dg.AssetsDefinition:
     @dg.multi_asset(
-        name="agent_probes",
-        specs=[asset_spec("agent_probes", kind="python", system=SYSTEM)],
+        name=placement.name("agent_probes"),
+        specs=[asset_spec("agent_probes", kind="python", system=SYSTEM, source=survey, placement=placement)],
         partitions_def=partitions,
+        required_resource_keys={placement.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _agent_probes(context: dg.AssetExecutionContext, pipeline: PipelineResource) -> dg.MaterializeResult:
+    def _agent_probes(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        pipeline = placement.pipeline(context)
         hours = run_hours(context)
         with readable_failures():
             told = _told(_survey_if_now(pipeline, hours), hours)
@@ -96,6 +100,10 @@ def _latest_platforms(rows: ir.Table) -> ir.Table:
     )
 
 
+def _agents_that_answer(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"agents": rows.agents.sum(), "responsive": rows.responsive.sum(), "healthy": rows.healthy.sum()}
+
+
 SUMMARY = Derived(
     name="survey_summary",
     deps=("agent_probes",),
@@ -103,14 +111,15 @@ SUMMARY = Derived(
     heading="platforms",
     top=_latest_platforms,
     needs="a probe",
+    curves=_agents_that_answer,
 )
 
 
-def survey_schedule(job_name: str, settings: Settings) -> dg.ScheduleDefinition:
+def survey_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
     """Survey the registry once an hour, in the hour that runs."""
 
     @dg.schedule(
-        name="survey",
+        name=placement.name("survey"),
         job_name=job_name,
         description="Asks every agent of the registry for its health, once an hour.",
         cron_schedule=f"{settings.survey_minute} * * * *",

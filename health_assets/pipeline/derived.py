@@ -4,7 +4,7 @@ What belongs here: the shape of such an asset, what its rows are made from, and 
 What does not: which assets there are (`systems`), formulas, and running them (`defs.derived_assets`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -79,6 +79,8 @@ class Derived:
         gates: assets whose failing checks stop it, although it is not made from their rows.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
+        curves: what Dagster's page draws of the asset hour by hour, besides the number of rows: aggregates of the rows
+            of an hour, by name.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
     """
 
@@ -92,6 +94,7 @@ class Derived:
     beside: Sequence[str] = ()
     gates: Sequence[str] = ()
     is_component: bool = False
+    curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
     after: Callable[[Inputs], None] = lambda _: None
 
 

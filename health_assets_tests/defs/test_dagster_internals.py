@@ -63,7 +63,7 @@ def test_a_partition_that_is_planned_once_more_counts_as_failed_when_the_run_fai
     def made(context: dg.AssetExecutionContext) -> None:
         for partition in context.partition_keys:
             context.log_event(dg.AssetMaterialization("made", partition=partition))
-        internals.plan_once_more(context.op_execution_context, "made", "left")
+        internals.plan_once_more(context.op_execution_context, dg.AssetKey("made"), "left")
         raise dg.Failure("some are left", allow_retries=False)
 
     tags = {internals.ASSET_PARTITION_RANGE_START_TAG: "left", internals.ASSET_PARTITION_RANGE_END_TAG: "built"}

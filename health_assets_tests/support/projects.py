@@ -233,6 +233,8 @@ def run_bodies(
             selected_asset_keys=asset.keys,
             run=SimpleNamespace(tags=tags),
             log_event=lambda _: None,
+            add_asset_metadata=lambda *_, **__: None,
+            resources=SimpleNamespace(pipeline=pipeline),
             op_execution_context=SimpleNamespace(
                 job_name="",
                 op_handle="",
@@ -241,7 +243,7 @@ def run_bodies(
                 job_def=SimpleNamespace(has_node_named=lambda _: True),
             ),
         )
-        made = asset.op.compute_fn.decorated_fn(context=context, pipeline=pipeline)
+        made = asset.op.compute_fn.decorated_fn(context=context)
         for result in [made] if isinstance(made, dg.MaterializeResult) else made:
             name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
             metadata[name] = dict(result.metadata)

@@ -1,5 +1,7 @@
 """The Agent Health Model (source 1): hourly components, scores of agents, and the fleet."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
@@ -11,6 +13,7 @@ from health_assets.systems.agent_health_model.system_health import system_health
 from health_assets.systems.agent_health_model.urgency import with_verdict
 
 SUMMED_TABLES = ("executions", "trigger_events")
+STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -75,6 +78,20 @@ def _latest_hours(rows: ir.Table) -> ir.Table:
     )
 
 
+def _events_by_outcome(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"executions": rows.executions.sum(), "failures": rows.failures.sum()}
+
+
+def _agents_by_state(rows: ir.Table) -> Mapping[str, ir.Value]:
+    states = {f"agents {state}": (rows.state == state).sum() for state in STATES}
+    return {"mean health score": rows.health_score.mean(), **states}
+
+
+def _fleet_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
+    states = {f"agents {state}": rows[state].sum() for state in STATES}
+    return {"health score": rows.health_score.mean(), "agents": rows.agents.sum(), **states}
+
+
 ASSETS = (
     Derived(
         name="health_components",
@@ -85,6 +102,7 @@ ASSETS = (
         gates=("raw_logs",),
         needs="an event of an agent",
         is_component=True,
+        curves=_events_by_outcome,
     ),
     Derived(
         name="agent_health",
@@ -94,6 +112,7 @@ ASSETS = (
         top=_worst_agents,
         needs="a known agent",
         back_hours=lambda settings: settings.lookback_hours,
+        curves=_agents_by_state,
     ),
     Derived(
         name="system_health",
@@ -102,5 +121,6 @@ ASSETS = (
         heading="latest hours",
         top=_latest_hours,
         needs="an hour",
+        curves=_fleet_by_hour,
     ),
 )

@@ -1,5 +1,6 @@
 """The Agent Health State (source 3): hourly parts, and the health document of every agent as columns."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import ibis
@@ -9,7 +10,7 @@ from health_assets.core.hours import HourRange
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.schema.records import EVENT_TABLES
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
-from health_assets.systems.agent_health_state.agent_health_state import agent_health_state
+from health_assets.systems.agent_health_state.agent_health_state import STATUSES, agent_health_state
 from health_assets.systems.agent_health_state.last_healthy import (
     corrections,
     last_known,
@@ -117,6 +118,10 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
     )
 
 
+def _agents_by_status(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {f"agents {status}": (rows.status == status).sum() for status in STATUSES}
+
+
 ASSETS = (
     Derived(
         name="state_components",
@@ -137,5 +142,6 @@ ASSETS = (
         needs="a known agent",
         back_hours=lambda settings: max(settings.lookback_hours, 2 * settings.window_hours),
         after=_correct_later_hours,
+        curves=_agents_by_status,
     ),
 )

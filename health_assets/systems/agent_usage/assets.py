@@ -1,5 +1,7 @@
 """Usage: each hour's tokens and cost, and what every agent took over the window."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
@@ -43,6 +45,13 @@ def _costliest_first(rows: ir.Table) -> ir.Table:
     return rows.order_by(*unknown_last, "agent_id", "hour")
 
 
+def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "executions": rows.executions.sum(), "input tokens": rows.input_tokens.sum(),
+        "output tokens": rows.output_tokens.sum(), "cost in dollars": rows.cost_usd.sum(),
+    }  # fmt: skip
+
+
 ASSETS = (
     Derived(
         name="usage_components",
@@ -53,6 +62,7 @@ ASSETS = (
         gates=("raw_logs",),
         needs="an execution",
         is_component=True,
+        curves=_spent,
     ),
     Derived(
         name="agent_usage",
@@ -62,5 +72,6 @@ ASSETS = (
         top=_costliest,
         needs="an execution in the window",
         back_hours=lambda settings: settings.window_hours,
+        curves=_spent,
     ),
 )

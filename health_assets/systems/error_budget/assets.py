@@ -1,5 +1,7 @@
 """Error budgets: how much of its allowed failures each agent has spent, and how fast."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
@@ -22,9 +24,14 @@ def _most_spent(rows: ir.Table) -> ir.Table:
     )  # fmt: skip
 
 
+def _budgets_spent(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"budgets spent": (rows.budget_spent >= 1).sum(), "failures": rows.failures.sum()}
+
+
 ASSETS = (
     Derived(
         name="error_budget", deps=("health_components",), rows=_budgets, heading="most spent budgets", top=_most_spent,
         needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+        curves=_budgets_spent,
     ),
 )  # fmt: skip

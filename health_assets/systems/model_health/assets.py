@@ -1,5 +1,7 @@
 """Model health (source 4): each hour's last calls, and the rolling health of every model."""
 
+from collections.abc import Mapping
+
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
@@ -42,6 +44,10 @@ def _worst_models(rows: ir.Table) -> ir.Table:
     )
 
 
+def _models_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"mean health score": rows.health_score.mean(), "models degraded": rows.is_degraded.sum()}
+
+
 ASSETS = (
     Derived(
         name="model_components",
@@ -61,5 +67,6 @@ ASSETS = (
         top=_worst_models,
         needs="a call to a model in the look-back",
         back_hours=lambda settings: settings.lookback_hours,
+        curves=_models_by_hour,
     ),
 )

@@ -1,5 +1,7 @@
 """The reliability evaluation (source 2): consistency of tasks, and reliability and safety of agents."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
@@ -52,6 +54,13 @@ def _least_reliable_agents(rows: ir.Table) -> ir.Table:
     )
 
 
+def _mean_scores(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "mean reliability": rows.reliability.mean(), "mean safety": rows.r_saf.mean(),
+        "violations": rows.violated.sum(), "runs": rows.runs.sum(),
+    }  # fmt: skip
+
+
 ASSETS = (
     Derived(
         name="task_consistency",
@@ -71,5 +80,6 @@ ASSETS = (
         top=_least_reliable_agents,
         needs="an evaluation run (an execution with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.reach_hours,
+        curves=_mean_scores,
     ),
 )

@@ -1,5 +1,6 @@
 """Session scores (source 5): risks of traces, and reliability and consistency of sessions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -96,6 +97,18 @@ def _worst_sessions(rows: ir.Table) -> ir.Table:
     )
 
 
+def _traces_flagged(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"traces flagged": rows.is_flagged.sum(), "mean step risk": rows.step_risk.mean()}
+
+
+def _sessions_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "sessions that fail reliability": (~rows.reliability_passed).sum(),
+        "sessions that fail consistency": (~rows.consistency_passed).sum(),
+        "mean agent reliability": rows.agent_reliability.mean(),
+    }
+
+
 ASSETS = (
     Derived(
         name="trace_risks",
@@ -107,6 +120,7 @@ ASSETS = (
         needs="an execution with a session or with signals",
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
+        curves=_traces_flagged,
     ),
     Derived(
         name="session_scores",
@@ -116,5 +130,6 @@ ASSETS = (
         top=_worst_sessions,
         needs="an execution or signals with a session",
         back_hours=lambda settings: settings.lookback_hours,
+        curves=_sessions_failed,
     ),
 )

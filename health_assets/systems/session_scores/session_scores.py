@@ -86,7 +86,7 @@ def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
 
     Returns:
         One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
-        `traces` (about as many as will be summed up).
+        `merged_traces` (about as many as will be summed up).
     """
     of_session = versions.group_by("session_id").aggregate(since=versions.hour.min(), traces=versions.count())
     touched = lookup(_touched(versions, hours), of_session, "session_id")

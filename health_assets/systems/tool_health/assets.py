@@ -1,5 +1,7 @@
 """Tool health: each hour's calls of tools, and how they went over the window."""
 
+from collections.abc import Mapping
+
 import ibis
 from ibis import ir
 
@@ -42,13 +44,18 @@ def _worst_tools(rows: ir.Table) -> ir.Table:
     )
 
 
+def _calls_and_failures(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"calls": rows.calls.sum(), "failures": rows.failures.sum()}
+
+
 ASSETS = (
     Derived(
         name="tool_components", deps=("tool_calls",), rows=_components, heading="tools called most", top=_most_called,
-        gates=("raw_logs",), needs="a call of a tool", is_component=True,
+        gates=("raw_logs",), needs="a call of a tool", is_component=True, curves=_calls_and_failures,
     ),
     Derived(
         name="tool_health", deps=("tool_components",), rows=_tools, heading="worst tools", top=_worst_tools,
         needs="a call of a tool in the window", back_hours=lambda settings: settings.window_hours,
+        curves=_calls_and_failures,
     ),
 )  # fmt: skip
