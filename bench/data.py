@@ -198,11 +198,8 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
     for derived in DERIVED.values():
         if derived.is_component:
-            MaterializedHours(session).replace_rows(
-                derived.name,
-                hour,
-                derived.rows(Inputs(session=session, hours=hour, targets=targets, settings=Settings())),
-            )
+            rows = derived.rows(Inputs(session=session, hours=hour, targets=targets, settings=Settings()))
+            MaterializedHours(session).replace_rows(derived.name, hour, rows, formula_version=derived.formula_version)
 
 
 def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: int) -> None:

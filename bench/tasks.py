@@ -129,10 +129,13 @@ def window_stage(warehouse: str, hour: str) -> Work:
 
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
-            rows = DERIVED["agent_health"].rows(
-                Inputs(session=session, hours=hours, targets=targets, settings=settings)
-            )
-            return {"rows": MaterializedHours(session).replace_rows("agent_health", hours, rows)}
+            asset = DERIVED["agent_health"]
+            rows = asset.rows(Inputs(session=session, hours=hours, targets=targets, settings=settings))
+            return {
+                "rows": MaterializedHours(session).replace_rows(
+                    asset.name, hours, rows, formula_version=asset.formula_version
+                )
+            }
 
     return work
 
@@ -153,7 +156,7 @@ def reliability(warehouse: str, hour: str) -> Work:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             for asset in ASSETS:
                 rows = asset.rows(Inputs(session=session, hours=hours, targets=Targets(), settings=settings))
-                MaterializedHours(session).replace_rows(asset.name, hours, rows)
+                MaterializedHours(session).replace_rows(asset.name, hours, rows, formula_version=asset.formula_version)
             return {"rows": session.count_hours("task_consistency", hours)}
 
     return work

@@ -17,7 +17,7 @@ from health_assets import BEGAN, __version__
 from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.core import json_logs
 from health_assets.core.errors import HealthAssetsError, TurnTimeoutError, is_want_of_memory
-from health_assets.core.hours import HOUR, HourGroups, HourRange, floor_hour
+from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, floor_hour
 from health_assets.core.raw_roots import RawRoot, raw_root
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.terminal import printable
@@ -105,7 +105,7 @@ def report(
 ) -> None:
     """Show the health of the fleet, or all that is known of one agent, as of the end of an hour."""
     from health_assets.apps.report.agent import print_agent
-    from health_assets.apps.report.blocks import print_report, report_hours
+    from health_assets.apps.report.blocks import print_older_formulas, print_report, report_hours
     from health_assets.warehouse.store import Warehouse
 
     with _readable_errors():
@@ -113,8 +113,9 @@ def report(
         with Warehouse.of(settings).read() as session:
             hours = report_hours(session, settings, hour, datetime.now(UTC))
             if agent is None:
-                print_report(console, session, hours)
+                print_report(console, session, hours, settings)
             else:
+                print_older_formulas(console, session, hours, settings)
                 print_agent(console, session, hours, agent)
 
 
@@ -390,9 +391,10 @@ def _materialize(
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.progress_bar import progress_bar
-        from health_assets.cli.run_report import print_left_behind, print_outcome
+        from health_assets.cli.run_report import print_left_behind, print_older_results, print_outcome
         from health_assets.cli.running import run_hours, step_count
         from health_assets.defs.pipeline import Pipeline
+        from health_assets.systems.formula_versions import older_results
         from health_assets.systems.staleness import left_behind
 
         steps = step_count(settings, systems)
@@ -409,6 +411,7 @@ def _materialize(
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
+        print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
         raise HealthAssetsError("; ".join(problems))

@@ -13,6 +13,7 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
+from health_assets.systems.formula_versions import OlderResults
 from health_assets.warehouse.ledger import Ledger, RejectedElsewhere
 from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
@@ -100,6 +101,18 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
         f"[yellow]  {counted(count, 'other hour looks', 'other hours look')} back on what has changed: "
         f"materialize {ranges[0]} too{more}[/]"
     )
+
+
+def print_older_results(console: Console, older: Sequence[OlderResults]) -> None:
+    """Print how many hours of results are of an older formula version, and what brings them up to date."""
+    for results in older:
+        console.print(Text(printable(f"  {results}", 400), style="yellow"), soft_wrap=True)
+    if due := {hour for results in older for hour in results.due}:
+        console.print(
+            f"[yellow]  the late-log sensor brings them up to date, the newest first, or "
+            f"health-assets materialize --from {min(due):%Y-%m-%dT%H} --to {max(due) + HOUR:%Y-%m-%dT%H}[/]",
+            soft_wrap=True,
+        )
 
 
 def _print_where_events_are(console: Console, session: Session) -> None:

@@ -9,13 +9,23 @@ from datetime import datetime
 
 import dagster as dg
 
+from health_assets.core.hours import EVER
 from health_assets.defs.curves import numbers_by_hour, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
-from health_assets.pipeline.derived import Derived, Inputs, hours_to_build, require_sources, statements
+from health_assets.pipeline.derived import (
+    Derived,
+    Inputs,
+    hours_to_build,
+    older_hours,
+    require_sources,
+    statements,
+    versions_to_note,
+)
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
 
@@ -44,12 +54,17 @@ def derived_asset(
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags
                 build, restored = hours_to_build(session, derived, asked, pipeline.settings, only_stale=only_stale)
+            if derived.is_of_observations:
+                build |= older_hours(session, derived, EVER).keys()
             holds = Holds(session).within(asked.span.extended_back(pipeline.settings.reach_hours))
             build -= {hold.hour for hold in holds}
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session=session, hours=hours, targets=targets, settings=pipeline.settings)
-                MaterializedHours(session).replace_rows(derived.name, own, derived.rows(inputs), restored)
+                MaterializedHours(session).replace_rows(
+                    derived.name, own, derived.rows(inputs), restored, formula_version=derived.formula_version,
+                    other_versions=versions_to_note(session, derived, DERIVED, own, pipeline.settings),
+                )  # fmt: skip
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
             curves = numbers_by_hour(session, derived.name, asked, derived.curves)

@@ -22,10 +22,13 @@ from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, is_among
+from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
 from health_assets.pipeline.late_logs import Unread, compared, late_parts
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.systems.declared_assets import SYSTEMS
+from health_assets.systems.formula_versions import older_results
 from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
@@ -51,7 +54,8 @@ def late_logs_sensor(
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
     tables that they are made from, so nothing is lost when a run fails. What is under way is not requested again, and
-    the same disagreement once an hour at most. What a tick found in files is remembered (`remembering`), since a tick
+    the same disagreement once an hour at most. What older versions of the formulas made is requested by system, the
+    newest hours first and so many at a time. What a tick found in files is remembered (`remembering`), since a tick
     reads no more than so many bytes; without that, the next one looks again.
 
     Args:
@@ -93,7 +97,9 @@ def late_logs_sensor(
                 if last is None or last < first_hour:
                     return dg.SkipReason(NOTHING_YET)
                 known = FileLedger(session).known(limits.until)
-                stale_components, stale_scores = stale_hours(session, HourRange(first_hour, last + HOUR), settings)
+                known_hours = HourRange(first_hour, last + HOUR)
+                older = older_results(session, known_hours, settings)
+                stale_components, stale_scores = stale_hours(session, known_hours, settings, older)
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, materialized.dropped_until() or first_hour)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
@@ -121,29 +127,36 @@ def late_logs_sensor(
         context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
         touched |= stale_components - found.held
         stale_scores -= found.held
-        if not touched | only_rejected | stale_scores:
+        until = min(max({last, *touched}), newest) + HOUR
+        ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
+        of_older_formulas = [
+            _request(now, hours, f"{results.system} {results.version} {len(results.due)}", SYSTEMS[results.system])
+            for results in older
+            for hours in results.newest(found.held, settings.reach_hours, {hour for own in ranges for hour in own})
+        ]
+        if not ranges and not of_older_formulas:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
             besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
             besides += f"; {counted(len(found.held), 'hour')} held for it" if found.held else ""
             besides += _what_is_lost(lost)
+            besides += "".join(f"; {results}" for results in older)
             read = sum(not is_among(unreadable, file.source_file) for file in files)
             return dg.SkipReason(f"{_agreement(read, memory)}{besides}{_hint(not_offered)}")
         if memory.put_off:
             context.log.info(memory.put_off)
-        until = min(max({last, *touched}), newest) + HOUR
-        ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
-        return dg.SensorResult(
-            run_requests=[
-                dg.RunRequest(
-                    run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {digest}",
-                    tags={**hours_tags(hours), ONLY_STALE_TAG: "true"},
-                )
-                for hours in ranges
-            ]
-        )
+        return dg.SensorResult([*(_request(now, hours, digest) for hours in ranges), *of_older_formulas])
 
     return _late_logs
+
+
+def _request(now: datetime, hours: HourRange, cause: str, assets: Sequence[Derived] = ()) -> dg.RunRequest:
+    """A run of some hours, of all assets or of these, for the same cause once an hour at most."""
+    return dg.RunRequest(
+        run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {cause}",
+        tags={**hours_tags(hours), ONLY_STALE_TAG: "true"},
+        asset_selection=[dg.AssetKey(asset.name) for asset in assets] or None,
+    )
 
 
 def _agreement(logs: int, memory: LateMemory) -> str:

@@ -24,6 +24,7 @@ from health_assets.defs.specs import asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.survey_summary import survey_summary
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets.systems.survey.surveying import Survey, survey
@@ -112,6 +113,8 @@ SUMMARY = Derived(
     top=_latest_platforms,
     needs="a probe",
     curves=_agents_that_answer,
+    is_of_observations=True,
+    formula_version=FORMULA_VERSION,
 )
 
 

@@ -6,7 +6,7 @@ What does not: which assets there are (`systems`), formulas, and running them (`
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import ibis
@@ -14,7 +14,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HourGroups, HourRange
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.warehouse.ledger import Ledger
@@ -58,6 +58,10 @@ class Inputs:
         )
 
 
+ON_OLDER = ", on older components"
+"""Follows the version of rows that rest on what an older version of a formula made."""
+
+
 def of_newest_hour(rows: ir.Table) -> ir.Table:
     """The rows of the newest hour among them."""
     return rows.filter(rows.hour == rows.hour.max())
@@ -70,7 +74,7 @@ class Derived:
     Args:
         name: name of the asset and its table.
         deps: assets that it is made from.
-        rows: the function: every column of the table for the hours asked for.
+        rows: the function: every column of the table, but the formula's version, for the hours asked for.
         heading: heading of the small table in its metadata.
         top: that table, best rows first, from the rows of the hours.
         needs: what hours must hold for it to have rows; said in the metadata where it has none.
@@ -82,6 +86,9 @@ class Derived:
         curves: what Dagster's page draws of the asset hour by hour, besides the number of rows: aggregates of the rows
             of an hour, by name.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
+        is_of_observations: whether it is made from what was observed rather than read from logs; no run is asked for
+            its old hours, so that those of an older version of the formula are built along with any.
+        formula_version: version of the formulas of its scoring system.
     """
 
     name: str
@@ -96,6 +103,8 @@ class Derived:
     is_component: bool = False
     curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
     after: Callable[[Inputs], None] = lambda _: None
+    is_of_observations: bool = False
+    formula_version: str = field(kw_only=True)
 
 
 def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
@@ -143,5 +152,60 @@ def hours_to_build(
     missing = materialized.missing([derived.name], reach, asked, Ledger(session).first_event_hour())
     stale = materialized.older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
-    restored = {hour for hour in materialized.dropped(derived.name, span) if hour in reach}
+    # what comes back of another formula is compared with what was dropped, as if its inputs had changed
+    dropped = materialized.dropped_versions(derived.name, span)
+    restored = {hour for hour, version in dropped.items() if hour in reach and version == derived.formula_version}
+    stale |= _with_sources(session, derived, older_hours(session, derived, span).keys(), settings)
     return missing | {hour for hour in stale if hour in reach} | wanted, restored - stale - wanted
+
+
+def _with_sources(
+    session: Session, derived: Derived, hours: AbstractSet[datetime], settings: Settings
+) -> set[datetime]:
+    """The hours without those that look back on what retention dropped."""
+    lacking: set[datetime] = set()
+    for source in derived.deps if hours else ():
+        reach_hours = derived.back_hours(settings)
+        span = HourRange(min(hours), max(hours) + HOUR).extended_back(reach_hours - 1)
+        for dropped in MaterializedHours(session).dropped(source, span):
+            lacking |= set(HourRange.of(dropped).extended_forward(reach_hours - 1))
+    return {*hours} - lacking
+
+
+def older_hours(session: Session, derived: Derived, hours: HourRange) -> dict[datetime, str]:
+    """Hours of the asset that are of another version of its formula, or rest on such, with the version."""
+    return MaterializedHours(session).of_other_versions(derived.name, derived.formula_version, hours)
+
+
+def versions_to_note(
+    session: Session,
+    derived: Derived,
+    sources: Mapping[str, Derived],
+    hours: HourRange | HourGroups,
+    settings: Settings,
+) -> dict[datetime, str]:
+    """Versions of the hours that would mix formulas, since they look back on hours of an older version.
+
+    It is to be asked once everything that the asset is made from is there. Components are brought up to date before, so
+    that it comes to this only where some cannot be, or where a run leaves them out.
+
+    Args:
+        session: a session.
+        derived: the asset.
+        sources: every asset that is computed, by name.
+        hours: the hours.
+        settings: how far each asset looks back.
+
+    Returns:
+        By hour, a version that is no formula's own, so that the hour stays stale.
+    """
+    mixed: set[datetime] = set()
+    for name in (*derived.deps, *derived.beside):
+        if (source := sources.get(name)) is None:
+            continue
+        looks_back = source.is_component and name not in derived.beside
+        reach_hours = derived.back_hours(settings) if looks_back else 1
+        span = HourRange(hours.start, hours.end).extended_back(reach_hours - 1)
+        for older in older_hours(session, source, span):
+            mixed |= set(HourRange.of(older).extended_forward(reach_hours - 1))
+    return {hour: f"{derived.formula_version}{ON_OLDER}" for hour in hours if hour in mixed}

@@ -60,6 +60,10 @@ class MaterializedHour(Hourly, table=True):
         "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "
         "its rows."
     )
+    formula_version: str | None = text(
+        "Version of the formula that made its rows, with a remark where they rest on components of an older one; null "
+        "where the asset has no formula, and in hours from before versions were kept, which is 1.0."
+    )
 
 
 class HeldHour(Hourly, table=True):

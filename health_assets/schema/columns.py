@@ -36,6 +36,12 @@ def flag(description: str) -> Any:
     return Field(description=description)
 
 
+FORMULA_VERSION = "formula_version"
+"""The column of a result that says which version of its formula made the row."""
+FIRST_FORMULA_VERSION = "1.0"
+"""The version that made every hour of which none is noted: before versions were kept there was no other."""
+
+
 class Hourly(SQLModel):
     """A table partitioned by hour."""
 

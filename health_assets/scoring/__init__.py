@@ -3,6 +3,3 @@
 One module per score. A module's functions take and give ibis tables, so that the same expression runs wherever the data
 lives, and its docstring names the section of the source document that it implements.
 """
-
-FORMULA_VERSION = "1.0"
-"""Version of the formula set; stored with every score. The changelog says what changed in each."""

@@ -1,34 +1,45 @@
 """Stale hours: those whose scores are older than what they are made from.
 
 What belongs here: comparing what the warehouse says of its own tables. What does not: comparing them with the logs
-(`pipeline.late_logs`) and doing something about it (`defs.sensors`).
+(`pipeline.late_logs`), versions of formulas (`formula_versions`), and doing something about it (`defs.sensors`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.pipeline.derived import Derived
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.systems.formula_versions import OlderResults
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 
-def stale_hours(session: Session, hours: HourRange, settings: Settings) -> tuple[set[datetime], set[datetime]]:
+def stale_hours(
+    session: Session, hours: HourRange, settings: Settings, older: Sequence[OlderResults] = ()
+) -> tuple[set[datetime], set[datetime]]:
     """Hours of components, and of scores, that are older than what they are made from.
 
     An asset that has never been materialized is not stale, and neither are hours from before it first was.
+
+    Args:
+        session: a session.
+        hours: hours to look at.
+        settings: how far each asset looks back.
+        older: what older versions of formulas made; scores that are brought up to date for it are left out, and so are
+            hours that keep an older version, of all systems, lest what retention dropped comes back for them.
     """
     components, scores = set(), set()
     known = MaterializedHours(session).of("agent_health", hours)
+    due = {asset.name: results.due for results in older for asset in SYSTEMS[results.system]}
     for asset in DERIVED.values():
         own, stale = _own_and_stale(session, asset, hours, settings)
         if asset.is_component:
             components |= stale & own
         elif own:
-            scores |= stale & (own | {hour for hour in known if hour >= min(own)})
-    return components, scores
+            scores |= stale & (own | {hour for hour in known if hour >= min(own)}) - due.get(asset.name, frozenset())
+    return components, scores.difference(*(results.kept for results in older))
 
 
 def left_behind(

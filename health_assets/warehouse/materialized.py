@@ -1,4 +1,4 @@
-"""Materialized hours: which hours every asset has, since when, and which of them retention dropped.
+"""Materialized hours: which hours every asset has, since when, by which formula, and which of them retention dropped.
 
 What belongs here: reading and writing `materialized_hours`, and with it the rows of whole hours, which change together
 with that account of them. What does not: which hours need work (`pipeline.planning`, `pipeline.derived`) and writes
@@ -8,7 +8,7 @@ An hour that was materialized without rows is told from one that never was. An h
 line in the account, but is not there until it is made again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import NamedTuple
@@ -18,6 +18,9 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
+from health_assets.schema.catalog import columns_of
+from health_assets.schema.columns import FIRST_FORMULA_VERSION, FORMULA_VERSION
+from health_assets.scoring.relations import lookup
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
 
@@ -139,6 +142,14 @@ class MaterializedHours:
         """The hours among these that were dropped from the asset and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
 
+    def dropped_versions(self, asset: str, hours: HourRange) -> dict[datetime, str]:
+        """The same hours, with the version of the formula that had made their rows."""
+        sql = (
+            "SELECT hour, coalesce(formula_version, ?) FROM materialized_hours "
+            "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
+        )
+        return dict(self._session.query(sql, [FIRST_FORMULA_VERSION, asset, hours.start, hours.end]))
+
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         sql = (
             "SELECT hour, dropped_digest FROM materialized_hours "
@@ -190,10 +201,41 @@ class MaterializedHours:
         )
         return {hour for (hour,) in rows}
 
+    def of_other_versions(self, asset: str, formula_version: str, hours: HourRange = EVER) -> dict[datetime, str]:
+        """Hours of the asset that are of another version of its formula and are not dropped, with the version."""
+        rows = self._session.query(
+            f"""
+            SELECT hour, coalesce(formula_version, $first) FROM materialized_hours
+            WHERE asset = $asset AND {_THERE} AND hour >= $start AND hour < $end
+                AND coalesce(formula_version, $first) <> $version
+            """,
+            {
+                "asset": asset,
+                "first": FIRST_FORMULA_VERSION,
+                "version": formula_version,
+                "start": hours.start,
+                "end": hours.end,
+            },
+        )
+        return dict(rows)
+
     # -- writing the account, and rows with it --
 
-    def note(self, asset: str, hours: HourRange, changed: Iterable[datetime]) -> None:
-        """Write down that these hours of the asset are materialized, and which of them have other rows than before."""
+    def note(
+        self,
+        asset: str,
+        hours: HourRange,
+        changed: Iterable[datetime],
+        versions: Mapping[datetime, str] | None = None,
+    ) -> None:
+        """Write down that these hours of the asset are materialized.
+
+        Args:
+            asset: the asset.
+            hours: the hours.
+            changed: those of them that have other rows than before.
+            versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
+        """
         now = self._session.now()
         span = [hours.start, hours.end]
         rows = self._session.counts_by_hour(asset, hours)
@@ -208,20 +250,34 @@ class MaterializedHours:
             "materialized_at": pa.array([now] * len(hours), HOUR_TYPE),
             "changed_at": pa.array([changed_at.get(hour) for hour in hours], HOUR_TYPE),
             "dropped_digest": pa.nulls(len(hours), pa.string()),
+            FORMULA_VERSION: pa.array([(versions or {}).get(hour) for hour in hours], pa.string()),
         }
         self._session.insert_arrow("materialized_hours", pa.table(columns))
 
     def replace_rows(
-        self, asset: str, hours: HourRange | HourGroups, rows: ir.Table, unchanged: AbstractSet[datetime] = frozenset()
+        self,
+        asset: str,
+        hours: HourRange | HourGroups,
+        rows: ir.Table,
+        unchanged: AbstractSet[datetime] = frozenset(),
+        *,
+        formula_version: str,
+        other_versions: Mapping[datetime, str] | None = None,
     ) -> None:
-        """Replace whole hours of an asset's table and note that they are materialized.
+        """Replace whole hours of an asset's table and note that they are materialized, and by which formula.
 
         Args:
             asset: the asset, which its table is named after.
             hours: the hours.
-            rows: their rows; those of hours that lie in a hole are left out.
+            rows: their rows, without the column of the formula's version; those of hours that lie in a hole are left
+                out.
             unchanged: hours whose rows count as what they were, whatever they are.
+            formula_version: version of the formula that made the rows.
+            other_versions: what is noted instead, of hours of which that would not be the whole truth.
         """
+        versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
+        if FORMULA_VERSION in columns_of(asset):
+            rows = _with_versions(rows, formula_version, other_versions or {})
         span = HourRange(hours.start, hours.end)
         before = self._fingerprints(asset, span) | self._dropped_fingerprints(asset, span)
         for own in hours.ranges:
@@ -233,7 +289,7 @@ class MaterializedHours:
         after = self._fingerprints(asset, span)
         changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")} - unchanged
         for own in hours.ranges:
-            self.note(asset, own, changed & set(own))
+            self.note(asset, own, changed & set(own), versions)
 
     def drop_rows(self, asset: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.
@@ -278,6 +334,17 @@ class MaterializedHours:
 
     def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}
+
+
+def _with_versions(rows: ir.Table, formula_version: str, others: Mapping[datetime, str]) -> ir.Table:
+    """Rows with the version of the formula that made them, which some hours have of their own."""
+    rows = rows.mutate(**{FORMULA_VERSION: ibis.literal(formula_version)})
+    if not others:
+        return rows
+    own = ibis.memtable(pa.table({"hour": pa.array(list(others), HOUR_TYPE), "own_version": list(others.values())}))
+    joined = lookup(rows, own, "hour")
+    version = ibis.coalesce(joined.own_version, joined[FORMULA_VERSION])
+    return joined.mutate(**{FORMULA_VERSION: version}).drop("own_version")
 
 
 _AMONG = "asset IN (SELECT unnest($assets))"

@@ -58,7 +58,10 @@ class Session(ABC):
 
     @abstractmethod
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
-        """A fingerprint of the rows of each hour, the same in any order; to be compared within one warehouse."""
+        """A fingerprint of the rows of each hour, the same in any order; to be compared within one warehouse.
+
+        The version of the formula is no part of it: rows that a new version makes as they were have not changed.
+        """
 
     @abstractmethod
     def column_types(self, name: str) -> dict[str, str]:

@@ -292,7 +292,8 @@ def late_logs_tick(project: Project, only: Sequence[str] | None = None) -> list[
         start = request.tags.get("dagster/asset_partition_range_start", request.tags.get("dagster/partition"))
         last = request.tags.get("dagster/asset_partition_range_end", request.tags.get("dagster/partition"))
         ranges.append(HourRange(parse_hour(start), parse_hour(last) + HOUR))
-        project.materialize(ranges[-1], only_stale=True, only=only)
+        chosen = [key.to_user_string() for key in request.asset_selection or ()]
+        project.materialize(ranges[-1], only_stale=True, only=chosen or only)
     return ranges
 
 

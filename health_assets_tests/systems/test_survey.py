@@ -24,8 +24,8 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.build import JOB, SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.systems.suites import SUITES
+from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.probing import TRIES, Manners, Probe, probe_agents
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.systems.survey.surveying import Survey, keep_probes, summarise, survey

@@ -38,7 +38,7 @@ def rows(*health: tuple[int, float | None]) -> ibis.Table:
 
 
 def replace(session: Session, hours: HourRange | HourGroups, *health: tuple[int, float | None]) -> None:
-    MaterializedHours(session).replace_rows("system_health", hours, rows(*health))
+    MaterializedHours(session).replace_rows("system_health", hours, rows(*health), formula_version="1.0")
 
 
 def changed(session: Session, hour: int) -> datetime | None:
@@ -151,3 +151,30 @@ def test_corrected_rows_change_their_hours_alone(session: Session) -> None:
     assert [changed(session, hour) for hour in (1, 2)] == before[1:]
     MaterializedHours(session).correct_rows("system_health", corrections.limit(0), ["hour"])
     assert [changed(session, hour) for hour in (1, 2)] == before[1:]
+
+
+def test_hours_of_other_versions_are_told_with_these_and_where_none_is_noted_it_is_the_first(session: Session) -> None:
+    materialized = MaterializedHours(session)
+    materialized.note("system_health", span(0, 1), [])
+    replace(session, span(1, 2), (1, 50.0))
+    materialized.replace_rows(
+        "system_health",
+        span(2, 4),
+        rows((2, 60.0), (3, 70.0)),
+        formula_version="2.0",
+        other_versions={at(3): "2.0, mixed"},
+    )
+    assert materialized.of_other_versions("system_health", "2.0") == {at(0): "1.0", at(1): "1.0", at(3): "2.0, mixed"}
+    assert materialized.of_other_versions("system_health", "1.0") == {at(2): "2.0", at(3): "2.0, mixed"}
+    found = session.query("SELECT hour, formula_version, health_score FROM system_health ORDER BY hour")
+    assert found == [(at(1), "1.0", 50.0), (at(2), "2.0", 60.0), (at(3), "2.0, mixed", 70.0)]
+    materialized.drop_rows("system_health", span(1, 3), is_remembered=True)
+    assert materialized.of_other_versions("system_health", "2.0") == {at(0): "1.0", at(3): "2.0, mixed"}
+    assert materialized.dropped_versions("system_health", span(0, 4)) == {at(1): "1.0", at(2): "2.0"}
+
+
+def test_the_same_rows_of_another_version_count_as_unchanged(session: Session) -> None:
+    replace(session, span(0, 1), (0, 50.0))
+    before = changed(session, 0)
+    MaterializedHours(session).replace_rows("system_health", span(0, 1), rows((0, 50.0)), formula_version="2.0")
+    assert changed(session, 0) == before

@@ -13,6 +13,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.systems import parts
 from health_assets.core.terminal import printable
 from health_assets.pipeline.trace_reading import without_agents
+from health_assets.systems.formula_versions import older_results
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -54,8 +55,26 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
     return HourRange.of(hour).extended_back(settings.window_hours - 1)
 
 
-def print_report(console: Console, session: Session, hours: HourRange) -> None:
-    """All blocks, and before them what else a run says of hours in which only models are known."""
+def print_older_formulas(console: Console, session: Session, hours: HourRange, settings: Settings) -> None:
+    """Print the systems whose results of the last of these hours are of an older formula version."""
+    shown = HourRange.of(hours.end - HOUR)
+    for results in older_results(session, shown, settings):
+        remedy = (
+            "it stays so, since it looks back on hours that retention dropped"
+            if results.kept
+            else f"the late-log sensor brings it up to date, or health-assets materialize --from "
+            f"{shown.start:%Y-%m-%dT%H} --to {shown.end:%Y-%m-%dT%H}"
+        )
+        told = (
+            f"{results.system} of this hour is of formula version {' and '.join(results.versions)}, "
+            f"now {results.version}; {remedy}"
+        )
+        console.print(Text(printable(told), style="yellow"), soft_wrap=True)
+
+
+def print_report(console: Console, session: Session, hours: HourRange, settings: Settings) -> None:
+    """All blocks, and before them which are of older formulas, and what a run says where only models are known."""
+    print_older_formulas(console, session, hours, settings)
     if hint := without_agents(session, hours):
         console.print(Text(printable(hint), style="yellow"), soft_wrap=True)
     print_health(console, session, hours)

@@ -9,7 +9,6 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.weights import (
     FAILURE_SHARE,
@@ -45,7 +44,7 @@ def agent_health(
     sums = window_sums(components, listed_agents(targets), hours, window_hours, lookback_hours)
     rows = with_targets_used(sums, targets, TARGETS_USED).rename(n="executions")
     rows = _operational(_stability(_performance(_reliability(rows, window_hours))))
-    return _health(rows).mutate(formula_version=ibis.literal(FORMULA_VERSION))
+    return _health(rows)
 
 
 def _at_most_one(value: ir.NumericValue) -> ir.NumericValue:

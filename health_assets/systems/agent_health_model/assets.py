@@ -8,6 +8,7 @@ from ibis import ir
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.schema.records import EVENT_TABLES
 from health_assets.scoring.health_components import health_components
+from health_assets.systems.agent_health_model import FORMULA_VERSION
 from health_assets.systems.agent_health_model.agent_health import agent_health
 from health_assets.systems.agent_health_model.system_health import system_health
 from health_assets.systems.agent_health_model.urgency import with_verdict
@@ -103,6 +104,7 @@ ASSETS = (
         needs="an event of an agent",
         is_component=True,
         curves=_events_by_outcome,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_health",
@@ -113,6 +115,7 @@ ASSETS = (
         needs="a known agent",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_agents_by_state,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="system_health",
@@ -122,5 +125,6 @@ ASSETS = (
         top=_latest_hours,
         needs="an hour",
         curves=_fleet_by_hour,
+        formula_version=FORMULA_VERSION,
     ),
 )

@@ -1,9 +1,7 @@
 """The health of the whole fleet (source 1, "Inactive Agents"): inactive agents count, but do not weigh."""
 
-import ibis
 from ibis import ir
 
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.relations import lookup
 
 STATES = ("healthy", "degraded", "unhealthy", "inactive")
@@ -28,5 +26,5 @@ def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
     counts = {name: joined[name].fill_null(0).cast("int64") for name in ("agents", *STATES, "provisional")}
     return joined.select(
         "hour", "window_start", "window_end", "hours_covered", "health_score",
-        **counts, formula_version=ibis.literal(FORMULA_VERSION),
+        **counts,
     )  # fmt: skip

@@ -70,7 +70,7 @@ class AgentHealth(Windowed, table=True):
     sla_s: float | None = number("Target used: time limit in seconds for executions that carry none.")
     healthy_at: float = number("Target used: lowest healthy score.")
     degraded_at: float = number("Target used: lowest degraded score.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 class SystemHealth(Windowed, table=True):
@@ -85,7 +85,7 @@ class SystemHealth(Windowed, table=True):
     unhealthy: int = count("Unhealthy agents.")
     inactive: int = count("Inactive agents.")
     provisional: int = count("Agents, in whichever state, whose score is provisional.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (HealthComponent, AgentHealth, SystemHealth)

@@ -10,7 +10,6 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.latency_buckets import latency_ms
 from health_assets.scoring.look_back import with_look_back
 from health_assets.scoring.relations import lookup
@@ -51,7 +50,6 @@ def agent_health_state(
         measurement_window_seconds=ibis.literal(window_hours * 3600, "int64"),
         latency_p50_ms=latency_ms(rows.p50_bucket),
         latency_p99_ms=latency_ms(rows.p99_bucket),
-        formula_version=ibis.literal(FORMULA_VERSION),
     )
     return _decay(_status(_ratios(rows)))
 

@@ -10,6 +10,7 @@ from health_assets.core.hours import HourRange
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.schema.records import EVENT_TABLES
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.systems.agent_health_state import FORMULA_VERSION
 from health_assets.systems.agent_health_state.agent_health_state import STATUSES, agent_health_state
 from health_assets.systems.agent_health_state.last_healthy import (
     corrections,
@@ -132,6 +133,7 @@ ASSETS = (
         gates=("raw_logs",),
         needs="an event of an agent",
         is_component=True,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_health_state",
@@ -143,5 +145,6 @@ ASSETS = (
         back_hours=lambda settings: max(settings.lookback_hours, 2 * settings.window_hours),
         after=_correct_later_hours,
         curves=_agents_by_status,
+        formula_version=FORMULA_VERSION,
     ),
 )

@@ -53,7 +53,7 @@ class AgentHealthState(Windowed, table=True):
     days_since_model_change: float | None = number("Days since the model changed; null when none was seen to.")
     last_capability_update: datetime | None = at("Latest `capability_update` in the look-back.", nullable=True)
     baseline_latency_ms: float | None = number("Target used: declared latency; a p99 above 3 times of it is degraded.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (StateComponent, AgentHealthState)

@@ -1,1 +1,4 @@
 """Usage: tokens and cost by agent."""
+
+FORMULA_VERSION = "1.0"
+"""Raise it with every change of a formula after which other values could come out (docs/formula-versions.md)."""

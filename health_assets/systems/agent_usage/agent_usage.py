@@ -10,12 +10,10 @@ they cost, sums and cost per success are what is known of, so at least that was 
 `executions_with_cost` say how many tell.
 """
 
-import ibis
 from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
@@ -49,5 +47,4 @@ def agent_usage(components: ir.Table, targets: Targets, hours: HourRange, window
     rows = with_targets_used(rows, targets, [])
     return rows.mutate(
         cost_per_success_usd=rows.cost_usd / rows.successes.nullif(0),
-        formula_version=ibis.literal(FORMULA_VERSION),
     )

@@ -6,6 +6,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.agent_usage import FORMULA_VERSION
 from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
 
 
@@ -63,6 +64,7 @@ ASSETS = (
         needs="an execution",
         is_component=True,
         curves=_spent,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_usage",
@@ -73,5 +75,6 @@ ASSETS = (
         needs="an execution in the window",
         back_hours=lambda settings: settings.window_hours,
         curves=_spent,
+        formula_version=FORMULA_VERSION,
     ),
 )

@@ -34,7 +34,7 @@ class AgentUsage(Windowed, table=True):
     cost_per_success_usd: float | None = number(
         "cost_usd / successes in US dollars: failures cost, too. Null without a success or any cost."
     )
-    formula_version: str = text("Version of the formula set that made the row.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (UsageComponent, AgentUsage)

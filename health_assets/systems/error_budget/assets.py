@@ -6,6 +6,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.error_budget.error_budget import error_budget
 
 
@@ -33,5 +34,6 @@ ASSETS = (
         name="error_budget", deps=("health_components",), rows=_budgets, heading="most spent budgets", top=_most_spent,
         needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
         curves=_budgets_spent,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -19,12 +19,10 @@ Where nothing ran there is no rate, and where nothing may fail (s = 1) there is 
 share: both are null, and neither is 0. The counts are there all the same.
 """
 
-import ibis
 from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.windows import WindowSum, sums_over_windows
 
@@ -59,7 +57,6 @@ def error_budget(
             f"burn_rate_{length}h": _spent(rows, rows[f"failures_{length}h"], rows[f"n_{length}h"])
             for length in SHORT_WINDOWS_HOURS
         },
-        formula_version=ibis.literal(FORMULA_VERSION),
     )
 
 

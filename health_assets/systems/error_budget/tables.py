@@ -25,7 +25,7 @@ class ErrorBudget(Windowed, table=True):
     failures_6h: int = count("Executions among them that failed.")
     burn_rate_6h: float | None = number("(failures_6h / n_6h) / (1 - expected_success_rate); null as budget_spent.")
     expected_success_rate: float = number("Target used, 0 to 1.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (ErrorBudget,)

@@ -4,6 +4,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.explanations import FORMULA_VERSION
 from health_assets.systems.explanations.evidence import evidence_components, score_evidence
 
 
@@ -40,6 +41,7 @@ ASSETS = (
         gates=("raw_logs",),
         needs="an event that counts against an agent",
         is_component=True,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="score_evidence",
@@ -50,5 +52,6 @@ ASSETS = (
         needs="an agent that lost points to an event",
         back_hours=lambda settings: settings.window_hours,
         beside=("agent_health",),
+        formula_version=FORMULA_VERSION,
     ),
 )

@@ -15,7 +15,6 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.health_components import with_long_running
 from health_assets.scoring.relations import lookup, spine
 from health_assets.scoring.target_columns import with_targets
@@ -85,8 +84,7 @@ def score_evidence(components: ir.Table, scores: ir.Table, hours: HourRange, win
         )
     )
     of_windows = _of_one_window if len(hours) == 1 else _of_many_windows
-    heaviest = of_windows(components, lost, hours, window_hours)
-    return heaviest.mutate(formula_version=ibis.literal(FORMULA_VERSION))
+    return of_windows(components, lost, hours, window_hours)
 
 
 def _runs(kind: str, executions: ir.Table) -> ir.Table:

@@ -29,7 +29,7 @@ class ScoreEvidence(WeighingEvent, Windowed, table=True):
 
     __tablename__ = "score_evidence"
 
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (EvidenceComponent, ScoreEvidence)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.model_health import FORMULA_VERSION
 from health_assets.systems.model_health.model_health import model_components, model_health
 
 
@@ -58,6 +59,7 @@ ASSETS = (
         gates=("raw_logs",),
         needs="a call to a model",
         is_component=True,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="model_health",
@@ -68,5 +70,6 @@ ASSETS = (
         needs="a call to a model in the look-back",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_models_by_hour,
+        formula_version=FORMULA_VERSION,
     ),
 )

@@ -9,7 +9,6 @@ import ibis
 from ibis import ir
 
 from health_assets.core.hours import HourRange
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.relations import spine
 
 IN_ORDER = ("ended_at", "source_file", "line_number", "call_id")
@@ -47,7 +46,6 @@ def model_health(
         is_degraded=lambda rows: rows.health_score < degraded_threshold,
         window_calls=ibis.literal(window_calls, "int64"),
         degraded_threshold=ibis.literal(float(degraded_threshold)),
-        formula_version=ibis.literal(FORMULA_VERSION),
     )
 
 

@@ -37,7 +37,7 @@ class ModelHealth(Hourly, table=True):
     last_call_at: datetime = at("When the latest call ended.")
     window_calls: int = count("Setting used: calls that the rolling window holds.")
     degraded_threshold: float = number("Setting used: scores below it are degraded.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (ModelComponent, ModelHealth)

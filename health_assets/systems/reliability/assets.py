@@ -6,7 +6,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
-from health_assets.scoring import FORMULA_VERSION
+from health_assets.systems.reliability import FORMULA_VERSION
 from health_assets.systems.reliability.consistency import average_over_tasks, baseline_runs, task_consistency
 from health_assets.systems.reliability.overall import agent_reliability
 from health_assets.systems.reliability.predictability import confidence_counts, predictability
@@ -20,8 +20,7 @@ def _tasks(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.evaluation_hours
     runs = inputs.session.arrow(baseline_runs(inputs.table("executions", back_hours=window_hours)))
     rows = ibis.memtable(task_consistency(runs, inputs.hours, window_hours))
-    rows = inputs.with_windows(rows, "executions", window_hours)
-    return rows.mutate(formula_version=ibis.literal(FORMULA_VERSION))
+    return inputs.with_windows(rows, "executions", window_hours)
 
 
 def _agents(inputs: Inputs) -> ir.Table:
@@ -71,6 +70,7 @@ ASSETS = (
         gates=("raw_logs",),
         needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.evaluation_hours,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_reliability",
@@ -81,5 +81,6 @@ ASSETS = (
         needs="an evaluation run (an execution with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.reach_hours,
         curves=_mean_scores,
+        formula_version=FORMULA_VERSION,
     ),
 )

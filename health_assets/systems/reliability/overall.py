@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import ibis
 from ibis import ir
 
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.relations import lookup
 from health_assets.systems.reliability.robustness import RATIOS
 
@@ -40,9 +39,7 @@ def agent_reliability(
         r_rob=_mean([rows[name] for name in RATIOS.values()]),
         **{name: rows[name].fill_null(0).cast("int64") for name in COUNTS},
     )
-    return rows.mutate(
-        reliability=(rows.r_con + rows.r_pred + rows.r_rob) / 3, formula_version=ibis.literal(FORMULA_VERSION)
-    )
+    return rows.mutate(reliability=(rows.r_con + rows.r_pred + rows.r_rob) / 3)
 
 
 def _mean(values: Sequence[ir.FloatingValue]) -> ir.FloatingValue:

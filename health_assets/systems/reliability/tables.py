@@ -25,7 +25,7 @@ class TaskConsistency(Windowed, table=True):
     cv_action_count: float | None = number("Coefficient of variation of action_count; null when not available.")
     cv_error_count: float | None = number("Coefficient of variation of error_count; null when not available.")
     cv_call_latency_s: float | None = number("Coefficient of variation of call_latency_s; null when not available.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 class AgentReliability(Windowed, table=True):
@@ -63,7 +63,7 @@ class AgentReliability(Windowed, table=True):
     runs_with_confidence: int = count("Baseline runs that report a confidence.")
     judged: int = count("Evaluation runs that were judged.")
     violated: int = count("Judged runs with a violation.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (TaskConsistency, AgentReliability)

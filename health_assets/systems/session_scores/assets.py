@@ -9,6 +9,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs
+from health_assets.systems.session_scores import FORMULA_VERSION
 from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores
 from health_assets.systems.session_scores.trace_risks import trace_risks
 
@@ -121,6 +122,7 @@ ASSETS = (
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
         curves=_traces_flagged,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="session_scores",
@@ -131,5 +133,6 @@ ASSETS = (
         needs="an execution or signals with a session",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_sessions_failed,
+        formula_version=FORMULA_VERSION,
     ),
 )

@@ -14,7 +14,6 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.relations import lookup, spine
 from health_assets.systems.session_scores.merged_traces import known_traces
 from health_assets.systems.session_scores.signal_risks import (
@@ -177,7 +176,6 @@ def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
         reliability_band=_band(rows.agent_reliability, RELIABILITY_BANDS),
         consistency_band=_band(rows.agent_consistency, CONSISTENCY_BANDS),
         **{name: ibis.literal(float(getattr(settings, name))) for name in SETTINGS_USED},
-        formula_version=ibis.literal(FORMULA_VERSION),
     )
 
 

@@ -28,7 +28,7 @@ class TraceRisk(Hourly, table=True):
     situational_penalty: float | None = number("Weighted sum of the other risks; null without confidence.")
     weighted_uncertainty: float | None = number("(1 + penalty) times the weighted confidence risk.")
     is_flagged: bool = flag("Whether step_risk is above the flag threshold.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 class SessionScore(Hourly, table=True):
@@ -63,7 +63,7 @@ class SessionScore(Hourly, table=True):
     pass_threshold: float = number("Setting used: lowest score that passes.")
     top_k_share: float = number("Setting used: share of the traces that make the tail.")
     ensemble_weight: float = number("Setting used: weight of the single worst trace.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (TraceRisk, SessionScore)

@@ -9,7 +9,6 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.systems.session_scores.merged_traces import is_trace, known_traces
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 
@@ -29,7 +28,7 @@ def trace_risks(executions: ir.Table, signals: ir.Table, hours: HourRange, setti
         _said_by_the_execution_alone(ended, wanted),
         _said_by_signals_too(ended, executions, signals, wanted, hours, settings.lookback_hours),
     )
-    return with_weighted_risks(with_risks(rows), settings).mutate(formula_version=ibis.literal(FORMULA_VERSION))
+    return with_weighted_risks(with_risks(rows), settings)
 
 
 COLUMNS = ("hour", "trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at", *SIGNALS)

@@ -3,3 +3,6 @@
 What belongs here: the registry file, probing, and keeping probes in the warehouse. What does not: what an answer is
 worth (`consumer`), the summary's formula (`survey_summary`) and Dagster (`defs.survey`).
 """
+
+FORMULA_VERSION = "1.0"
+"""Raise it with every change of a formula after which other values could come out (docs/formula-versions.md)."""

@@ -3,14 +3,12 @@
 import ibis
 from ibis import ir
 
-from health_assets.scoring import FORMULA_VERSION
-
 ALL_PLATFORMS = "all"
 """The name under which the summary counts the whole registry."""
 
 
 def survey_summary(probes: ir.Table) -> ir.Table:
-    """One row per hour and platform, and one per hour for `all`: every column of `survey_summary`.
+    """One row per hour and platform, and one per hour for `all`: every column of `survey_summary` but the version.
 
     An agent is responsive when it answered with a valid health document, whatever its status, and healthy when that
     document says so; the survival rate is responsive / agents, from 0 to 1. Hours without probes have no rows.
@@ -33,5 +31,4 @@ def survey_summary(probes: ir.Table) -> ir.Table:
     )
     return counted.mutate(
         survival_rate=counted.responsive / counted.agents.cast("float64"),
-        formula_version=ibis.literal(FORMULA_VERSION),
     )

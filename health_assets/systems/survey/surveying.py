@@ -21,6 +21,7 @@ from health_assets.consumer.fetching import health_url, run_async
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, contiguous, floor_hour
 from health_assets.core.settings import Settings
+from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.probing import Manners, Probe, probe_agents
 from health_assets.systems.survey.survey_summary import survey_summary
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
@@ -234,8 +235,8 @@ def _rows(probes: Sequence[Probe]) -> pa.Table:
 
 
 def summarise(session: Session, hours: Iterable[datetime]) -> None:
-    """Replace these hours of `survey_summary`."""
-    for span in contiguous(hours):
-        MaterializedHours(session).replace_rows(
-            "survey_summary", span, survey_summary(session.hours_of("agent_probes", span))
-        )
+    """Replace these hours of `survey_summary`, and any that an older version of the formula made."""
+    older = MaterializedHours(session).of_other_versions("survey_summary", FORMULA_VERSION)
+    for span in contiguous({*hours, *older}):
+        rows = survey_summary(session.hours_of("agent_probes", span))
+        MaterializedHours(session).replace_rows("survey_summary", span, rows, formula_version=FORMULA_VERSION)

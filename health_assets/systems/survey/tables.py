@@ -34,7 +34,7 @@ class SurveySummary(Hourly, table=True):
     healthy: int = count("Agents whose valid document says healthy.")
     responsive: int = count("Agents that answered with a valid document, whatever it says.")
     survival_rate: float = number("Share of agents that are responsive, 0 to 1.")
-    formula_version: str = text("Version of the formula set that made the score.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (AgentProbe, SurveySummary)

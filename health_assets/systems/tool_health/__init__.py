@@ -1,1 +1,4 @@
 """Health of tools: calls, errors and latencies by agent and tool."""
+
+FORMULA_VERSION = "1.0"
+"""Raise it with every change of a formula after which other values could come out (docs/formula-versions.md)."""

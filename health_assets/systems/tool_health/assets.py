@@ -7,6 +7,7 @@ from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.systems.tool_health import FORMULA_VERSION
 from health_assets.systems.tool_health.tool_health import KEYS, PERCENTS, tool_components, tool_health
 
 
@@ -52,10 +53,12 @@ ASSETS = (
     Derived(
         name="tool_components", deps=("tool_calls",), rows=_components, heading="tools called most", top=_most_called,
         gates=("raw_logs",), needs="a call of a tool", is_component=True, curves=_calls_and_failures,
+        formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="tool_health", deps=("tool_components",), rows=_tools, heading="worst tools", top=_worst_tools,
         needs="a call of a tool in the window", back_hours=lambda settings: settings.window_hours,
         curves=_calls_and_failures,
+        formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -45,7 +45,7 @@ class ToolHealth(Windowed, table=True):
     p95_latency_ms: float | None = number("95th percentile of latency in milliseconds, likewise; null without any.")
     last_error: str | None = text("Error of the latest failed call that states one; null where none does.")
     last_error_at: datetime | None = at("When that call ended.", nullable=True)
-    formula_version: str = text("Version of the formula set that made the row.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 TABLES = (ToolComponent, ToolHealth)

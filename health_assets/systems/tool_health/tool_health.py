@@ -24,7 +24,6 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring import FORMULA_VERSION
 from health_assets.scoring.latency_buckets import bucket_of_us, latency_ms
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import with_targets
@@ -94,7 +93,6 @@ def tool_health(
         failure_share_at_least=_at_least(rows.failures, rows.calls),
         p50_latency_ms=latency_ms(rows.p50_bucket),
         p95_latency_ms=latency_ms(rows.p95_bucket),
-        formula_version=ibis.literal(FORMULA_VERSION),
     )
 
 

@@ -26,6 +26,7 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HourRange
 from health_assets.core.private_files import make_private_folder, private_files, shut_out_others
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
+from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
@@ -84,7 +85,7 @@ class DuckDBSession(Session):
 
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
         """See `Session.digests`."""
-        columns = ", ".join(columns_of(name))
+        columns = ", ".join(column for column in columns_of(name) if column != FORMULA_VERSION)
         sql = f"SELECT hour, sum(hash({columns})) FROM {name} WHERE hour >= ? AND hour < ? GROUP BY hour"
         return dict(self.query(sql, [hours.start, hours.end]))
 

@@ -18,6 +18,7 @@ from ibis import ir
 from sqlglot.transforms import eliminate_semi_and_anti_joins
 
 from health_assets.schema.catalog import describe, schema_of
+from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.warehouse.engines.postgres.ibis_compiler import compiler
 
 _WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\$[a-z_]\w*|\?""")
@@ -221,5 +222,6 @@ def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def fingerprint(table: str) -> str:
     """SQL of a fingerprint of a row: its columns hashed by their binary value; JSON, which has no hash, by its text."""
-    columns = (f"{name}::text" if kind == "json" else name for name, kind in schema_of(table).items())
+    kinds = {name: kind for name, kind in schema_of(table).items() if name != FORMULA_VERSION}
+    columns = (f"{name}::text" if kind == "json" else name for name, kind in kinds.items())
     return f"hash_record_extended(ROW({', '.join(columns)}), 0)"
