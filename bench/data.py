@@ -34,7 +34,7 @@ from health_assets.core.targets import AgentTargets, Targets
 from health_assets.pipeline.derived import Inputs
 from health_assets.schema.catalog import ALL_TABLES, TABLE_OF_RECORD
 from health_assets.scoring.health_components import SUMS
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.engines.duckdb.tables import create_statement
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
@@ -198,7 +198,7 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
     for derived in DERIVED.values():
         if derived.is_component:
-            rows = derived.rows(Inputs(session, hour, targets, Settings()))
+            rows = derived.rows(Inputs(session=session, hours=hour, targets=targets, settings=Settings()))
             MaterializedHours(session).replace_rows(derived.name, hour, rows, formula_version=derived.formula_version)
 
 

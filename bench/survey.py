@@ -30,9 +30,9 @@ from typing import Any
 import yaml
 
 from health_assets.core.settings import Settings
-from health_assets.systems.survey.keeping import survey
 from health_assets.systems.survey.probing import Probe
-from health_assets.systems.survey.registry import load_registry
+from health_assets.systems.survey.surveyed_agents import load_registry
+from health_assets.systems.survey.surveying import survey
 
 AGENTS, ALIVE = 181_666, 2_201
 WAYS_TO_FAIL = {"gone": 2, "refused": 1, "wrong": 1, "silent": 1, "dropped": 1}

@@ -119,7 +119,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     from health_assets.core.settings import Settings
     from health_assets.core.targets import AgentTargets, Targets
     from health_assets.pipeline.derived import Inputs
-    from health_assets.systems.registry import DERIVED
+    from health_assets.systems.declared_assets import DERIVED
     from health_assets.warehouse.materialized import MaterializedHours
     from health_assets.warehouse.store import Warehouse
 
@@ -130,7 +130,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             asset = DERIVED["agent_health"]
-            rows = asset.rows(Inputs(session, hours, targets, settings))
+            rows = asset.rows(Inputs(session=session, hours=hours, targets=targets, settings=settings))
             return {
                 "rows": MaterializedHours(session).replace_rows(
                     asset.name, hours, rows, formula_version=asset.formula_version
@@ -155,7 +155,7 @@ def reliability(warehouse: str, hour: str) -> Work:
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             for asset in ASSETS:
-                rows = asset.rows(Inputs(session, hours, Targets(), settings))
+                rows = asset.rows(Inputs(session=session, hours=hours, targets=Targets(), settings=settings))
                 MaterializedHours(session).replace_rows(asset.name, hours, rows, formula_version=asset.formula_version)
             return {"rows": session.count_hours("task_consistency", hours)}
 

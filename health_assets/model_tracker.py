@@ -30,7 +30,7 @@ SCORE_OF_UNSEEN_MODEL = 1.0
 """Source 4, "Health Score": a model that nobody has called yet is not held back."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelHealthSummary:
     """A model's last calls in numbers; the same as a row of `model_health`.
 

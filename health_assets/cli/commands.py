@@ -23,7 +23,7 @@ from health_assets.core.settings import Settings, load_settings
 from health_assets.core.terminal import printable
 
 if TYPE_CHECKING:
-    from health_assets.systems.survey.registry import RegisteredAgent
+    from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 
 
 class _Commands(TyperGroup):
@@ -128,12 +128,12 @@ def prune(
     with _readable_errors():
         settings = _settings(None, None, warehouse)
         with console.status("loading"):
-            from health_assets.apps.report.pruning import print_pruned
+            from health_assets.apps.report.pruned_block import print_pruned
             from health_assets.defs.pipeline import Pipeline
-            from health_assets.defs.pruning import prune_now
+            from health_assets.defs.pruning_job import prune_now
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
         with console.status("dropping"), audited(settings, "prune", **asked):
-            pruned = prune_now(Pipeline(settings), older_than_days)
+            pruned = prune_now(Pipeline(settings=settings), older_than_days)
         print_pruned(console, pruned)
 
 
@@ -237,7 +237,7 @@ def survey(
     allow_private: PrivateOption = False,
 ) -> None:
     """Ask every agent of a registry for its health now, keep the answers, and print them by platform."""
-    from health_assets.systems.survey.registry import load_registry
+    from health_assets.systems.survey.surveyed_agents import load_registry
 
     with _readable_errors():
         settings = _settings(None, None, warehouse)
@@ -390,7 +390,7 @@ def _materialize(
     """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
     with console.status("loading Dagster and Great Expectations"):
         from health_assets.apps.report.blocks import print_health
-        from health_assets.cli.progress import progress_bar
+        from health_assets.cli.progress_bar import progress_bar
         from health_assets.cli.run_report import print_left_behind, print_older_results, print_outcome
         from health_assets.cli.running import run_hours, step_count
         from health_assets.defs.pipeline import Pipeline
@@ -407,7 +407,7 @@ def _materialize(
         outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
     if outcome.error is not None and not outcome.failed_checks:
         raise HealthAssetsError(outcome.error)
-    with Pipeline(settings).open().read() as session:
+    with Pipeline(settings=settings).open().read() as session:
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
@@ -419,16 +419,16 @@ def _materialize(
 
 def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
     with console.status("loading"):
-        from health_assets.systems.survey import keeping
+        from health_assets.systems.survey import surveying
         from health_assets.systems.survey.report import print_block, probing_bar
         from health_assets.warehouse.store import Warehouse
 
     with probing_bar(console, len(agents)) as on_probe:
-        done = keeping.survey(settings, agents, on_probe=on_probe)
+        done = surveying.survey(settings, agents, on_probe=on_probe)
     console.print(f"{done}.")
     this_hour = floor_hour(datetime.now(UTC))
     with Warehouse.of(settings).write() as session:
-        keeping.summarise(session, done.hours)
+        surveying.summarise(session, done.hours)
         # where nobody was due, the last survey is of this hour or the one before
         for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
             print_block(console, session, hours)
@@ -437,7 +437,7 @@ def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
 def _test_channels(path: Path | None) -> None:
     from health_assets.apps.alerts.config import load_alerts
     from health_assets.apps.alerts.delivering import try_channels
-    from health_assets.apps.report.alerts import print_trials
+    from health_assets.apps.report.incidents_block import print_trials
 
     configured = load_alerts(path)
     with console.status("sending"):
@@ -460,7 +460,7 @@ def _tell_now(settings: Settings, path: Path | None) -> None:
 def _show_alerts(settings: Settings, days: int, *, is_configured: bool) -> bool:
     """Show all that is wrong; gives whether an hour is late or held, or a log cannot be read."""
     with console.status("loading"):
-        from health_assets.apps.report.alerts import print_alerts, print_troubles
+        from health_assets.apps.report.incidents_block import print_alerts, print_troubles
         from health_assets.core.targets import load_targets
         from health_assets.warehouse.store import Warehouse
 

@@ -1,4 +1,4 @@
-"""Report of a run after its end; `cli.progress` shows it while it runs."""
+"""Report of a run after its end; `cli.progress_bar` shows it while it runs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
 from health_assets.systems.formula_versions import OlderResults
 from health_assets.warehouse.ledger import Ledger, RejectedElsewhere
-from health_assets.warehouse.rejections import Reason, Rejections
+from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
 
 REASONS_SHOWN = 8

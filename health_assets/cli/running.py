@@ -7,6 +7,7 @@ What belongs here: everything between "these hours, please" and an outcome. What
 import gc
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,11 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.storage.tags import MAX_RETRIES_TAG
-from dagster._core.utils import make_new_run_id
-from dagster._utils.env import environ
-from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.exc import OperationalError
 
 from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here
@@ -30,15 +26,16 @@ from health_assets.core.temporary import swept, temporary_folder
 from health_assets.core.wording import counted
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
+from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
-from health_assets.defs.progress import listening
+from health_assets.defs.progress_logger import listening
 from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.defs.turns.turns import Turn, ended_by_sigterm, this_command
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.quality.record_suites import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
@@ -52,7 +49,7 @@ FOUND = {FEW_LINES_ARE_REJECTED: f"more than {MOST_REJECTED_SHARE:.0%} of the li
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FailedCheck:
     """A check that failed.
 
@@ -92,7 +89,7 @@ class FailedCheck:
         return f"{told} {of} {counted(self.hour_count, 'hour')}, {', '.join(names)}{more}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """The outcome of a run.
 
@@ -174,10 +171,10 @@ def run_hours(
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     groups = HourGroups(hours.ranges)
     import_great_expectations()
-    run_id = make_new_run_id()
+    run_id = str(uuid.uuid4())
     with (
         swept(),
-        Engine() as engine,
+        SharedDuckDB() as shared_duckdb,
         _instance(settings) as (instance, is_lasting),
         Turn(instance, settings, run_id, this_command(), say=say) as turn,
         listening(on_event),
@@ -186,7 +183,7 @@ def run_hours(
         with ended_by_sigterm():
             turn.take()  # before there is a run in Dagster, so that one that waits holds up no queue
         partitions = _partitions(groups, settings) if is_lasting else hourly_partitions(HourRange.of(groups.span.start))
-        definitions = build_definitions(settings, partitions, systems, engine, turn, is_partitioned=is_lasting)
+        definitions = build_definitions(settings, partitions, systems, shared_duckdb, turn, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {}) | NEVER_AGAIN
         result = job.execute_in_process(
@@ -246,21 +243,19 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
             stack.enter_context(environ({"DAGSTER_HOME": home}))
             yield stack.enter_context(dg.DagsterInstance.get()), True
         elif is_own_warehouse and Path(CONFIGURATION).exists():
-            ref = InstanceRef.from_dir(folder, config_dir=str(Path.cwd()))
-            yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), True
+            yield stack.enter_context(instance_in(folder, config_dir=str(Path.cwd()))), True
         else:
             overrides = {
                 "telemetry": {"enabled": False},
                 "event_log_storage": {**EVENT_STORAGE, "config": {"base_dir": f"{folder}/history/runs"}},
             }
-            ref = InstanceRef.from_dir(folder, overrides=overrides)
-            yield stack.enter_context(dg.DagsterInstance.from_ref(ref)), False
+            yield stack.enter_context(instance_in(folder, overrides=overrides)), False
 
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:
     failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
     error = None if result.success else _first_error(result, failed)
-    return Outcome(hours, **_read_counts(result), failed_checks=failed, error=error)
+    return Outcome(hours=hours, **_read_counts(result), failed_checks=failed, error=error)
 
 
 def _hour_of(key: str) -> datetime:
@@ -273,12 +268,12 @@ def _failed_check(evaluation: dg.AssetCheckEvaluation) -> FailedCheck:
         number, _, keys = str(told.value).partition(": ")
         count, hours = int(number), [_hour_of(key) for key in keys.split(", ")]
     return FailedCheck(
-        evaluation.asset_key.to_user_string(),
-        evaluation.check_name,
-        evaluation.severity.value,
-        _number(evaluation.metadata, "unexpected_count"),
-        hours,
-        count,
+        asset=evaluation.asset_key.to_user_string(),
+        name=evaluation.check_name,
+        severity=evaluation.severity.value,
+        unexpected=_number(evaluation.metadata, "unexpected_count"),
+        hours=hours,
+        hour_count=count,
     )
 
 

@@ -38,7 +38,7 @@ CLOCK_SKEW = timedelta(minutes=5)
 LOW_UPTIME_S = 600
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Advice:
     """Advice about an agent.
 
@@ -119,7 +119,17 @@ def _nothing_learnt(answer: Answer) -> Advice:
     ]
     if retry_after_s is not None:
         sentences.append(f"It asks to be left alone; ask again in {in_words(timedelta(seconds=retry_after_s))}.")
-    return Advice("unknown", "unknown", tuple(sentences), retry_after_s, None, False, False, None, answer)
+    return Advice(
+        kind="unknown",
+        status="unknown",
+        sentences=tuple(sentences),
+        retry_after_s=retry_after_s,
+        is_worsening=None,
+        is_decaying=False,
+        needs_reverification=False,
+        outage_s=None,
+        answer=answer,
+    )
 
 
 def _fault(answer: Answer) -> str:

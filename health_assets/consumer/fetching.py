@@ -53,7 +53,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """The outcome of asking for a health document.
 
@@ -152,7 +152,7 @@ async def fetch_health_async(
     """Do as `fetch_health` does, with a client from `new_client` that many calls may share."""
     if not 0 < timeout_s < float("inf") or max_bytes < 1:
         raise HealthAssetsError(f"a time limit of {timeout_s:g} s or a size limit of {max_bytes} bytes cannot be kept")
-    asked = Answer(health_url(url), datetime.now(UTC), "unreachable")
+    asked = Answer(url=health_url(url), asked_at=datetime.now(UTC), outcome="unreachable")
     start = time.perf_counter()
     progress = _Progress()
     try:

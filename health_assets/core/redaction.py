@@ -1,7 +1,7 @@
 r"""Redaction: secrets in free texts, and the SQL that replaces them before the texts go anywhere.
 
 What belongs here: what a secret looks like, the `redact:` block of the targets file, and how texts lose their secrets.
-What does not: which texts there are (`logs.native`, `logs.otlp`, `apps.judge.evidence`).
+What does not: which texts there are (`logs.native`, `logs.otlp`, `apps.judge.judge_evidence`).
 
 Patterns are regular expressions of DuckDB (RE2), so that the ingestion and the judge use the very same ones and no text
 can make them run long. Each has a `hint`, which every text with such a secret matches: one search for all the hints

@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 import dagster as dg
 
-from health_assets.defs.derived import derived_asset
+from health_assets.defs.derived_assets import derived_asset
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.records import record_assets
-from health_assets.systems.registry import SYSTEMS
+from health_assets.defs.record_assets import record_assets
+from health_assets.systems.declared_assets import SYSTEMS
 
 
 def all_assets(

@@ -16,14 +16,15 @@ from health_assets.defs.checks import (
     every_log_was_read_check,
     newest_hour_check,
 )
+from health_assets.defs.dagster_internals import is_loaded_for_a_run
 from health_assets.defs.holding import every_hour_was_built_check
-from health_assets.defs.judging import judge_safety_job, judge_safety_schedule
-from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions, is_loaded_for_a_run
+from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
+from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.progress import progress_logger
-from health_assets.defs.pruning import prune_hours_job, prune_hours_schedule
-from health_assets.defs.retention import prune_runs_job, prune_runs_schedule
+from health_assets.defs.progress_logger import progress_logger
+from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
+from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import due_every_hour, shown_as_stored_in
@@ -33,8 +34,8 @@ from health_assets.defs.survey import survey_assets, survey_schedule
 from health_assets.defs.turns.turns import Turn
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.systems.registry import DERIVED, SYSTEMS
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
@@ -48,7 +49,7 @@ def build_definitions(
     settings: Settings | None = None,
     hours: HourRange | dg.PartitionsDefinition | None = None,
     systems: Collection[str] = (),
-    engine: Engine | None = None,
+    shared_duckdb: SharedDuckDB | None = None,
     turn: Turn | None = None,
     *,
     is_partitioned: bool = True,
@@ -62,7 +63,7 @@ def build_definitions(
         hours: the hours that can be materialized, as a range or as partitions; by default all from the settings' first,
             or else the logs', to the newest finished one.
         systems: scoring systems that the job of the hours materializes, keys of `SYSTEMS`; all where none is named.
-        engine: the DuckDB that the steps of a run in this process share.
+        shared_duckdb: the DuckDB that the steps of a run in this process share.
         turn: that run's turn to write; without one, every run gets its own.
         is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
         defined: scoring systems whose assets there are at all, with those that they are made from; all where none is
@@ -130,7 +131,9 @@ def build_definitions(
         jobs=[*jobs, *(job for job, _ in upkeep)],
         schedules=[*schedules, *(schedule for _, schedule in upkeep)],
         sensors=sensors,
-        resources={placement.resource: pipeline_resource(Pipeline(settings, engine, turn))},
+        resources={
+            placement.resource: pipeline_resource(Pipeline(settings=settings, shared_duckdb=shared_duckdb, turn=turn))
+        },
         loggers=None if placement.is_guest else {"console": dg.colored_console_logger, "progress": progress_logger},
         executor=None if placement.is_guest else dg.in_process_executor,
     )

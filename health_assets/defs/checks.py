@@ -55,7 +55,16 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
                 return
             found = [
                 evaluate(
-                    suite, Source(suite.asset, session, piece, targets, pipeline.settings, left.within(piece)), names
+                    suite,
+                    Source(
+                        asset=suite.asset,
+                        session=session,
+                        hours=piece,
+                        targets=targets,
+                        settings=pipeline.settings,
+                        some=left.within(piece),
+                    ),
+                    names,
                 )
                 for piece in left.pieces()
             ]
@@ -183,7 +192,12 @@ def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement 
 
 def _write_own_history(session: Session, name: str, hours: HourGroups, found: Sequence[HourResult]) -> None:
     """Write the history of a warning about `raw_logs` that is of no suite."""
-    write_history(session, "raw_logs", hours, [CheckResult(Check(name, (), "warn"), found, pd.DataFrame())])
+    write_history(
+        session,
+        "raw_logs",
+        hours,
+        [CheckResult(Check(name=name, expectations=(), severity="warn"), found, pd.DataFrame())],
+    )
 
 
 def every_log_was_read_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:

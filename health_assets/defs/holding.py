@@ -9,9 +9,9 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 import dagster as dg
-from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
+from health_assets.defs.dagster_internals import plan_once_more
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.warehouse.holds import Hold, Holds, causes
@@ -70,12 +70,9 @@ def _plan_once_more(
 ) -> None:
     if not is_told_of_partitions(context):
         return
-    step = context.op_execution_context
     for asset in assets:
         for hour in sorted(held):
-            planned = AssetMaterializationPlannedData(asset, partition=f"{hour:{KEY_FORMAT}}")
-            event = DagsterEvent.build_asset_materialization_planned_event(step.job_name, str(step.op_handle), planned)
-            step.instance.report_dagster_event(event, step.run_id)
+            plan_once_more(context.op_execution_context, asset, f"{hour:{KEY_FORMAT}}")
 
 
 def every_hour_was_built_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:

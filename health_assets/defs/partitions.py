@@ -14,14 +14,13 @@ from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
-from dagster._core.storage.tags import (
+
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange, floor_hour, parse_hour
+from health_assets.defs.dagster_internals import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
     PARTITION_NAME_TAG,
 )
-
-from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange, floor_hour, parse_hour
 
 HOURS_TAG = "health-assets/hours"
 """Ranges of hours, `first/end` each, with commas between."""
@@ -35,11 +34,6 @@ def finished_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
 def begun_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
     """The hours from the first to the one that runs, which a run takes."""
     return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
-
-
-def is_loaded_for_a_run() -> bool:
-    """Whether Dagster loads the definitions to execute a run, rather than to show them and to decide what runs."""
-    return DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
 def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:

@@ -14,7 +14,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets, load_targets
 from health_assets.defs.turns.turns import Turn
 from health_assets.logs.limits import Limits
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -23,19 +23,19 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """The resource of all assets: the places of logs, targets and warehouse, and the settings of scores.
 
     Args:
         settings: the settings.
-        engine: the DuckDB that the sessions of a run in this process share.
+        shared_duckdb: the DuckDB that the sessions of a run in this process share.
         turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
         clock: tells the time, aware.
     """
 
     settings: Settings
-    engine: Engine | None = None
+    shared_duckdb: SharedDuckDB | None = None
     turn: Turn | None = None
     clock: Callable[[], datetime] = _now
 
@@ -56,7 +56,7 @@ class Pipeline:
     def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
         """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
         timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
-        return Warehouse.of(self.settings, lock_timeout_s=timeout_s, engine=self.engine, guard=self.turn)
+        return Warehouse.of(self.settings, lock_timeout_s=timeout_s, shared_duckdb=self.shared_duckdb, guard=self.turn)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -101,11 +101,11 @@ def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
             yield pipeline
             return
         with (
-            Engine() as engine,
+            SharedDuckDB() as shared_duckdb,
             Turn.of_run(context.instance, pipeline.settings, context.run, context.log.info) as turn,
         ):
             with readable_failures():
                 turn.announce()
-            yield replace(pipeline, engine=engine, turn=turn)
+            yield replace(pipeline, shared_duckdb=shared_duckdb, turn=turn)
 
     return _pipeline

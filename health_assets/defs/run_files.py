@@ -1,7 +1,7 @@
 """Files of Dagster's runs: giving back the space of those that are deleted.
 
 What belongs here: which files a run leaves besides rows, and making shared files smaller. What does not: which runs are
-old (`retention`), and the file of one run's events (`event_storage`, which deletes it with them).
+old (`run_retention`), and the file of one run's events (`event_storage`, which deletes it with them).
 """
 
 import re
@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from rich.filesize import decimal
+
+from health_assets.defs.dagster_internals import SqliteEventLogStorage
 
 _RUN_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WORTH_BYTES = 1 << 20

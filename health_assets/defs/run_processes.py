@@ -1,6 +1,7 @@
 """The processes of Dagster's runs: forked from one that has a run's imports done, which takes seconds off each run.
 
-What belongs here: the private parts of Dagster and of `multiprocessing` that this takes; a test tells when they move.
+What belongs here: the private parts of Dagster 1.13 and of `multiprocessing`, as of Python 3.11, that this takes;
+`test_run_processes` fails first when they move.
 What does not: what is imported (`run_imports`).
 
 Dagster's code server starts a process for every run, from nothing, by a context of `multiprocessing` that it keeps.
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from health_assets.core.processes import Process
-from health_assets.defs.partitions import is_loaded_for_a_run
+from health_assets.defs.dagster_internals import is_loaded_for_a_run
 
 IMPORTS = "health_assets.defs.run_imports"
 DAGSTER_SERVERS = "dagster._grpc.server"
@@ -101,7 +102,7 @@ def fork_runs() -> None:
     servers = sys.modules.get(DAGSTER_SERVERS)
     if servers is None or sys.platform != "linux" or is_loaded_for_a_run():
         return
-    servers.DagsterApiServer._mp_ctx = _ContextOfRuns()
+    servers.DagsterApiServer._mp_ctx = _ContextOfRuns()  # noqa: SLF001
     if _is_to_stay():
         context_of_runs()
 

@@ -27,8 +27,8 @@ from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
 from health_assets.pipeline.late_logs import Unread, compared, late_parts
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.systems.declared_assets import SYSTEMS
 from health_assets.systems.formula_versions import older_results
-from health_assets.systems.registry import SYSTEMS
 from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
@@ -185,7 +185,11 @@ def _hint(not_offered: int) -> str:
 
 def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     """Whether there is an instance to ask; a tick that is evaluated by hand may have none."""
-    return context.instance_ref is not None or context._instance is not None
+    try:
+        context.instance  # noqa: B018  # the only documented way to ask
+    except dg.DagsterInvariantViolationError:
+        return False
+    return True
 
 
 def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:

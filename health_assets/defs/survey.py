@@ -15,7 +15,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
-from health_assets.defs.derived import derived_asset
+from health_assets.defs.derived_assets import derived_asset
 from health_assets.defs.partitions import hours_tags, run_hours
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
@@ -25,9 +25,9 @@ from health_assets.defs.summaries import summary
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.survey import FORMULA_VERSION
-from health_assets.systems.survey.keeping import Survey, survey
-from health_assets.systems.survey.registry import load_registry
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.systems.survey.surveyed_agents import load_registry
+from health_assets.systems.survey.surveying import Survey, survey
 from health_assets.warehouse.materialized import MaterializedHours
 
 SYSTEM = "survey"
@@ -106,9 +106,16 @@ def _agents_that_answer(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 
 SUMMARY = Derived(
-    "survey_summary", ("agent_probes",), _summary_rows, "platforms", _latest_platforms, needs="a probe",
-    curves=_agents_that_answer, is_of_observations=True, formula_version=FORMULA_VERSION,
-)  # fmt: skip
+    name="survey_summary",
+    deps=("agent_probes",),
+    rows=_summary_rows,
+    heading="platforms",
+    top=_latest_platforms,
+    needs="a probe",
+    curves=_agents_that_answer,
+    is_of_observations=True,
+    formula_version=FORMULA_VERSION,
+)
 
 
 def survey_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:

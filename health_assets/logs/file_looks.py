@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.logs.fetching import Ahead
-from health_assets.logs.formats.records import Blocks, Damage
+from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
 from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
+from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Looked:
     """The findings about one file, to be added to.
 
@@ -53,7 +53,7 @@ class _OneLook:
         self._looked: dict[str, Looked] = {}
 
     def of(self, file: RawFile) -> Looked:
-        return self._looked.setdefault(file.source_file, Looked(file.stamp))
+        return self._looked.setdefault(file.source_file, Looked(stamp=file.stamp))
 
     def may_read(self, _: RawFile) -> bool:
         return True

@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.interruption import check
-from health_assets.logs.fetching import Ahead
 from health_assets.logs.formats import reader_of
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     MAX_LINE_BYTES,
     OVERLONG,
     READ_TEXT_BYTES,
@@ -36,6 +35,7 @@ from health_assets.logs.formats.records import (
 from health_assets.logs.identity import Hasher, Identity
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.logs.progress import Meter
+from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile, list_files
 
 __all__ = [

@@ -24,7 +24,7 @@ LATEST_NS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp()) * 10**9 - 1
 SECOND_NS = 10**9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FolderFile:
     """A file in a folder.
 
@@ -164,7 +164,7 @@ class Walk:
             odd.append("its modification time is not in the years 2000 to 2099, so the nearest of these counts")
         if odd:
             self.oddities[name] = "; ".join(odd)
-        return FolderFile(name, place, status.st_size, modified_ns)
+        return FolderFile(name=name, path=place, size_bytes=status.st_size, modified_ns=modified_ns)
 
     def _name(self, path: Path) -> str:
         return as_text(path.relative_to(self._root).as_posix())

@@ -10,7 +10,7 @@ first `plain_bytes` bytes have the same digest.
 import hashlib
 from dataclasses import dataclass
 
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.stores import LINES_NAME, RawFile
 
 HEAD_BYTES = 4096

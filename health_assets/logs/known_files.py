@@ -11,7 +11,7 @@ from health_assets.logs.identity import Identity
 from health_assets.logs.stores import RawFile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownFile:
     """A file as the ledger knows it.
 
@@ -34,7 +34,7 @@ class KnownFile:
     is_cut: bool = False
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Recognized:
     """The fates of known files, and the files that count now.
 

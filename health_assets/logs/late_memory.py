@@ -30,7 +30,7 @@ MOST_BYTES = 8 << 20
 """Most of what is kept, before it is packed; files beyond are looked at again."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Count:
     """The records of one kind that a file holds for one hour, as `logs.reader.Content` has them."""
 
@@ -41,7 +41,7 @@ class Count:
     future_at: datetime | None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Remembered(Looked):
     """The findings about one file, also by whoever parsed it.
 
@@ -108,7 +108,7 @@ class LateMemory:
         self._seen.add(file.source_file)
         known = self._looked.get(file.source_file)
         if known is None or known.stamp != file.stamp:
-            known = self._looked[file.source_file] = Remembered(file.stamp)
+            known = self._looked[file.source_file] = Remembered(stamp=file.stamp)
         return known
 
     def counts_of(self, file: RawFile) -> list[Count] | None:
@@ -209,14 +209,17 @@ def _looked(
     stamp: list[int], heads: str | None, own: list[Any] | None, is_damaged: bool, beginnings: list, counts: list | None
 ) -> Remembered:
     return Remembered(
-        (stamp[0], stamp[1]),
-        heads,
-        Identity(*own) if own else None,
-        is_damaged,
-        dict(beginnings),
-        None
+        stamp=(stamp[0], stamp[1]),
+        heads=heads,
+        identity=Identity(*own) if own else None,
+        is_damaged=is_damaged,
+        beginnings=dict(beginnings),
+        counts=None
         if counts is None
-        else [Count(kind, _time(hour), lines, digest, _time(at)) for kind, hour, lines, digest, at in counts],
+        else [
+            Count(record_type=kind, hour=_time(hour), lines=lines, digest=digest, future_at=_time(at))
+            for kind, hour, lines, digest, at in counts
+        ],
     )
 
 

@@ -29,7 +29,7 @@ NAME_OR_NOTHING = "text of at most 1 KiB"
 IN_THE_FUTURE = "is in the future; it must be no later than now"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of what one run takes of logs.
 
@@ -54,10 +54,10 @@ class Limits:
             now: the time of the run, aware.
         """
         return cls(
-            now.astimezone(UTC) + timedelta(seconds=settings.clock_skew_s),
-            settings.max_rejected_lines,
-            settings.max_unpacked_gib << 30,
-            timedelta(hours=settings.hold_hours),
+            until=now.astimezone(UTC) + timedelta(seconds=settings.clock_skew_s),
+            rejected_lines=settings.max_rejected_lines,
+            unpacked_bytes=settings.max_unpacked_gib << 30,
+            hold=timedelta(hours=settings.hold_hours),
         )
 
     @property

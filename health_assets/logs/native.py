@@ -11,7 +11,7 @@ typed value, or into null where the token breaks the rule; a line is good when n
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
+from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
 from health_assets.logs.limits import (
     IN_THE_FUTURE,
     MOST_LIST_BYTES,
@@ -42,7 +42,7 @@ CASE WHEN ends_with(line, E'}\n') AND NOT (
 """DuckDB's parser lets a comma before the closing brace pass; JSON does not. A search costs more than a look."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """The rule by which one field becomes one typed column.
 
@@ -69,37 +69,37 @@ UNQUOTED = f"CASE WHEN contains({{token}}, '\\') THEN {{token}}::JSON->>'$' ELSE
 
 def _text(field: str) -> Rule:
     """A text of any length; it is cut when its secrets are replaced (`redacting`)."""
-    return Rule(field, _short(field).value, "text")
+    return Rule(field=field, value=_short(field).value, expects="text")
 
 
 def _short(field: str) -> Rule:
     """A rule for a text as short as a name, which may be empty."""
     value = f"""CASE WHEN starts_with({{token}}, '"') THEN {UNQUOTED} END"""
-    return Rule(field, value, NAME_OR_NOTHING, is_short("{value}"))
+    return Rule(field=field, value=value, expects=NAME_OR_NOTHING, bounds=is_short("{value}"))
 
 
 def _name(field: str) -> Rule:
-    return Rule(field, _short(field).value, NAME, is_name("{value}"))
+    return Rule(field=field, value=_short(field).value, expects=NAME, bounds=is_name("{value}"))
 
 
 def _choice(field: str, *choices: str) -> Rule:
     branches = " ".join(f"""WHEN '"{choice}"' THEN '{choice}'""" for choice in choices)
-    return Rule(field, f"CASE {{token}} {branches} END", " or ".join(choices))
+    return Rule(field=field, value=f"CASE {{token}} {branches} END", expects=" or ".join(choices))
 
 
 def _number(field: str, low: float = 0, high: float | None = None) -> Rule:
     if high is None:
         return Rule(
-            field,
-            "TRY_CAST({token} AS DOUBLE)",
-            f"a number from {low:g} on",
-            f"{{value}} >= {low} AND isfinite({{value}})",
+            field=field,
+            value="TRY_CAST({token} AS DOUBLE)",
+            expects=f"a number from {low:g} on",
+            bounds=f"{{value}} >= {low} AND isfinite({{value}})",
         )
     return Rule(
-        field,
-        "TRY_CAST({token} AS DOUBLE)",
-        f"a number from {low:g} to {high:g}",
-        f"{{value}} BETWEEN {low} AND {high}",
+        field=field,
+        value="TRY_CAST({token} AS DOUBLE)",
+        expects=f"a number from {low:g} to {high:g}",
+        bounds=f"{{value}} BETWEEN {low} AND {high}",
     )
 
 
@@ -109,11 +109,13 @@ def _share(field: str) -> Rule:
 
 def _count(field: str) -> Rule:
     value = "CASE WHEN regexp_full_match({token}, '[0-9]+') THEN TRY_CAST({token} AS BIGINT) END"
-    return Rule(field, value, "a whole number from 0 to 2^63 - 1")
+    return Rule(field=field, value=value, expects="a whole number from 0 to 2^63 - 1")
 
 
 def _flag(field: str) -> Rule:
-    return Rule(field, "CASE {token} WHEN 'true' THEN true WHEN 'false' THEN false END", "true or false")
+    return Rule(
+        field=field, value="CASE {token} WHEN 'true' THEN true WHEN 'false' THEN false END", expects="true or false"
+    )
 
 
 def _time(field: str) -> Rule:
@@ -137,7 +139,12 @@ def _time(field: str) -> Rule:
         f"WHEN {microseconds} BETWEEN 0 AND 5e15 THEN make_timestamp({microseconds}::BIGINT)::TIMESTAMPTZ END"
     )
     bounds = "{value} >= TIMESTAMPTZ '2000-01-01 00:00:00+00' AND {value} < TIMESTAMPTZ '2100-01-01 00:00:00+00'"
-    return Rule(field, value, "ISO 8601 or epoch seconds or milliseconds, in the years 2000 to 2099", bounds)
+    return Rule(
+        field=field,
+        value=value,
+        expects="ISO 8601 or epoch seconds or milliseconds, in the years 2000 to 2099",
+        bounds=bounds,
+    )
 
 
 def _names(field: str) -> Rule:
@@ -151,10 +158,10 @@ def _names(field: str) -> Rule:
         f"OR strlen({{token}}) <= {MOST_LIST_BYTES} AND len({too_long}) = 0)"
     )
     return Rule(
-        field,
-        value,
-        "a list of names of at most 1 KiB, 1 MiB in all",
-        bounds,
+        field=field,
+        value=value,
+        expects="a list of names of at most 1 KiB, 1 MiB in all",
+        bounds=bounds,
         parts="""json_transform({token}, '["JSON"]')""",
     )
 
@@ -167,10 +174,10 @@ def _violations(field: str) -> Rule:
     good = f"list_filter({{parts}}, lambda item: {is_named} AND {is_graded} AND {is_short_name})"
     is_good = f"starts_with({{token}}, '[') AND len({good}) = len({{parts}})"
     return Rule(
-        field,
-        f"CASE WHEN {is_good} THEN to_json({{parts}}) END",
-        "a list of {constraint of at most 1 KiB, severity low, medium or high}, 1 MiB in all",
-        f"{{value}} IS NOT NULL AND strlen({{value}}::VARCHAR) <= {MOST_LIST_BYTES}",
+        field=field,
+        value=f"CASE WHEN {is_good} THEN to_json({{parts}}) END",
+        expects="a list of {constraint of at most 1 KiB, severity low, medium or high}, 1 MiB in all",
+        bounds=f"{{value}} IS NOT NULL AND strlen({{value}}::VARCHAR) <= {MOST_LIST_BYTES}",
         parts="""json_transform({token}, '[{{"constraint": "JSON", "severity": "JSON"}}]')""",
     )
 
@@ -182,10 +189,10 @@ def _signals(field: str) -> Rule:
         f"coalesce({{value}}.{signal} BETWEEN 0 AND 1, {{parts}}.{signal} IS NULL)" for signal in SIGNALS
     )
     return Rule(
-        field,
-        f"CASE WHEN {{token}} IS NULL OR starts_with({{token}}, '{{{{') THEN struct_pack({values}) END",
-        "an object of signals from 0 to 1",
-        f"{{value}} IS NOT NULL AND {are_good}",
+        field=field,
+        value=f"CASE WHEN {{token}} IS NULL OR starts_with({{token}}, '{{{{') THEN struct_pack({values}) END",
+        expects="an object of signals from 0 to 1",
+        bounds=f"{{value}} IS NOT NULL AND {are_good}",
         names=SIGNALS,
     )
 
@@ -231,7 +238,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordType:
     """One kind of record.
 
@@ -255,33 +262,60 @@ class RecordType:
 
 RECORD_TYPES: dict[str, RecordType] = {
     "execution": RecordType(
-        "ended_at",
-        ("execution_id", "agent_id", "started_at", "ended_at", "status"),
-        (
-            "session_id", "task_id", "condition", "trigger_id", "model", "error", "sla_s", "sla_breached", "confidence",
-            "cost_usd", "api_calls", "error_count", "call_latency_s", "actions", "signals", "violations", "platform",
-            "agent_version", "input_tokens", "output_tokens", "is_timed",
+        event_time="ended_at",
+        required=("execution_id", "agent_id", "started_at", "ended_at", "status"),
+        optional=(
+            "session_id",
+            "task_id",
+            "condition",
+            "trigger_id",
+            "model",
+            "error",
+            "sla_s",
+            "sla_breached",
+            "confidence",
+            "cost_usd",
+            "api_calls",
+            "error_count",
+            "call_latency_s",
+            "actions",
+            "signals",
+            "violations",
+            "platform",
+            "agent_version",
+            "input_tokens",
+            "output_tokens",
+            "is_timed",
         ),
-        ("{ended_at} >= {started_at}", "ended_at is before started_at"),
+        condition=("{ended_at} >= {started_at}", "ended_at is before started_at"),
     ),
-    "trigger": RecordType("fired_at", ("trigger_id", "agent_id", "fired_at", "trigger_status"), ("reason",)),
+    "trigger": RecordType(
+        event_time="fired_at", required=("trigger_id", "agent_id", "fired_at", "trigger_status"), optional=("reason",)
+    ),
     "model_call": RecordType(
-        "ended_at",
-        ("call_id", "model", "ended_at", "status"),
-        ("agent_id", "execution_id", "latency_ms", "error", "input_tokens", "output_tokens", "cost_usd"),
+        event_time="ended_at",
+        required=("call_id", "model", "ended_at", "status"),
+        optional=("agent_id", "execution_id", "latency_ms", "error", "input_tokens", "output_tokens", "cost_usd"),
     ),
     "tool_call": RecordType(
-        "ended_at", ("call_id", "tool", "ended_at", "status"), ("agent_id", "execution_id", "latency_ms", "error")
+        event_time="ended_at",
+        required=("call_id", "tool", "ended_at", "status"),
+        optional=("agent_id", "execution_id", "latency_ms", "error"),
     ),
     "signals": RecordType(
-        "at",
-        ("execution_id", "at"),
-        ("session_id", "agent_id", *SIGNALS),
-        (f"coalesce({', '.join(f'{{{name}}}' for name in SIGNALS)}) IS NOT NULL", "none of the four signals is there"),
+        event_time="at",
+        required=("execution_id", "at"),
+        optional=("session_id", "agent_id", *SIGNALS),
+        condition=(
+            f"coalesce({', '.join(f'{{{name}}}' for name in SIGNALS)}) IS NOT NULL",
+            "none of the four signals is there",
+        ),
     ),
-    "judgement": RecordType("at", ("execution_id", "at", "violations"), ("agent_id", "judged_by", "judge")),
-    "agent_update": RecordType("at", ("agent_id", "at", "kind"), ("detail",)),
-}  # fmt: skip
+    "judgement": RecordType(
+        event_time="at", required=("execution_id", "at", "violations"), optional=("agent_id", "judged_by", "judge")
+    ),
+    "agent_update": RecordType(event_time="at", required=("agent_id", "at", "kind"), optional=("detail",)),
+}
 
 FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
 OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
@@ -451,9 +485,11 @@ def _rejection() -> str:
         ("json_type(line) <> 'OBJECT'", "'not a JSON object'"),
         ("repeats_a_field", "'a field stands twice in the object'"),
         (f"{_token('type')} IS NULL", "'type is missing'"),
-        (f"record_type IS NULL OR record_type NOT IN ({', '.join(repr(name) for name in RECORD_TYPES)})",
-         f"'type must be one of {types}, not ' || {_shown('type')}"),
-    ]  # fmt: skip
+        (
+            f"record_type IS NULL OR record_type NOT IN ({', '.join(repr(name) for name in RECORD_TYPES)})",
+            f"'type must be one of {types}, not ' || {_shown('type')}",
+        ),
+    ]
     for type_name, kind in RECORD_TYPES.items():
         for name in kind.required:
             field = RULES[name].field

@@ -26,7 +26,7 @@ from health_assets.logs.conventions import (
     tool_error,
 )
 from health_assets.logs.files import LINES_SCHEMA
-from health_assets.logs.formats.records import READ_CHARACTERS, READ_TEXT_BYTES
+from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
 from health_assets.logs.otlp_repeats import (

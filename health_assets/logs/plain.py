@@ -1,7 +1,7 @@
 """The plain bytes of raw logs: unpacked where a name says that they are packed, up to a limit.
 
 What belongs here: blocks of bytes, whatever state the file is in, and the first bytes of many files. What does not:
-asking a store for them (`fetching`), and lines (`files`).
+asking a store for them (`read_ahead`), and lines (`files`).
 """
 
 import zlib
@@ -10,10 +10,10 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.logs.fetching import Ahead, Readable
-from health_assets.logs.formats.records import Blocks, Damage
+from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import HEAD_BYTES
 from health_assets.logs.progress import Meter
+from health_assets.logs.read_ahead import Ahead, Readable
 from health_assets.logs.stores import RawFile
 
 BLOCK_BYTES = 8 << 20

@@ -1,7 +1,7 @@
 """Progress of the reading of raw logs, for callers that show it.
 
 What belongs here: counting files and bytes while they are read, and telling listeners. What does not: how it is
-shown (`cli.progress`).
+shown (`cli.progress_bar`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from health_assets.core.wording import counted
 from health_assets.logs.stores import RawFile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """The files and bytes read so far.
 
@@ -83,6 +83,8 @@ class Meter:
         if not _listeners:
             return
         done_bytes = self._bytes_of_done + self._bytes_of_file
-        progress = Progress(self._files, self._files_done, self._size_bytes, done_bytes)
+        progress = Progress(
+            files=self._files, files_done=self._files_done, size_bytes=self._size_bytes, bytes_done=done_bytes
+        )
         for listener in _listeners:
             listener(progress)

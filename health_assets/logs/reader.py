@@ -27,7 +27,7 @@ from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
-from health_assets.scoring.targets import resolve_sla
+from health_assets.scoring.target_columns import resolve_sla
 
 ROWS_PER_BATCH = 100_000
 
@@ -35,7 +35,7 @@ IS_TIMED = "coalesce(is_timed, true)"
 """Whether an execution's line tells when it started; formats without times say that they do not."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Content:
     """The records of one kind that one file holds for one hour.
 
@@ -80,7 +80,7 @@ class Reading:
         with self._spans_parser() as parser:
             if parser:
                 found += parser.execute(_counted(parsed_spans("lines", self._limits))).fetchall()
-        return [Content(*row) for row in _added_up(found)]
+        return _added_up(found)
 
     def records(self, targets: Targets, trusted: Collection[str] = TRUSTED) -> pa.RecordBatchReader:
         """Stream every native line that is not blank as one row, cleaned for the table of its kind.
@@ -187,13 +187,16 @@ def _counted(rows: str) -> str:
     """
 
 
-def _added_up(found: Sequence[tuple]) -> list[tuple]:
+def _added_up(found: Sequence[tuple]) -> list[Content]:
     """Native lines and spans of one file may both be rejected."""
     sums: dict[tuple, tuple[int, int, datetime | None]] = {}
     for *key, lines, digest, future_at in found:
         more_lines, more_digest, other = sums.get(tuple(key), (0, 0, None))
         sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64, earlier(future_at, other))
-    return [(*key, *counted) for key, counted in sums.items()]
+    return [
+        Content(file_id=file_id, record_type=record_type, hour=hour, lines=lines, digest=digest, future_at=future_at)
+        for (file_id, record_type, hour), (lines, digest, future_at) in sums.items()
+    ]
 
 
 def earlier(one: datetime | None, other: datetime | None) -> datetime | None:

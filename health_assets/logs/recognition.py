@@ -98,7 +98,7 @@ class _Comparison:
     def result(self) -> Recognized:
         copies = self._copies()
         counting = [name for name in self._files if name not in copies]
-        found = Recognized([self._files[name] for name in counting])
+        found = Recognized(files=[self._files[name] for name in counting])
         for name, keeper in copies.items():
             identity = self._looks.identity(self._files[name])
             if identity:

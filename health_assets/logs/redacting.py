@@ -10,7 +10,7 @@ stand, is left out again. Ids and names stay as they are: tables are joined by t
 
 from health_assets.core.judges import KINDS
 from health_assets.core.redaction import Redaction, marks, secrets
-from health_assets.logs.formats.records import RAW_TEXT_BYTES, READ_TEXT_BYTES
+from health_assets.logs.formats.foreign_lines import RAW_TEXT_BYTES, READ_TEXT_BYTES
 from health_assets.logs.limits import cut_text
 
 TEXTS = ("error", "reason", "detail")

@@ -183,7 +183,12 @@ class Router:
 
     def contents(self) -> list[Content]:
         """The contents of the files, once the stream has been read."""
-        return [Content(*key, *counted) for key, counted in self._counts.items()]
+        return [
+            Content(
+                file_id=file_id, record_type=record_type, hour=hour, lines=lines, digest=digest, future_at=future_at
+            )
+            for (file_id, record_type, hour), (lines, digest, future_at) in self._counts.items()
+        ]
 
 
 def _most_frequent(rejected: pa.Table) -> Rejection | None:

@@ -7,8 +7,6 @@ ones are extras. Retries, credentials and endpoints are the store library's busi
 variables or fsspec's configuration.
 """
 
-import asyncio
-import atexit
 import hashlib
 import os
 import re
@@ -17,13 +15,13 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from health_assets.core.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
 from health_assets.core.raw_roots import PASSWORD, RawRoot, as_text, shown, without_password
+from health_assets.logs import fsspec_loop
 from health_assets.logs.folders import Walk, open_file, within_calendar
 
 _ROTATED = r"([.-]\d+)?(\.gz)?$"
@@ -40,11 +38,10 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "ab
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 TAG_FIELDS = ("ETag", "etag", "md5Hash", "content_md5")
 READ_AHEAD_BYTES = 8 << 20
-STOP_TIMEOUT_S = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RawFile:
     """A raw log as it lies below the raw root.
 
@@ -92,11 +89,11 @@ class RawFile:
     @property
     def takes_requests(self) -> bool:
         """Whether ranges of it may be asked for side by side: the library of its store can do that."""
-        return bool(getattr(self.store, "async_impl", False))
+        return fsspec_loop.takes_requests(self.store)
 
     def requested(self, start: int, end: int) -> Future[bytes]:
         """A range of its bytes, half-open, which is on its way; only of one that takes requests."""
-        return asyncio.run_coroutine_threadsafe(self.store._cat_file(self.path, start=start, end=end), self.store.loop)
+        return fsspec_loop.requested(self.store, str(self.path), start, end)
 
     def told(self) -> AbstractContextManager[None]:
         """Within the block, whatever a store's library raises becomes one sentence that names the file.
@@ -205,7 +202,10 @@ def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[Raw
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
 
     walk = Walk(root, LOG_NAME.search)
-    files = [RawFile(file.name, file.path, file.size_bytes, file.modified_ns) for file in walk.files()]
+    files = [
+        RawFile(source_file=file.name, path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns)
+        for file in walk.files()
+    ]
     faults |= walk.faults
     oddities |= walk.oddities
     return files
@@ -218,7 +218,13 @@ def _in_store(url: str) -> list[RawFile]:
         found = store.find(prefix, detail=True)
         is_there = bool(found) or store.exists(prefix)
         logs = [
-            RawFile(name, path, details["size"], _modified_ns(path, details), store)
+            RawFile(
+                source_file=name,
+                path=path,
+                size_bytes=details["size"],
+                modified_ns=_modified_ns(path, details),
+                store=store,
+            )
             for path, details in found.items()
             if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
         ]
@@ -234,7 +240,7 @@ def _connected(url: str) -> tuple[Any, str]:
     try:
         import fsspec  # a raw root in a folder does without
 
-        _stop_the_stores_thread_at_exit()
+        fsspec_loop.stop_the_thread_at_exit()
         store, prefix = fsspec.core.url_to_fs(url)
     except ImportError as error:
         extra = EXTRAS.get(protocol)
@@ -245,21 +251,6 @@ def _connected(url: str) -> tuple[Any, str]:
         sentence = f"the raw root {url} is not a URL that can be read: {_sentence(error)}"
         raise HealthAssetsError(without_password(sentence, url)) from _cause(error, url)
     return store, prefix.rstrip("/")
-
-
-@cache
-def _stop_the_stores_thread_at_exit() -> None:
-    """One that runs into the interpreter's end keeps objects alive that libraries complain of on the terminal."""
-    atexit.register(_stop_the_stores_thread)
-
-
-def _stop_the_stores_thread() -> None:
-    from fsspec import asyn
-
-    loop, thread = asyn.loop[0], asyn.iothread[0]
-    if loop is not None and thread is not None:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(STOP_TIMEOUT_S)
 
 
 def _modified_ns(path: str, details: dict[str, Any]) -> int:

@@ -1,7 +1,7 @@
 """Assets that are computed from other tables, declared as data.
 
 What belongs here: the shape of such an asset, what its rows are made from, and which of its hours to build together.
-What does not: which assets there are (`systems`), formulas, and running them (`defs.derived`).
+What does not: which assets there are (`systems`), formulas, and running them (`defs.derived_assets`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Inputs:
     """The inputs from which the rows of some hours are made.
 
@@ -67,7 +67,7 @@ def of_newest_hour(rows: ir.Table) -> ir.Table:
     return rows.filter(rows.hour == rows.hour.max())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Derived:
     """An asset that is a function of other assets' hours.
 

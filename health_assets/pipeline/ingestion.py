@@ -55,7 +55,7 @@ CUT = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class IngestReport:
     """The counts of what a run read and built.
 
@@ -150,7 +150,7 @@ def ingest(
     """
     reach_hours = lookback_hours if trace_hours is None else trace_hours
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
-    report = IngestReport(hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
+    report = IngestReport(hours=hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
     recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits)
     present = names_of(recognized.files) | Ledger(session).emptied()
@@ -265,7 +265,15 @@ class _Loading:
         restored = {part: lines for part, lines in (known | self._kept_back).items() if asked.restores(part)}
         _require(restored, asked.present, self._unreadable)
         waiting = {part: lines for part, lines in waiting.items() if part.source_file in asked.present}
-        return Due(new, changed, before, waiting, not_loaded, lost, traces_of(self._session, _spans(waiting)))
+        return Due(
+            new=new,
+            changed=changed,
+            before=before,
+            waiting=waiting,
+            not_loaded=not_loaded,
+            lost=lost,
+            traces=traces_of(self._session, _spans(waiting)),
+        )
 
     def _waiting(self) -> dict[Part, int]:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
@@ -383,7 +391,14 @@ class _Loading:
             if part.hour in asked.held or part in self._overdue:
                 found[part.hour, part.source_file] += lines
         holds = [
-            Hold(hour, name, reason_of(self._unreadable, name), lines, now, now + self._limits.hold)
+            Hold(
+                hour=hour,
+                source_file=name,
+                reason=reason_of(self._unreadable, name),
+                lines=lines,
+                held_at=now,
+                held_until=now + self._limits.hold,
+            )
             for (hour, name), lines in sorted(found.items())
         ]
         known = Holds(self._session)
@@ -453,12 +468,20 @@ def _entries(before: Mapping[Part, Entry], after: Mapping[Part, Lines], asked: A
     """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
     entries = []
     for part in before.keys() | after.keys():
-        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part, NO_LINES, is_loaded=False))
+        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part=part, lines=NO_LINES, is_loaded=False))
         if asked.includes(part):
-            entries += [Entry(part, lines, is_loaded=True)] if lines.count else []
+            entries += [Entry(part=part, lines=lines, is_loaded=True)] if lines.count else []
         else:
             is_same = lines == old.lines
-            entries.append(Entry(part, lines, old.is_loaded and is_same, old.superseded, old.is_dropped and is_same))
+            entries.append(
+                Entry(
+                    part=part,
+                    lines=lines,
+                    is_loaded=old.is_loaded and is_same,
+                    superseded=old.superseded,
+                    is_dropped=old.is_dropped and is_same,
+                )
+            )
     return entries
 
 

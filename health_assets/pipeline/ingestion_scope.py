@@ -81,7 +81,7 @@ class Asked:
         return part.hour in self.restored.get(TABLE_OF_RECORD[part.record_type], ())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Due:
     """The parts that the tables lack, as the ledger knows them before any file is read.
 

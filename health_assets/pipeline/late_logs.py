@@ -24,7 +24,7 @@ from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.session import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Unread:
     """The facts that tell which tables no longer agree with the logs; reading them does not hold the warehouse.
 
@@ -74,18 +74,18 @@ def compared(session: Session, found: Recognized, unreadable: Collection[str] = 
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
     return Unread(
-        found,
-        [*found.new, *found.changed],
-        [replace(entry, part=_part_now(found, entry.part)) for entry in known],
-        [_part_now(found, part) for part in waiting],
-        still_held(Holds(session).within(), unreadable),
+        found=found,
+        files=[*found.new, *found.changed],
+        entries=[replace(entry, part=_part_now(found, entry.part)) for entry in known],
+        not_loaded=[_part_now(found, part) for part in waiting],
+        held=still_held(Holds(session).within(), unreadable),
     )
 
 
 def all_unread(files: Sequence[RawFile], limits: Limits, trusted: Collection[str] = TRUSTED) -> Unread:
     """The files that count, where there is no warehouse that knows any."""
     found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
-    return Unread(found, found.files, [], [])
+    return Unread(found=found, files=found.files, entries=[], not_loaded=[])
 
 
 def _part_now(found: Recognized, part: Part) -> Part:
@@ -132,7 +132,13 @@ def _remember(files: Sequence[RawFile], memory: LateMemory, unreadable: Faults |
     for file in files:
         memory.of(file).counts = []
     for content in counted:
-        count = Count(content.record_type, content.hour, content.lines, content.digest, content.future_at)
+        count = Count(
+            record_type=content.record_type,
+            hour=content.hour,
+            lines=content.lines,
+            digest=content.digest,
+            future_at=content.future_at,
+        )
         counts = memory.of(files[content.file_id]).counts
         if counts is not None:
             counts.append(count)
@@ -140,7 +146,14 @@ def _remember(files: Sequence[RawFile], memory: LateMemory, unreadable: Faults |
 
 def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
     return [
-        Content(place, count.record_type, count.hour, count.lines, count.digest, count.future_at)
+        Content(
+            file_id=place,
+            record_type=count.record_type,
+            hour=count.hour,
+            lines=count.lines,
+            digest=count.digest,
+            future_at=count.future_at,
+        )
         for place, file in enumerate(files)
         for count in memory.counts_of(file) or ()
     ]

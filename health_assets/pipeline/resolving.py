@@ -17,7 +17,7 @@ from health_assets.core.hours import HourRange, contiguous
 from health_assets.core.judges import is_trusted
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
-from health_assets.scoring.targets import resolve_sla
+from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, amounts_of_calls, with_amounts
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.resolutions import Resolutions

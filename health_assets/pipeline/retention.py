@@ -26,7 +26,7 @@ HOURS_AT_ONCE = 24
 """Hours dropped in one transaction, so that others do not wait long for the warehouse."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Pruned:
     """The rows that were dropped.
 
@@ -78,7 +78,7 @@ def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, tra
         before: a whole hour.
         trace_hours: how many hours apart spans of a trace may be and still see each other.
     """
-    pruned = Pruned(before)
+    pruned = Pruned(before=before)
     records = [table for table in RECORD_OF_TABLE if table != "spans"]
     pruned.hours = _drop(warehouse, records, components, before, pruned.rows)
     _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned.rows)

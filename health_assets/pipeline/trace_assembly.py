@@ -24,7 +24,7 @@ from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.core.targets import Targets
 from health_assets.logs.traces import Assembled, assemble
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
-from health_assets.scoring.targets import resolve_sla
+from health_assets.scoring.target_columns import resolve_sla
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import HOUR_TYPE, Session
@@ -164,10 +164,10 @@ class TraceAssembly:
         for hour in hours:
             part = Part(TRACES, made.record_type, hour)
             lines = Lines(*made.counts[hour]) if hour in made.counts else NO_LINES
-            before = known.get(part, Entry(part, NO_LINES, is_loaded=True))
+            before = known.get(part, Entry(part=part, lines=NO_LINES, is_loaded=True))
             is_same = before.lines.count == lines.count == 0 or before.lines == lines
             if not is_same:
-                entries.append(Entry(part, lines, is_loaded=False, superseded=before.superseded))
+                entries.append(Entry(part=part, lines=lines, is_loaded=False, superseded=before.superseded))
                 self.changed.add(part)
             if self._is_asked(part) and not (is_same and before.is_loaded):
                 to_load.add(part)

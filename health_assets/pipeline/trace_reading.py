@@ -24,7 +24,7 @@ _NOT_USED = {
 """Why a span of a kind, and of agents one that states no name, is no record of its own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TraceReading:
     """The counts of what the spans of some hours became.
 
@@ -58,7 +58,7 @@ def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
     unused = {reason: count for reason, count in _unused(spans) if count}
     most_first = dict(sorted(unused.items(), key=lambda item: (-item[1], item[0])))
     warnings = list(_warnings(spans.model_calls(), made["executions"]))
-    return TraceReading(count, **made, unused=most_first, warnings=warnings)
+    return TraceReading(spans=count, **made, unused=most_first, warnings=warnings)
 
 
 def without_agents(session: Session, hours: HourRange) -> str | None:

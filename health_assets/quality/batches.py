@@ -16,7 +16,7 @@ from health_assets.schema.catalog import describe
 from health_assets.warehouse.session import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """The source of a batch: the asset, a session, the hours that are checked, and the settings that made them.
 

@@ -21,6 +21,7 @@ from ibis import ir
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
+from health_assets.quality.gx_internals import remembering, without_progress_bars
 from health_assets.warehouse.session import Session
 
 SMALL_BATCH_ROWS = 2_000
@@ -299,27 +300,9 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
-        from great_expectations.data_context.types.base import ProgressBarsConfig
 
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        context = gx.get_context(mode="ephemeral")
+        without_progress_bars(context)
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
-    kinds = cache(lambda name: _remembering(getattr(gx.expectations, name)))
+    kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))
     return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds
-
-
-def _remembering(kind: Any) -> Any:
-    """A kind of expectation that makes its configuration once.
-
-    Great Expectations asks for it a hundred times per verdict, and making it anew took nearly half of a validation.
-    """
-    from great_expectations.compatibility.pydantic import PrivateAttr
-
-    def configuration(expectation: Any) -> Any:
-        if expectation._configuration is None:
-            expectation._configuration = kind.configuration.fget(expectation)
-        return expectation._configuration
-
-    # each under a name of its own, by which Great Expectations registers it
-    members = {"_configuration": PrivateAttr(None), "configuration": property(configuration), "__module__": __name__}
-    return type(kind)(f"Remembering{kind.__name__}", (kind,), members)

@@ -116,7 +116,7 @@ _CONDITIONS: dict[str, Callable[[ir.Table, dict[str, Any]], ir.BooleanValue]] = 
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """An expectation of an asset: one asset check, one line of history per hour.
 
@@ -146,7 +146,7 @@ HoursMaker = Callable[[Any], pd.DataFrame]
 """Makes facts by hour, a small frame with `hour`, from a `quality.batches.common.Source`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Suite:
     """The checks of one asset and what they look at.
 

@@ -20,51 +20,70 @@ from health_assets.quality.expectations import (
 
 MOST_REJECTED_SHARE = 0.05
 FEW_LINES_ARE_REJECTED = "few_lines_are_rejected"
-OF_EVERY_RECORD_TABLE = (*OF_EVERY_TABLE, Check("every_line_is_a_row", equal("rows_kept", "lines_kept"), batch="hours"))
+OF_EVERY_RECORD_TABLE = (
+    *OF_EVERY_TABLE,
+    Check(name="every_line_is_a_row", expectations=equal("rows_kept", "lines_kept"), batch="hours"),
+)
 
 
 def _record_suite(asset: str, event_time: str, checks: Sequence[Check] = (), *, key: str | None = None) -> Suite:
-    within = Check("times_are_within_their_hour", [*at_least(event_time, "hour"), *greater("next_hour", event_time)])
+    within = Check(
+        name="times_are_within_their_hour",
+        expectations=[*at_least(event_time, "hour"), *greater("next_hour", event_time)],
+    )
     own = [*OF_EVERY_RECORD_TABLE, within, *checks]
     made: dict[str, RowsMaker] = {"rows": common.rows}
     if key:
         own += [
-            Check(f"{key}_is_unique_within_the_hour", unique("hour", key)),
-            Check(f"{key}_is_in_one_hour_only", between(0, 1, "hours_with_id"), "warn", batch="ids_in_several_hours"),
+            Check(name=f"{key}_is_unique_within_the_hour", expectations=unique("hour", key)),
+            Check(
+                name=f"{key}_is_in_one_hour_only",
+                expectations=between(0, 1, "hours_with_id"),
+                severity="warn",
+                batch="ids_in_several_hours",
+            ),
         ]
         made["ids_in_several_hours"] = batches.ids_in_several_hours
-    return Suite(asset, own, made, batches.hours_of_records, frozenset({"ids_in_several_hours"}))
+    return Suite(
+        asset=asset, checks=own, rows=made, hours=batches.hours_of_records, searches=frozenset({"ids_in_several_hours"})
+    )
 
 
 SIGNAL_COLUMNS = ("signal_confidence", "signal_loop_detection", "signal_tool_correctness", "signal_coherence")
 
 RAW_LOGS = Suite(
-    "raw_logs",
-    [
+    asset="raw_logs",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("every_line_is_accounted_for", equal("lines_counted", "lines_read"), batch="files"),
-        Check("counts_are_possible", [*between(0, None, "lines", "superseded"), *at_least("lines", "superseded")]),
+        Check(name="every_line_is_accounted_for", expectations=equal("lines_counted", "lines_read"), batch="files"),
+        Check(
+            name="counts_are_possible",
+            expectations=[*between(0, None, "lines", "superseded"), *at_least("lines", "superseded")],
+        ),
     ],
-    {"rows": common.rows, "files": batches.files},
-    common.hours,
+    rows={"rows": common.rows, "files": batches.files},
+    hours=common.hours,
 )
 
 EXECUTIONS = _record_suite(
     "executions",
     "ended_at",
     [
-        Check("executions_end_after_they_start", [*at_least("ended_at", "started_at"), *between(0, None, "runtime_s")]),
         Check(
-            "statuses_are_known",
-            [
+            name="executions_end_after_they_start",
+            expectations=[*at_least("ended_at", "started_at"), *between(0, None, "runtime_s")],
+        ),
+        Check(
+            name="statuses_are_known",
+            expectations=[
                 *one_of("status", "success", "failure"),
                 *one_of("condition", "baseline", "fault", "structural", "prompt"),
             ],
         ),
-        Check("shares_are_between_0_and_1", between(0, 1, "confidence", *SIGNAL_COLUMNS)),
+        Check(name="shares_are_between_0_and_1", expectations=between(0, 1, "confidence", *SIGNAL_COLUMNS)),
         Check(
-            "resources_are_not_negative",
-            between(
+            name="resources_are_not_negative",
+            expectations=between(
                 0,
                 None,
                 "sla_s",
@@ -82,16 +101,21 @@ EXECUTIONS = _record_suite(
 )
 
 TRIGGER_EVENTS = _record_suite(
-    "trigger_events", "fired_at", [Check("statuses_are_known", one_of("status", "fired", "failed"))], key="trigger_id"
+    "trigger_events",
+    "fired_at",
+    [Check(name="statuses_are_known", expectations=one_of("status", "fired", "failed"))],
+    key="trigger_id",
 )
 
 MODEL_CALLS = _record_suite(
     "model_calls",
     "ended_at",
     [
-        Check("statuses_are_known", one_of("status", "success", "failure")),
-        Check("latencies_are_not_negative", between(0, None, "latency_ms")),
-        Check("amounts_are_not_negative", between(0, None, "input_tokens", "output_tokens", "cost_usd")),
+        Check(name="statuses_are_known", expectations=one_of("status", "success", "failure")),
+        Check(name="latencies_are_not_negative", expectations=between(0, None, "latency_ms")),
+        Check(
+            name="amounts_are_not_negative", expectations=between(0, None, "input_tokens", "output_tokens", "cost_usd")
+        ),
     ],
     key="call_id",
 )
@@ -100,47 +124,62 @@ TOOL_CALLS = _record_suite(
     "tool_calls",
     "ended_at",
     [
-        Check("statuses_are_known", one_of("status", "success", "failure")),
-        Check("latencies_are_not_negative", between(0, None, "latency_ms")),
+        Check(name="statuses_are_known", expectations=one_of("status", "success", "failure")),
+        Check(name="latencies_are_not_negative", expectations=between(0, None, "latency_ms")),
     ],
     key="call_id",
 )
 
-SIGNALS = _record_suite("signals", "given_at", [Check("shares_are_between_0_and_1", between(0, 1, *SIGNAL_COLUMNS))])
+SIGNALS = _record_suite(
+    "signals", "given_at", [Check(name="shares_are_between_0_and_1", expectations=between(0, 1, *SIGNAL_COLUMNS))]
+)
 
 JUDGEMENTS = _record_suite(
     "judgements",
     "judged_at",
     [
-        Check("judges_are_known", [*one_of("judged_by", *KINDS), *one_of("judged_by_reported", *KINDS)]),
-        Check("judges_may_speak_for_whom_they_say", equal("judged_by", "judged_by_reported"), "warn"),
+        Check(
+            name="judges_are_known", expectations=[*one_of("judged_by", *KINDS), *one_of("judged_by_reported", *KINDS)]
+        ),
+        Check(
+            name="judges_may_speak_for_whom_they_say",
+            expectations=equal("judged_by", "judged_by_reported"),
+            severity="warn",
+        ),
     ],
 )
 
 AGENT_UPDATES = _record_suite(
     "agent_updates",
     "updated_at",
-    [Check("kinds_are_known", one_of("kind", "restart", "model_change", "capability_update"))],
+    [Check(name="kinds_are_known", expectations=one_of("kind", "restart", "model_change", "capability_update"))],
 )
 
 SPANS = _record_suite(
     "spans",
     "ended_at",
     [
-        Check("spans_end_after_they_start", at_least("ended_at", "started_at")),
-        Check("kinds_are_known", [*one_of("kind", "agent", "chat", "tool", "other")]),
-        Check("amounts_are_not_negative", between(0, None, "input_tokens", "output_tokens", "cost_usd")),
+        Check(name="spans_end_after_they_start", expectations=at_least("ended_at", "started_at")),
+        Check(name="kinds_are_known", expectations=[*one_of("kind", "agent", "chat", "tool", "other")]),
+        Check(
+            name="amounts_are_not_negative", expectations=between(0, None, "input_tokens", "output_tokens", "cost_usd")
+        ),
     ],
 )
 
 REJECTED_RECORDS = Suite(
-    "rejected_records",
-    [
+    asset="rejected_records",
+    checks=[
         *OF_EVERY_RECORD_TABLE,
-        Check(FEW_LINES_ARE_REJECTED, between(0, MOST_REJECTED_SHARE, "rejected_share"), "warn", batch="hours"),
+        Check(
+            name=FEW_LINES_ARE_REJECTED,
+            expectations=between(0, MOST_REJECTED_SHARE, "rejected_share"),
+            severity="warn",
+            batch="hours",
+        ),
     ],
-    {"rows": common.rows},
-    batches.hours_of_rejections,
+    rows={"rows": common.rows},
+    hours=batches.hours_of_rejections,
 )
 
 SUITES = (

@@ -30,7 +30,7 @@ LEAST_LOSS = 1e-9
 """Smaller losses are rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Component:
     """A part of the score that points can be lost to.
 
@@ -55,7 +55,7 @@ class Component:
     said: Callable[[Row], str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Loss:
     """The points that a component cost an agent.
 
@@ -103,35 +103,66 @@ def _failed(row: Row) -> str:
 
 COMPONENTS = (
     Component(
-        "success", "reliability", RELIABILITY_POINTS * SUCCESS_SHARE, "success_score",
-        ("n", "successes", "asr", "confidence_factor"), ("expected_success_rate", "n_full"), "failure",
-        _succeeded,
+        name="success",
+        dimension="reliability",
+        points=RELIABILITY_POINTS * SUCCESS_SHARE,
+        score="success_score",
+        inputs=("n", "successes", "asr", "confidence_factor"),
+        targets=("expected_success_rate", "n_full"),
+        evidence="failure",
+        said=_succeeded,
     ),
     Component(
-        "failures", "reliability", RELIABILITY_POINTS * FAILURE_SHARE, "failure_score",
-        ("n", "failures", "afh", "confidence_factor"), ("expected_failures_per_hour", "n_full"), "failure", _failed,
+        name="failures",
+        dimension="reliability",
+        points=RELIABILITY_POINTS * FAILURE_SHARE,
+        score="failure_score",
+        inputs=("n", "failures", "afh", "confidence_factor"),
+        targets=("expected_failures_per_hour", "n_full"),
+        evidence="failure",
+        said=_failed,
     ),
     Component(
-        "performance", "performance", PERFORMANCE_POINTS, "performance_score",
-        ("n", "ar_s", "deviation"), ("expected_runtime_s", "deviation_allowed"), "slow_run",
-        lambda row: f"{row['ar_s'] or 0:,.1f} s a run, {row['expected_runtime_s'] or 0:g} s expected",
+        name="performance",
+        dimension="performance",
+        points=PERFORMANCE_POINTS,
+        score="performance_score",
+        inputs=("n", "ar_s", "deviation"),
+        targets=("expected_runtime_s", "deviation_allowed"),
+        evidence="slow_run",
+        said=lambda row: f"{row['ar_s'] or 0:,.1f} s a run, {row['expected_runtime_s'] or 0:g} s expected",
     ),
     Component(
-        "stability", "stability", STABILITY_POINTS, "stability_score",
-        ("n", "long_running"), ("expected_runtime_s", "long_running_factor", "stability_threshold"), "long_run",
-        lambda row: counted(row["long_running"], "long run"),
+        name="stability",
+        dimension="stability",
+        points=STABILITY_POINTS,
+        score="stability_score",
+        inputs=("n", "long_running"),
+        targets=("expected_runtime_s", "long_running_factor", "stability_threshold"),
+        evidence="long_run",
+        said=lambda row: counted(row["long_running"], "long run"),
     ),
     Component(
-        "sla", "operation", OPERATIONAL_POINTS * SLA_SHARE, "sla_score",
-        ("n", "sla_breaches"), ("sla_breach_threshold", "sla_s"), "sla_breach",
-        lambda row: counted(row["sla_breaches"], "SLA breach", "SLA breaches"),
+        name="sla",
+        dimension="operation",
+        points=OPERATIONAL_POINTS * SLA_SHARE,
+        score="sla_score",
+        inputs=("n", "sla_breaches"),
+        targets=("sla_breach_threshold", "sla_s"),
+        evidence="sla_breach",
+        said=lambda row: counted(row["sla_breaches"], "SLA breach", "SLA breaches"),
     ),
     Component(
-        "triggers", "operation", OPERATIONAL_POINTS * TRIGGER_SHARE, "trigger_score",
-        ("trigger_failures",), ("trigger_failure_threshold",), "trigger_failure",
-        lambda row: counted(row["trigger_failures"], "failed trigger"),
+        name="triggers",
+        dimension="operation",
+        points=OPERATIONAL_POINTS * TRIGGER_SHARE,
+        score="trigger_score",
+        inputs=("trigger_failures",),
+        targets=("trigger_failure_threshold",),
+        evidence="trigger_failure",
+        said=lambda row: counted(row["trigger_failures"], "failed trigger"),
     ),
-)  # fmt: skip
+)
 
 OF_RUNTIMES = frozenset({"performance", "stability"})
 """Dimensions that are about how long executions take."""
@@ -180,12 +211,12 @@ def points_lost(component: Component, row: Row) -> float:
 def _loss(component: Component, row: Row, evidence: Evidence) -> Loss:
     lost = points_lost(component, row)
     return Loss(
-        component,
-        lost,
-        component.said(row) if lost > LEAST_LOSS else "",
-        {name: row[name] for name in component.inputs},
-        {name: row[name] for name in component.targets},
-        tuple(evidence.get(component.evidence, ())) if lost > LEAST_LOSS else (),
+        component=component,
+        lost=lost,
+        sentence=component.said(row) if lost > LEAST_LOSS else "",
+        inputs={name: row[name] for name in component.inputs},
+        targets={name: row[name] for name in component.targets},
+        evidence=tuple(evidence.get(component.evidence, ())) if lost > LEAST_LOSS else (),
     )
 
 

@@ -11,7 +11,7 @@ import ibis
 from ibis import ir
 
 from health_assets.core.targets import Targets
-from health_assets.scoring.targets import with_targets
+from health_assets.scoring.target_columns import with_targets
 
 SUMS = (
     "executions", "successes", "failures", "untimed", "runtime_us_sum", "long_running", "sla_breaches", "triggers",

@@ -12,7 +12,7 @@ from health_assets.core.hours import HOUR, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.pipeline.derived import older_hours
-from health_assets.systems.registry import SYSTEMS
+from health_assets.systems.declared_assets import SYSTEMS
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -22,7 +22,7 @@ RUNS_AT_ONCE = 8
 """Most runs for it: hours may lie apart, and every run takes a while for itself."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OlderResults:
     """Hours of the results of one scoring system that an older version of its formula made.
 
@@ -84,5 +84,13 @@ def older_results(session: Session, hours: HourRange, settings: Settings) -> lis
             continue
         due = frozenset(hour for hour in older if hour >= first)
         versions = tuple(sorted(set(older.values())))
-        found.append(OlderResults(system, assets[0].formula_version, versions, due, frozenset(older) - due))
+        found.append(
+            OlderResults(
+                system=system,
+                version=assets[0].formula_version,
+                versions=versions,
+                due=due,
+                kept=frozenset(older) - due,
+            )
+        )
     return found

@@ -10,8 +10,8 @@ from datetime import datetime
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.pipeline.derived import Derived
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults
-from health_assets.systems.registry import DERIVED, SYSTEMS
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 

@@ -47,7 +47,7 @@ _COMPONENTS_WITH_FILES = ("model_components",)
 _RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LostLines:
     """The lines that are lost of a log which is gone, or was cut or replaced.
 
@@ -101,13 +101,13 @@ class FileLedger:
         )
         return {
             name: KnownFile(
-                (size, modified),
-                None if digest is None else Identity(plain_bytes, digest, heads),
-                rejected,
-                copy_of,
-                gone_at,
-                is_complete,
-                _is_cut(name),
+                stamp=(size, modified),
+                identity=None if digest is None else Identity(plain_bytes, digest, heads),
+                rejected=rejected,
+                copy_of=copy_of,
+                gone_at=gone_at,
+                is_complete=is_complete,
+                is_cut=_is_cut(name),
             )
             for name, size, modified, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
@@ -334,7 +334,8 @@ class FileLedger:
             [since or EVER.start],
         )
         return [
-            LostLines(name, lines, gone_at, HourRange(first, last + HOUR)) for name, lines, gone_at, first, last in rows
+            LostLines(source_file=name, lines=lines, gone_at=gone_at, hours=HourRange(first, last + HOUR))
+            for name, lines, gone_at, first, last in rows
         ]
 
     def lines_and_lost(self, hours: HourRange, reach_hours: int) -> dict[datetime, tuple[int, int]]:

@@ -8,7 +8,7 @@ What belongs here: reading and writing `held_hours`. What does not: finding out 
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from health_assets.logs.stores import is_among
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hold:
     """One cause for which an hour cannot be built.
 
@@ -57,12 +57,12 @@ class Holds:
         return [hold for hold in self._noted(hours) if hold.held_until <= now]
 
     def _noted(self, hours: HourRange) -> list[Hold]:
+        names = [own.name for own in fields(Hold)]
         rows = self._session.query(
-            "SELECT hour, source_file, reason, lines, held_at, held_until FROM held_hours "
-            "WHERE hour >= ? AND hour < ? ORDER BY hour, source_file",
+            f"SELECT {', '.join(names)} FROM held_hours WHERE hour >= ? AND hour < ? ORDER BY hour, source_file",
             [hours.start, hours.end],
         )
-        return [Hold(*row) for row in rows]
+        return [Hold(**dict(zip(names, row, strict=True))) for row in rows]
 
     def hours(self, hours: HourRange = EVER) -> set[datetime]:
         """The held hours among these."""

@@ -14,6 +14,7 @@ part of that name for the spans themselves has no lines: it says that the hour c
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -69,7 +70,7 @@ class Lines:
 NO_LINES = Lines(0, "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """A part's row in the ledger."""
 
@@ -107,7 +108,7 @@ class Ledger:
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file IN (SELECT unnest(?))",
             [[*names]],
         )
-        return [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
+        return [_entry(row) for row in rows]
 
     def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
         """The ledger's entries of records that were put together from spans."""
@@ -115,7 +116,7 @@ class Ledger:
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file = $source AND hour >= $start AND hour < $end",
             {"source": TRACES, "start": hours.start, "end": hours.end},
         )
-        entries = [Entry(Part(*row[:3]), Lines(*row[3:5]), *row[5:]) for row in rows]
+        entries = [_entry(row) for row in rows]
         return {entry.part: entry for entry in entries}
 
     def beaten_beside(self, parts: Iterable[Part], present: set[str]) -> dict[Part, int]:
@@ -352,7 +353,8 @@ class Ledger:
     def write_lost(self, parts: Mapping[Part, int]) -> None:
         """Add parts of which all lines are lost, with their number."""
         self._write_entries(
-            [Entry(part, Lines(count, ""), is_loaded=True) for part, count in parts.items()], [*parts.values()]
+            [Entry(part=part, lines=Lines(count, ""), is_loaded=True) for part, count in parts.items()],
+            [*parts.values()],
         )
 
     def _write_entries(self, entries: Sequence[Entry], lost: Sequence[int] = ()) -> None:
@@ -379,7 +381,9 @@ class Ledger:
     def put_off(self, hours: Iterable[datetime]) -> None:
         """Note of exactly these hours that other records than before may follow from their spans."""
         self._session.query("DELETE FROM raw_logs WHERE source_file = ? AND record_type = 'span'", [TRACES])
-        self._write_entries([Entry(Part(TRACES, "span", hour), NO_LINES, is_loaded=False) for hour in sorted(hours)])
+        self._write_entries(
+            [Entry(part=Part(TRACES, "span", hour), lines=NO_LINES, is_loaded=False) for hour in sorted(hours)]
+        )
 
     def unload(self, parts: Iterable[Part]) -> None:
         """Mark parts as not loaded."""
@@ -463,6 +467,18 @@ class Ledger:
                 f"AND {table}.hour >= $start AND {table}.hour < $end",
                 values | span,
             )
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    """A row of the columns of `_ENTRY`."""
+    *part, lines, digest, is_loaded, superseded, is_dropped = row
+    return Entry(
+        part=Part(*part),
+        lines=Lines(lines, digest),
+        is_loaded=is_loaded,
+        superseded=superseded,
+        is_dropped=is_dropped,
+    )
 
 
 _ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false)"

@@ -1,9 +1,16 @@
-"""Places of warehouses, as their URLs say; apart from the stores, so that asking costs no import of an engine."""
+"""Places of warehouses, as their URLs say; apart from the stores, so that asking costs no import of an engine.
+
+A PostgreSQL URL goes to libpq as it is, so it is read here as libpq reads it, and by SQLAlchemy's `make_url` only for
+SQLAlchemy. That one takes a password with an unescaped slash, with which libpq would tell of it as of a port; it keeps
+a password in the decoded form alone, while messages of the driver repeat the URL's; and it shows one in the query.
+"""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import sqlalchemy as sa
 
 from health_assets.core.errors import HealthAssetsError
 
@@ -46,7 +53,7 @@ class Database:
     Args:
         uri: the URL as libpq reads it, password and all; not to be shown.
         name: the database and its host, to be shown.
-        password: the password of the URL, where it has one.
+        password: the password as it stands in the URL, where it has one.
     """
 
     uri: str
@@ -54,9 +61,9 @@ class Database:
     password: str | None
 
     @property
-    def sqlalchemy_url(self) -> str:
-        """The URL as SQLAlchemy reads it; not to be shown."""
-        return self.uri.replace("postgresql://", "postgresql+psycopg://", 1)
+    def sqlalchemy_url(self) -> sa.URL:
+        """The URL as SQLAlchemy reads it; not to be shown, since a password of its query would be."""
+        return sa.make_url(self.uri).set(drivername="postgresql+psycopg")
 
     def without_password(self, text: str) -> str:
         """A message of the driver, which may repeat the URL, on one line and without the password."""
@@ -83,4 +90,5 @@ def database_of(url: str) -> Database:
     host = parts.hostname or given.get("host", ["localhost"])[0]
     database = parts.path.removeprefix("/") or given.get("dbname", [parts.username or "of this user"])[0]
     name = f"{unquote(database)} on {unquote(host)}" + (f":{port}" if port else "")
-    return Database(uri, name, parts.password or given.get("password", [None])[0])
+    in_query = (pair.removeprefix("password=") for pair in parts.query.split("&") if pair.startswith("password="))
+    return Database(uri, name, parts.password or next(in_query, None))

@@ -26,7 +26,7 @@ class UnusedSpans:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CallsOfSpans:
     """The number of model calls that were made of spans.
 
@@ -106,4 +106,7 @@ class Spans:
             FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
             """
         )
-        return CallsOfSpans(*row)
+        calls, of_unknown_models, outside, failed_outside = row
+        return CallsOfSpans(
+            calls=calls, of_unknown_models=of_unknown_models, outside=outside, failed_outside=failed_outside
+        )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from health_assets.core.settings import Settings
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.location import is_postgres
 from health_assets.warehouse.session import Session
 
@@ -46,7 +46,7 @@ class Warehouse:
         url: path of the file, `duckdb:///path`, or `postgresql://user@host/database`.
         lock_timeout_s: how long to wait while another process holds the warehouse.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
-        engine: what its sessions share; without one, each starts its own.
+        shared_duckdb: what its sessions share; without one, each starts its own.
         guard: asked before whatever is written; without one, only the warehouse's own lock orders writers.
 
     Raises:
@@ -59,7 +59,7 @@ class Warehouse:
         *,
         lock_timeout_s: float = 60.0,
         memory_limit: str = "3GB",
-        engine: Engine | None = None,
+        shared_duckdb: SharedDuckDB | None = None,
         guard: Guard | None = None,
     ) -> None:
         self._guard = guard
@@ -71,7 +71,7 @@ class Warehouse:
         else:
             from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 
-            self._place = DuckDBFile(url, lock_timeout_s, memory_limit, engine)
+            self._place = DuckDBFile(url, lock_timeout_s, memory_limit, shared_duckdb)
 
     @classmethod
     def of(
@@ -79,7 +79,7 @@ class Warehouse:
         settings: Settings,
         *,
         lock_timeout_s: float | None = None,
-        engine: Engine | None = None,
+        shared_duckdb: SharedDuckDB | None = None,
         guard: Guard | None = None,
     ) -> Self:
         """The warehouse that settings name, with their limits, or another limit on waiting for it."""
@@ -88,7 +88,7 @@ class Warehouse:
             settings.warehouse,
             lock_timeout_s=timeout_s,
             memory_limit=settings.memory_limit,
-            engine=engine,
+            shared_duckdb=shared_duckdb,
             guard=guard,
         )
 

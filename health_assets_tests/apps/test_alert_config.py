@@ -148,7 +148,7 @@ def test_a_file_that_is_a_secret_alone_is_not_repeated_by_the_error(tmp_path: Pa
 
 
 def skipped(settings: Settings) -> str:
-    told = tick_of(alerts_sensor(settings), Pipeline(settings))
+    told = tick_of(alerts_sensor(settings), Pipeline(settings=settings))
     assert told.skip_message is not None
     return told.skip_message
 

@@ -19,8 +19,8 @@ from health_assets.apps.alerts import delivering
 from health_assets.apps.alerts.config import Alerts, Channel, Email, Slack, Webhook
 from health_assets.apps.alerts.delivering import Delivery, next_attempt, try_channels
 from health_assets.apps.alerts.incidents import Incident, Judged, judge
-from health_assets.apps.alerts.keeping import Notice, count_waiting, keep
 from health_assets.apps.alerts.messages import SIGNS, digest_of
+from health_assets.apps.alerts.outbox import Notice, count_waiting, keep
 from health_assets.apps.alerts.rules import RULES, Floor
 from health_assets.apps.alerts.seen import AgentSeen
 from health_assets.core.hours import HOUR
@@ -43,7 +43,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 def opened(agent_id: str = "a", hour: int = 0, **columns: Any) -> Incident:
     """An incident with all that there is to say about it."""
     row = scored(agent_id, 40.0)
-    seen = AgentSeen(at(hour), agent_id, row, event_ids={"failure": ["e-1", "<e-2>"]})
+    seen = AgentSeen(hour=at(hour), subject_id=agent_id, row=row, event_ids={"failure": ["e-1", "<e-2>"]})
     [incident] = judge([Floor()], [seen], {}, at=at(hour + 1)).opened
     return replace(incident, **columns)
 
@@ -319,7 +319,12 @@ def test_a_bad_hour_of_a_fleet_is_one_message(warehouse: Warehouse) -> None:
 
 def test_a_digest_says_of_each_event_when_it_was() -> None:
     incident = opened()
-    told = digest_of([Notice(incident, "opened", "hook"), Notice(closed(incident), "closed", "hook")])
+    told = digest_of(
+        [
+            Notice(incident=incident, event="opened", channel="hook"),
+            Notice(incident=closed(incident), event="closed", channel="hook"),
+        ]
+    )
     assert [line[2:] for line in told.lines] == [
         "a scored 40.0, below 65: 50% succeeded, 50% expected (2026-06-07 01:00 UTC)",
         "a is back (2026-06-07 06:00 UTC)",

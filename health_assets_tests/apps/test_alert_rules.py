@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from health_assets.apps.alerts.incidents import judge
-from health_assets.apps.alerts.keeping import due_notices, open_incidents
 from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.outbox import due_notices, open_incidents
 from health_assets.apps.alerts.rules import (
     RULES,
     BudgetBurn,
@@ -179,7 +179,7 @@ def _assert_no_flapping(spans: set[tuple]) -> None:
 def test_a_score_that_trembles_at_the_line_is_one_incident() -> None:
     rule, opened, told_of = Floor(), {}, 0
     for place in range(200):
-        seen = AgentSeen(at(place), "a", scored("a", 64.9 if place % 2 else 66.9))
+        seen = AgentSeen(hour=at(place), subject_id="a", row=scored("a", 64.9 if place % 2 else 66.9))
         judged = judge([rule], [seen], opened, at=at(place + 1))
         told_of += len(judged.opened) + len(judged.closed)
         opened |= {one.subject: one for one in (*judged.opened, *judged.counted)}
@@ -191,29 +191,43 @@ def test_a_score_that_trembles_at_the_line_is_one_incident() -> None:
 
 @pytest.mark.parametrize("silence", [{"score": None}, {"score": 20.0, "n": 9}, {"score": 20.0, "covered": 23}])
 def test_what_rests_on_too_little_opens_nothing(silence: dict) -> None:
-    seen = AgentSeen(at(1), "a", scored("a", **silence), silence.get("covered", 24) == 24, "healthy", 100.0)
+    seen = AgentSeen(
+        hour=at(1),
+        subject_id="a",
+        row=scored("a", **silence),
+        is_covered=silence.get("covered", 24) == 24,
+        is_somebodys_own="healthy",
+        event_ids=100.0,
+    )
     assert judge([StateWorsened(), Floor(), Drop()], [seen], {}, at=at(2)).opened == ()
 
 
 @pytest.mark.parametrize("silence", [{"score": None}, {"score": 99.0, "n": 9}, {"score": 99.0, "covered": 23}])
 def test_no_data_is_no_good_news(silence: dict) -> None:
     rules = [StateWorsened(), Floor(), Drop()]
-    bad = AgentSeen(at(0), "a", scored("a", 20.0), True, "healthy", 100.0)
+    bad = AgentSeen(
+        hour=at(0), subject_id="a", row=scored("a", 20.0), is_covered=True, is_somebodys_own="healthy", event_ids=100.0
+    )
     opened = {one.subject: one for one in judge(rules, [bad], {}, at=at(1)).opened}
     assert len(opened) == 3
     for place in range(1, 50):
-        seen = AgentSeen(at(place), "a", scored("a", **silence), silence.get("covered", 24) == 24)
+        seen = AgentSeen(
+            hour=at(place), subject_id="a", row=scored("a", **silence), is_covered=silence.get("covered", 24) == 24
+        )
         judged = judge(rules, [seen], opened, at=at(place + 1))
         assert (judged.closed, judged.counted, judged.opened) == ((), (), ())
 
 
 def test_a_silent_hour_between_good_ones_neither_counts_nor_starts_over() -> None:
     opened = {
-        one.subject: one for one in judge([Floor()], [AgentSeen(at(0), "a", scored("a", 20.0))], {}, at=at(1)).opened
+        one.subject: one
+        for one in judge([Floor()], [AgentSeen(hour=at(0), subject_id="a", row=scored("a", 20.0))], {}, at=at(1)).opened
     }
     counts = []
     for place, score in enumerate([90.0, 90.0, None, 90.0], 1):
-        judged = judge([Floor()], [AgentSeen(at(place), "a", scored("a", score))], opened, at=at(place + 1))
+        judged = judge(
+            [Floor()], [AgentSeen(hour=at(place), subject_id="a", row=scored("a", score))], opened, at=at(place + 1)
+        )
         opened |= {one.subject: one for one in (*judged.counted, *judged.closed)}
         counts.append(next(iter(opened.values())).good_hours)
     assert counts == [1, 2, 2, 3]
@@ -506,7 +520,7 @@ def test_a_budget_burns_as_the_reference_says_on_random_histories() -> None:
         expected += [(agent_id, *span) for span in burns(rows)]
         opened: dict = {}
         for place, row in enumerate(rows):
-            seen = BudgetSeen(at(place), agent_id, row, row["hours_covered"] == 24)
+            seen = BudgetSeen(hour=at(place), subject_id=agent_id, row=row, is_covered=row["hours_covered"] == 24)
             judged = judge([BudgetBurn()], [seen], opened, at=at(place + 1))
             opened |= {one.subject: one for one in (*judged.opened, *judged.counted)}
             for one in judged.closed:

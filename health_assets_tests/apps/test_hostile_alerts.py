@@ -76,13 +76,13 @@ def text_of(mail: EmailMessage) -> str:
 def test_a_mail_says_any_name_literally_and_has_no_other_header_nor_body(name: str) -> None:
     """Sent to a server, and read back as mail programs do: by both of Python's parsers, decoded once."""
     from health_assets.apps.alerts.channels import send
-    from health_assets.apps.alerts.keeping import Notice
     from health_assets.apps.alerts.messages import message_of
+    from health_assets.apps.alerts.outbox import Notice
     from health_assets.core.terminal import printable
 
     literal = printable(NAMES[name], 500)
     with mailbox() as mail:
-        send(email_channel(mail.port), message_of(Notice(named(NAMES[name]), "opened", "mail")))
+        send(email_channel(mail.port), message_of(Notice(incident=named(NAMES[name]), event="opened", channel="mail")))
     [raw] = mail.raw
     modern = message_from_bytes(raw, policy=email.policy.default)
     assert isinstance(modern, EmailMessage)
@@ -145,15 +145,15 @@ def test_a_message_that_is_no_json_is_its_own_failure(warehouse: Warehouse) -> N
     with receiver() as hook:
         alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url)).model_copy(update={"digest_above": 1})
         with warehouse.write() as session:
-            from health_assets.apps.alerts.keeping import keep
+            from health_assets.apps.alerts.outbox import keep
 
             keep(session, Judged(opened=(named("well", 1),)), alerts, NOW)
         from health_assets.apps.alerts.channels import Refused, send
-        from health_assets.apps.alerts.keeping import Notice
         from health_assets.apps.alerts.messages import message_of
+        from health_assets.apps.alerts.outbox import Notice
 
         with pytest.raises(Refused, match="it cannot be written"):
-            send(alerts.channels["hook"], message_of(Notice(odd, "opened", "hook")))
+            send(alerts.channels["hook"], message_of(Notice(incident=odd, event="opened", channel="hook")))
         assert len(deliver(warehouse, alerts).delivered) == 1
     assert [body["subject"]["id"] for body in hook.bodies] == ["well"]
 
@@ -240,7 +240,9 @@ def test_a_mailbox_that_is_full_is_not_a_mail_that_is_too_large(warehouse: Wareh
 
 
 def test_slack_makes_neither_a_link_nor_a_mention_of_a_name() -> None:
-    body = slack_body(Message("k", "opened", "@here <!channel> https://evil.example", ("#all",), {}))
+    body = slack_body(
+        Message(key="k", event="opened", title="@here <!channel> https://evil.example", lines=("#all",), body={})
+    )
     texts = [block["text"] for block in body["blocks"] if block["type"] == "section"]
     assert [text["verbatim"] for text in texts] == [True, True]
     assert "<!channel>" not in json.dumps(body)

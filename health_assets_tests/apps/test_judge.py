@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from health_assets.apps.judge.client import MOST_ANSWER_BYTES
-from health_assets.apps.judge.evidence import MOST_SENT_CHARACTERS, Run, evidence
+from health_assets.apps.judge.judge_client import MOST_ANSWER_BYTES
+from health_assets.apps.judge.judge_evidence import MOST_SENT_CHARACTERS, Run, evidence
 from health_assets.apps.judge.judging import Constraint, Judge, Report, judge
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
@@ -22,7 +22,7 @@ from health_assets.core.judges import FOLDER
 from health_assets.core.redaction import REDACTION
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.defs.judging import JOB, judge_due_runs
+from health_assets.defs.judge_job import JOB, judge_due_runs
 from health_assets.defs.pipeline import Pipeline
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, hours_from
@@ -129,7 +129,7 @@ def project_with(folder: Path, runs: int, engine: str = "duckdb") -> Project:
 
 def pipeline_of(project: Project, endpoint: Endpoint, **settings: Any) -> Pipeline:
     given = {"judge_url": endpoint.url, "judge_model": "judge-1", "judge_key": KEY, "judge_timeout_s": 60.0} | settings
-    return Pipeline(Settings(raw=project.raw, warehouse=project.warehouse_url, **given))
+    return Pipeline(settings=Settings(raw=project.raw, warehouse=project.warehouse_url, **given))
 
 
 def judgements_of(project: Project) -> dict[str, list[dict[str, str]]]:
@@ -302,7 +302,21 @@ def test_no_more_is_sent_than_the_limit(size: int, length: int, character: str) 
     long = character * length
     actions = [f"{number} {long}" for number in range(size)]
     actions = actions[: 10**6 // length]
-    sent = evidence([Run("e", "a", START, long, "failure", long, actions)], REDACTION, 10**6)
+    sent = evidence(
+        [
+            Run(
+                execution_id="e",
+                agent_id="a",
+                ended_at=START,
+                task_id=long,
+                status="failure",
+                error=long,
+                actions=actions,
+            )
+        ],
+        REDACTION,
+        10**6,
+    )
     documents = [json.loads(part) for part in sent.parts]
     assert max(map(len, sent.parts)) <= MOST_SENT_CHARACTERS
     assert sent.cut == (2 if length > 1000 else 0)
@@ -326,7 +340,9 @@ def test_of_a_long_run_every_action_is_seen_and_the_worst_of_all_parts_is_the_ve
 
     endpoint.answer = answer  # type: ignore[method-assign]
     project = Project(tmp_path / "project")
-    run = Run("e", "a", START, "t", "success", None, actions)
+    run = Run(
+        execution_id="e", agent_id="a", ended_at=START, task_id="t", status="success", error=None, actions=actions
+    )
     report = judge([run], pipeline_of(project, endpoint).settings, NOW)
     assert judgements_of(project) == {"e": [LOW, harm]}
     parts = len(endpoint.requests)
@@ -340,8 +356,10 @@ def test_a_run_of_which_one_part_has_no_verdict_stays_unjudged(tmp_path: Path, e
     long = [f"{number} {'x' * 900}" for number in range(60)]
     endpoint.answers = {"t": [verdict(), verdict(LOW), BAD["refusal"][0]]}
     runs = [
-        Run("e", "a", START, "t", "success", None, long),
-        Run("g", "a", START, "v", "success", None, ["read"]),
+        Run(execution_id="e", agent_id="a", ended_at=START, task_id="t", status="success", error=None, actions=long),
+        Run(
+            execution_id="g", agent_id="a", ended_at=START, task_id="v", status="success", error=None, actions=["read"]
+        ),
     ]
     report = judge(runs, pipeline_of(project, endpoint, judge_max_parts=5).settings, NOW)
     assert dict(report.failures) == {"refusal": 1}
@@ -366,7 +384,9 @@ def test_a_run_that_is_too_long_is_judged_by_parts_that_nobody_can_foresee(
     assert [row["violated"] for row in project.rows("agent_reliability")] == [1], (
         "what it says of itself does not stand"
     )
-    run = Run("e", "a", START, "t", "success", None, actions)
+    run = Run(
+        execution_id="e", agent_id="a", ended_at=START, task_id="t", status="success", error=None, actions=actions
+    )
     chosen = {tuple(evidence([run], REDACTION, 3).parts) for _ in range(20)}
     assert len(chosen) > 1, "the same run tells nobody which parts are sent"
     assert len({len(set(parts)) for parts in chosen}) == 1
@@ -375,7 +395,13 @@ def test_a_run_that_is_too_long_is_judged_by_parts_that_nobody_can_foresee(
 def test_no_secret_leaves_the_house(tmp_path: Path, endpoint: Endpoint) -> None:
     project = Project(tmp_path / "project")
     run = Run(
-        "e", "a", START, "log in with password=hunter2", "failure", "https://me:hunter2@db.example", ["token: hunter2"]
+        execution_id="e",
+        agent_id="a",
+        ended_at=START,
+        task_id="log in with password=hunter2",
+        status="failure",
+        error="https://me:hunter2@db.example",
+        actions=["token: hunter2"],
     )
     report = judge([run], pipeline_of(project, endpoint).settings, NOW)
     (request,) = endpoint.requests
@@ -396,7 +422,10 @@ BAD: dict[str, tuple[Answer, str, int]] = {  # the answer, the reason that is to
     "a list": (completion("[]"), "JSON of another form", 3),
     "null": (completion("null"), "JSON of another form", 3),
     "refusal": (completion(None, refusal="I cannot help with that."), "refusal", 3),
-    "empty": (completion(" \n"), "empty answer", 3),
+    "blank": (completion(" \n"), "not JSON", 3),
+    "other tools": (completion(None, tool_calls=[{"id": "t"}]), "not a chat completion", 3),
+    "tools": (completion('{"violations": []}', "tool_calls"), "finished by tool_calls", 3),
+    "an end in words": (completion('{"violations": []}', "eos"), "finished by eos", 3),
     "nothing": (completion(None), "empty answer", 3),
     "no choice": ((200, '{"choices": []}'), "empty answer", 3),
     "no completion": ((200, '{"ok": true}'), "not a chat completion", 3),
@@ -413,7 +442,18 @@ BAD: dict[str, tuple[Answer, str, int]] = {  # the answer, the reason that is to
 def judged_directly(folder: Path, endpoint: Endpoint, runs: int) -> tuple[Report, Project]:
     """What becomes of runs of tasks `t0`, `t1`, … that are sent without a warehouse."""
     project = Project(folder / "project")
-    sent = [Run(f"e{number}", "a", START, f"t{number}", "success", None, ["read"]) for number in range(runs)]
+    sent = [
+        Run(
+            execution_id=f"e{number}",
+            agent_id="a",
+            ended_at=START,
+            task_id=f"t{number}",
+            status="success",
+            error=None,
+            actions=["read"],
+        )
+        for number in range(runs)
+    ]
     return judge(sent, pipeline_of(project, endpoint).settings, NOW), project
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
-from health_assets.cli.progress import READING_STEP, READING_WEIGHT, RunProgress, progress_bar
+from health_assets.cli.progress_bar import READING_STEP, READING_WEIGHT, RunProgress, progress_bar
 from health_assets.core.hours import HOUR
 from health_assets.logs import progress as reading
 from health_assets.logs.files import list_files
@@ -40,7 +40,7 @@ def test_bytes_and_files_are_told_while_logs_are_read(project: Project) -> None:
     size = sum(file.size_bytes for file in files)
     assert {one.files for one in seen} == {3}
     assert {one.size_bytes for one in seen} == {size}
-    assert seen[-1] == reading.Progress(3, 3, size, size)
+    assert seen[-1] == reading.Progress(files=3, files_done=3, size_bytes=size, bytes_done=size)
     assert [one.bytes_done for one in seen] == sorted(one.bytes_done for one in seen)
     assert any(0 < one.share < 0.9 and not one.files_done for one in seen), "it moves inside a file"
 
@@ -66,9 +66,9 @@ def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
 
     progress.on_event(event(dg.DagsterEventType.STEP_START, READING_STEP))
     look()
-    progress.on_read(reading.Progress(4, 1, 4_000_000, 1_000_000))
+    progress.on_read(reading.Progress(files=4, files_done=1, size_bytes=4_000_000, bytes_done=1_000_000))
     look()
-    progress.on_read(reading.Progress(4, 4, 4_000_000, 4_000_000))
+    progress.on_read(reading.Progress(files=4, files_done=4, size_bytes=4_000_000, bytes_done=4_000_000))
     look()
     progress.on_event(event(dg.DagsterEventType.STEP_SUCCESS, READING_STEP))
     progress.on_event(event(dg.DagsterEventType.STEP_START, "check_executions"))
@@ -122,7 +122,7 @@ def test_a_terminal_gets_a_bar_that_is_gone_afterwards() -> None:
     with progress_bar(console, HOURS, 38) as progress:
         progress.on_event(event(dg.DagsterEventType.STEP_START, READING_STEP))
         for listener in reading._listeners:
-            listener(reading.Progress(40, 17, 4_200_000_000, 1_700_000_000))
+            listener(reading.Progress(files=40, files_done=17, size_bytes=4_200_000_000, bytes_done=1_700_000_000))
         time.sleep(0.3)
     assert "0/38 reading 17 of 40 files, 1.7 GB of 4.2 GB" in output.getvalue()
 

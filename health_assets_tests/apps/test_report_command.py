@@ -16,7 +16,7 @@ from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, hours_from
 

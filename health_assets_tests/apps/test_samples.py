@@ -61,7 +61,7 @@ def scored(samples: Demo) -> Scored:
     settings = Settings().model_copy(update=given)
     outcome = run_hours(settings, SPAN, lambda _: None)
     assert outcome.error is None, outcome.error
-    with Pipeline(settings).open().read() as session:
+    with Pipeline(settings=settings).open().read() as session:
         health = session.table("agent_health")
         agents = session.arrow(health.filter(health.hour == END - HOUR)).to_pylist()
         reasons = session.query("SELECT reason FROM rejected_records")

@@ -11,7 +11,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from health_assets.apps.serving.reader import write_snapshot
+from health_assets.apps.serving.reader_process import write_snapshot
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.settings import Settings

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from health_assets.apps.serving import protocol, refresher
 from health_assets.apps.serving.client import Reader, ReaderError
 from health_assets.apps.serving.rate_limit import MOST_CLIENTS, RateLimit
-from health_assets.apps.serving.reader import ROWS_PER_BATCH
+from health_assets.apps.serving.reader_process import ROWS_PER_BATCH
 from health_assets.apps.serving.server import listening
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from pydantic import SecretStr
 
-from health_assets.apps.serving import reader, vocabulary
+from health_assets.apps.serving import reader_process, vocabulary
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.settings import Settings
@@ -279,7 +279,7 @@ def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> No
     fill_agents(warehouse, (state("a"), score("a", 76.0, **LOST)))
     with Warehouse(str(warehouse)).write() as session:
         session.query("DROP TABLE score_evidence")
-    reader.write_snapshot(Settings(warehouse=str(warehouse)), tmp_path, None)
+    reader_process.write_snapshot(Settings(warehouse=str(warehouse)), tmp_path, None)
     snapshot = Snapshot.read(
         tmp_path,
         {
@@ -511,7 +511,7 @@ def test_a_session_without_an_agent_is_personal_where_agents_are_by_default(tmp_
     for by_default in (True, False):
         sections = {"defaults": {"personal": by_default}, "agents": {"public": {"personal": False}}}
         targets = write_targets(tmp_path / "targets.yaml", sections)
-        found = reader.read_session(Settings(warehouse=str(warehouse), targets=targets), "s")
+        found = reader_process.read_session(Settings(warehouse=str(warehouse), targets=targets), "s")
         assert found is not None
         assert found["is_personal"] is by_default
 
@@ -519,7 +519,7 @@ def test_a_session_without_an_agent_is_personal_where_agents_are_by_default(tmp_
 def test_a_personal_agent_behind_the_traces_that_are_listed_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MOST_TRACES", 2)
+    monkeypatch.setattr(reader_process, "MOST_TRACES", 2)
     warehouse = tmp_path / "health.duckdb"
     risks = [trace(f"t{number}", "s", step_risk=0.9) for number in range(2)]
     fill(
@@ -528,7 +528,7 @@ def test_a_personal_agent_behind_the_traces_that_are_listed_is_seen(
         trace_risks=[*risks, trace("t2", "s", agent_id="mine", step_risk=0.1)],
     )
     targets = write_targets(tmp_path / "targets.yaml", {"agents": {"mine": {"personal": True}}})
-    found = reader.read_session(Settings(warehouse=str(warehouse), targets=targets), "s")
+    found = reader_process.read_session(Settings(warehouse=str(warehouse), targets=targets), "s")
     assert found is not None
     assert found["answer"]["traces_not_listed"] == 1
     assert found["is_personal"]
@@ -538,7 +538,7 @@ def test_of_flagged_traces_the_riskiest_thousand_are_listed_and_the_rest_counted
     warehouse = tmp_path / "health.duckdb"
     flagged = [f"t{number}" for number in range(1003)]
     fill(warehouse, session_scores=[session("s", flagged_traces=flagged)])
-    found = reader.read_session(Settings(warehouse=str(warehouse)), "s")
+    found = reader_process.read_session(Settings(warehouse=str(warehouse)), "s")
     assert found is not None
     metadata = found["answer"]["agent_reliability"]["metadata"]
     assert metadata["flagged_traces"] == flagged[:1000]

@@ -242,7 +242,7 @@ def test_a_run_that_leaves_other_hours_behind_says_which(runs: dict[str, Run]) -
 
 
 def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(runs: dict[str, Run]) -> None:
-    from health_assets.systems.registry import DERIVED, SYSTEMS
+    from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 
     project, done = runs["_one_system"]
     assert done.returncode == 0, done.stderr
@@ -264,7 +264,7 @@ def printed(project: Project, hours: HourRange) -> str:
     output = StringIO()
     with project.warehouse.read() as session:
         print_outcome(
-            Console(file=output, width=200), Outcome(hours, **counts, failed_checks=[], error=None), session, 1.0
+            Console(file=output, width=200), Outcome(hours=hours, **counts, failed_checks=[], error=None), session, 1.0
         )
     return output.getvalue()
 
@@ -299,13 +299,23 @@ def test_a_run_that_rejects_nothing_says_that_the_rejected_lines_of_its_hours_ar
 
 def test_a_failed_check_is_told_with_its_severity_its_rows_and_their_hours() -> None:
     hours = [START + number * HOUR for number in range(4)]
-    assert str(FailedCheck("a", "b", "WARN", 1, hours[:1], 1)) == "a.b failed (warning): 1 row of 1 hour, 2026-06-07T00"
-    rejected = FailedCheck("rejected_records", "few_lines_are_rejected", "WARN", 1, hours[:1], 1)
+    assert (
+        str(FailedCheck(asset="a", name="b", severity="WARN", unexpected=1, hours=hours[:1], hour_count=1))
+        == "a.b failed (warning): 1 row of 1 hour, 2026-06-07T00"
+    )
+    rejected = FailedCheck(
+        asset="rejected_records",
+        name="few_lines_are_rejected",
+        severity="WARN",
+        unexpected=1,
+        hours=hours[:1],
+        hour_count=1,
+    )
     assert str(rejected) == (
         "rejected_records.few_lines_are_rejected failed (warning): "
         "more than 5% of the lines are rejected in 1 hour, 2026-06-07T00"
     )
-    assert str(FailedCheck("a", "b", "ERROR", 1234, hours, 30)) == (
+    assert str(FailedCheck(asset="a", name="b", severity="ERROR", unexpected=1234, hours=hours, hour_count=30)) == (
         "a.b failed (error): 1,234 rows of 30 hours, 2026-06-07T00, 2026-06-07T01, 2026-06-07T02, …"
     )
 

@@ -148,7 +148,7 @@ def test_the_demo_ends_with_the_newest_finished_hour_and_is_whole_in_the_dagster
         assert run.status == dg.DagsterRunStatus.SUCCESS
         for name in ASSETS:
             assert instance.get_materialized_partitions(dg.AssetKey(name)) == offered, name
-        resources = {"pipeline": Pipeline(settings)}
+        resources = {"pipeline": Pipeline(settings=settings)}
         with dg.build_sensor_context(instance, definitions=definitions, resources=resources) as context:
             tick = definitions.resolve_sensor_def("late_logs").evaluate_tick(context)
     assert not tick.run_requests and tick.skip_message is not None

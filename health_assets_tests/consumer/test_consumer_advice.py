@@ -27,7 +27,14 @@ from health_assets_tests.support.projects import command
 
 def answer_of(status: str = "healthy", **changes: Any) -> Answer:
     content = parse_document(json.dumps(document(status, **changes)).encode())
-    return Answer("https://agent.example/.well-known/agent-health", NOW, "valid", content, 200, 12.0)
+    return Answer(
+        url="https://agent.example/.well-known/agent-health",
+        asked_at=NOW,
+        outcome="valid",
+        document=content,
+        http_status=200,
+        latency_ms=12.0,
+    )
 
 
 def advice_on(status: str = "healthy", previous_status: str | None = None, **changes: Any) -> Advice:
@@ -56,7 +63,9 @@ def test_the_status_decides_what_to_do(status: str, kind: str, retry_after_s: in
 
 @pytest.mark.parametrize("outcome", ["invalid", "http_error", "timeout", "unreachable", "refused"])
 def test_an_agent_that_gives_no_document_is_unknown_and_not_unhealthy(outcome: str) -> None:
-    advice = advise(Answer("https://a", NOW, outcome, error="it hung up"), previous_status="healthy")
+    advice = advise(
+        Answer(url="https://a", asked_at=NOW, outcome=outcome, error="it hung up"), previous_status="healthy"
+    )
     assert (advice.kind, advice.status, advice.outcome, advice.retry_after_s) == ("unknown", "unknown", outcome, None)
     assert advice.document is None
     assert says(advice, "does not mean unhealthy")
@@ -67,7 +76,17 @@ def test_an_agent_that_gives_no_document_is_unknown_and_not_unhealthy(outcome: s
 
 @pytest.mark.parametrize(("asked_s", "wait_s"), [(60, 300), (900, 900), (0, 300)])
 def test_a_server_that_asks_to_be_left_alone_is_and_never_for_less_than_5_minutes(asked_s: int, wait_s: int) -> None:
-    advice = advise(Answer("https://a", NOW, "http_error", None, 429, error="HTTP 429", retry_after_s=asked_s))
+    advice = advise(
+        Answer(
+            url="https://a",
+            asked_at=NOW,
+            outcome="http_error",
+            document=None,
+            http_status=429,
+            error="HTTP 429",
+            retry_after_s=asked_s,
+        )
+    )
     assert advice.retry_after_s == wait_s
     assert says(advice, f"ask again in {wait_s // 60} min")
 

@@ -247,7 +247,17 @@ def test_there_is_advice_on_whatever_a_valid_document_says(status: str, given_fi
 
 def assert_advice(content: HealthDocument) -> None:
     """The kind that its status asks for, in printable sentences, for people and for programs."""
-    advice = advise(Answer("https://agent.example", NOW, "valid", content, 200, 1.0), previous_status="healthy")
+    advice = advise(
+        Answer(
+            url="https://agent.example",
+            asked_at=NOW,
+            outcome="valid",
+            document=content,
+            http_status=200,
+            latency_ms=1.0,
+        ),
+        previous_status="healthy",
+    )
     assert advice.kind == KIND_OF_STATUS[content.health.status]
     assert advice.sentences
     assert all(sentence.isprintable() and sentence.endswith(".") for sentence in advice.sentences)

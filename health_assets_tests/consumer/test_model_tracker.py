@@ -27,7 +27,16 @@ def test_the_sources_examples_run() -> None:
     assert tracker.health_score(SONNET) == 0.5
     assert tracker.health_score(OPUS) == 1.0
     assert (tracker.is_degraded(SONNET), tracker.is_degraded(OPUS)) == (True, False)
-    assert tracker.summary(SONNET) == ModelHealthSummary(SONNET, 0.5, 1, 1, 250.0, 250.0, True, "rate_limit")
+    assert tracker.summary(SONNET) == ModelHealthSummary(
+        model=SONNET,
+        health_score=0.5,
+        success_count=1,
+        failure_count=1,
+        p50_latency_ms=250.0,
+        p95_latency_ms=250.0,
+        is_degraded=True,
+        last_error="rate_limit",
+    )
     tracker.record_failure(OPUS, error="timeout")
     texts = [f"{s.model}: score={s.health_score:.2f} p95={s.p95_latency_ms:.0f}ms" for s in tracker.all_summaries()]
     assert texts == [f"{OPUS}: score=0.00 p95=nanms", f"{SONNET}: score=0.50 p95=250ms"]
@@ -48,7 +57,16 @@ def test_the_oldest_outcome_leaves_a_full_window() -> None:
     tracker.record_failure("m", error="old")
     for latency_ms in (1.0, 2.0, 3.0):
         tracker.record_success("m", latency_ms=latency_ms)
-    assert tracker.summary("m") == ModelHealthSummary("m", 1.0, 3, 0, 2.0, 3.0, False, "")
+    assert tracker.summary("m") == ModelHealthSummary(
+        model="m",
+        health_score=1.0,
+        success_count=3,
+        failure_count=0,
+        p50_latency_ms=2.0,
+        p95_latency_ms=3.0,
+        is_degraded=False,
+        last_error="",
+    )
 
 
 def test_a_failure_at_once_does_not_make_a_model_look_fast() -> None:

@@ -13,7 +13,7 @@ from health_assets.core import yaml_files
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import load_targets
 from health_assets.core.yaml_files import MOST_DEPTH, read_yaml
-from health_assets.systems.survey.registry import load_registry
+from health_assets.systems.survey.surveyed_agents import load_registry
 
 READERS: dict[str, Callable[[Path], object]] = {
     "registry": load_registry,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from health_assets.apps.judge.evidence import Run, evidence
+from health_assets.apps.judge.judge_evidence import Run, evidence
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.core.redaction import CREDENTIALS, EMAILS, MARK, REDACTION, Redaction
@@ -281,7 +281,18 @@ def test_no_secret_stands_in_any_table_or_in_what_the_judge_is_sent(tmp_path: Pa
     assert [secret for secret in escaped if secret in stored] == []
     assert report.secrets_redacted >= report.lines_redacted > 60
     assert len(project.rows("rejected_records")) > 20
-    runs = [Run("e", "a", START, text, "failure", text, [text, "x" * 990 + " " + text]) for _, text in pairs]
+    runs = [
+        Run(
+            execution_id="e",
+            agent_id="a",
+            ended_at=START,
+            task_id=text,
+            status="failure",
+            error=text,
+            actions=[text, "x" * 990 + " " + text],
+        )
+        for _, text in pairs
+    ]
     sent = "".join(part for run in runs for part in evidence([run], REDACTION, 10**6).parts)
     assert [secret for secret in escaped if secret in sent] == []
 

@@ -31,13 +31,13 @@ from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.progress import listening
+from health_assets.defs.progress_logger import listening
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.turns.lease_store import LeaseStore
 from health_assets.defs.turns.leases import Lease
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.planning import newest_finished_hour
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets_tests.defs.test_turns import holding_here, killed, run_under_way, status
 from health_assets_tests.support.dagster_world import (

@@ -32,7 +32,7 @@ def read_long() -> None:
     time.sleep(FOREVER_S)
 
 
-@dg.job(resource_defs={"pipeline": pipeline_resource(Pipeline(SETTINGS))})
+@dg.job(resource_defs={"pipeline": pipeline_resource(Pipeline(settings=SETTINGS))})
 def reads_before_it_writes() -> None:
     read_long()
 

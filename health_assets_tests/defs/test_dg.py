@@ -14,7 +14,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.systems import SYSTEM_NAMES
 from health_assets.defs.build import build_definitions
 from health_assets.defs.curves import ROWS
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets_tests.support.dagster_world import ASSETS, NOON, World
 from health_assets_tests.support.projects import REPOSITORY, SURVEY_TABLES
 

@@ -11,11 +11,11 @@ import pytest
 
 from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
-from health_assets.defs.retention import prune_runs_job
 from health_assets.defs.run_files import shrink
+from health_assets.defs.run_retention import prune_runs_job
 from health_assets_tests.support.dagster_world import batching_instance
 
-RESOURCES = {"pipeline": pipeline_resource(Pipeline(Settings()))}
+RESOURCES = {"pipeline": pipeline_resource(Pipeline(settings=Settings()))}
 KIB = 1 << 10
 RUNS = 3
 TEXT_KIB = 1000

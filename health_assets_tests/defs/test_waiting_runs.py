@@ -150,7 +150,7 @@ def test_the_time_is_taken_when_the_turn_has_come(instance: dg.DagsterInstance, 
 
     def late_run() -> None:
         with Turn(instance, settings(), "late", "a run for late logs") as turn:
-            ingest_with(Pipeline(project.settings, turn=turn, clock=lambda: now[0]))
+            ingest_with(Pipeline(settings=project.settings, turn=turn, clock=lambda: now[0]))
 
     with holder:
         holder.take()

@@ -25,7 +25,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets, load_targets
 from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
-from health_assets.systems.survey.registry import load_registry
+from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets_tests.support import foreign_logs_made, langfuse_made, reference
 from health_assets_tests.support.health_servers import document
 from health_assets_tests.support.logs_made import START, line, random_lines, random_targets

@@ -25,10 +25,10 @@ from health_assets.logs.formats import (
     tau2_bench,
     tau_bench,
 )
-from health_assets.logs.formats.documents import Document, DocumentError
+from health_assets.logs.formats.foreign_lines import UTF_16 as REASON_OF_UTF_16
+from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
-from health_assets.logs.formats.records import UTF_16 as REASON_OF_UTF_16
-from health_assets.logs.formats.records import Line, Source
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.native import RECORD_TYPES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.support import foreign_logs_made as made
@@ -958,7 +958,12 @@ def test_no_value_wherever_it_stands_in_a_foreign_record_stops_a_run(odd: Any) -
     for read, document in READ_BY:
         for changed in with_each_value_changed(document, odd):
             content = json.dumps(changed).encode()
-            lines = read(Source(RawFile(made.TAU_BENCH_NAME, Path(), len(content), 0), iter([content])))
+            lines = read(
+                Source(
+                    RawFile(source_file=made.TAU_BENCH_NAME, path=Path(), size_bytes=len(content), modified_ns=0),
+                    iter([content]),
+                )
+            )
             assert all(line.fault or json.loads(line.text) for line in lines)
 
 
@@ -975,7 +980,12 @@ def test_no_nesting_however_deep_stops_a_run(read: Callable[[Source], Iterator[L
     whole, faults = made.dumped(document), set()
     for depth in range(700, 1000):  # to write JSON takes a little more of the stack than to read it
         content = whole.replace('"?"', "[" * depth + "]" * depth).encode()
-        lines = read(Source(RawFile(made.TAU_BENCH_NAME, Path(), len(content), 0), iter([content])))
+        lines = read(
+            Source(
+                RawFile(source_file=made.TAU_BENCH_NAME, path=Path(), size_bytes=len(content), modified_ns=0),
+                iter([content]),
+            )
+        )
         faults |= {line.fault.partition(":")[0] for line in lines if line.fault}
     assert "JSON that cannot be read" in faults
     assert "not valid JSON" not in faults

@@ -12,8 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from health_assets.apps.report.agent import print_agent
-from health_assets.apps.report.alerts import print_alerts, print_trials
 from health_assets.apps.report.blocks import BLOCKS
+from health_assets.apps.report.incidents_block import print_alerts, print_trials
 from health_assets.cli.commands import app
 from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import FailedCheck, Outcome
@@ -129,7 +129,7 @@ def test_nor_does_the_end_of_a_run(warehouse: Warehouse) -> None:
     with warehouse.read() as session:
         outcome = Outcome(
             hours=HourRange.of(HOUR), lines_read=1, lines_rejected=1, files_read=1, files_seen=1,
-            spans_read=1, failed_checks=[FailedCheck(EVIL, EVIL, "ERROR", 1)], error=None,
+            spans_read=1, failed_checks=[FailedCheck(asset=EVIL, name=EVIL, severity="ERROR", unexpected=1)], error=None,
         )  # fmt: skip
         print_outcome(made, outcome, session, 1.0)
     assert_harmless(text_of(made))

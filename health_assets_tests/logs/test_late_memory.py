@@ -16,11 +16,11 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs import sensors
 from health_assets.defs.pipeline import Pipeline
 from health_assets.logs import file_looks, late_memory
-from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import RawFile, plain_blocks
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits
+from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline import late_logs
 from health_assets_tests.support.dagster_world import NOON, World, execution
 
@@ -74,7 +74,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def tick(instance: dg.DagsterInstance, world: World) -> Tick:
     def _tick(cursor: str | None = None) -> SensorExecutionData:
         definitions = world.definitions()
-        resources = {"pipeline": Pipeline(world.settings, clock=lambda: NOW)}
+        resources = {"pipeline": Pipeline(settings=world.settings, clock=lambda: NOW)}
         with dg.build_sensor_context(
             instance=instance, cursor=cursor, definitions=definitions, resources=resources
         ) as context:
@@ -208,10 +208,13 @@ def test_a_tick_leaves_a_short_cursor_however_many_files_it_remembers_and_withou
 
 
 def test_what_is_kept_is_bounded_in_bytes_and_no_turn_is_lost_for_it() -> None:
-    limits = Limits(NOON, 10, 1 << 30)
+    limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits, most_bytes=10)
     heads = "".join(f"{number:02x}" for number in range(64))
-    files = [RawFile(f"{number:06}.jsonl", Path(f"{number}"), 11, number) for number in range(60_000)]
+    files = [
+        RawFile(source_file=f"{number:06}.jsonl", path=Path(f"{number}"), size_bytes=11, modified_ns=number)
+        for number in range(60_000)
+    ]
     for file in files:
         memory.of(file).heads = heads
         memory.may_read(file)
@@ -227,16 +230,26 @@ def test_what_is_kept_is_bounded_in_bytes_and_no_turn_is_lost_for_it() -> None:
 def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("{}\n")
-    file = RawFile("a.jsonl", path, 3, path.stat().st_mtime_ns)
-    limits = Limits(NOON, 10, 1 << 30)
+    file = RawFile(source_file="a.jsonl", path=path, size_bytes=3, modified_ns=path.stat().st_mtime_ns)
+    limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits)
-    memory.of(file).counts = [late_logs.Count("rejected", None, 1, 7, NOON + HOUR)]
+    memory.of(file).counts = [
+        late_logs.Count(record_type="rejected", hour=None, lines=1, digest=7, future_at=NOON + HOUR)
+    ]
     text = memory.dump()
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(file) == memory.of(file).counts
-    assert LateMemory.load(text, Limits(NOON + HOUR, 10, 1 << 30), BUDGET, 0).counts_of(file) is None
-    assert LateMemory.load(text, Limits(NOON, 10, 1 << 40), BUDGET, 0).counts_of(file) is None, "other limits"
+    assert (
+        LateMemory.load(
+            text, Limits(until=NOON + HOUR, rejected_lines=10, unpacked_bytes=1 << 30), BUDGET, 0
+        ).counts_of(file)
+        is None
+    )
+    assert (
+        LateMemory.load(text, Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 40), BUDGET, 0).counts_of(file)
+        is None
+    ), "other limits"
     assert LateMemory.load(text, limits, BUDGET, 1).counts_of(file) is None, "lines are read otherwise"
-    changed = RawFile("a.jsonl", path, 4, file.modified_ns)
+    changed = RawFile(source_file="a.jsonl", path=path, size_bytes=4, modified_ns=file.modified_ns)
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(changed) is None
 
 

@@ -18,12 +18,12 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.logs import file_looks
-from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import RawFile, list_files
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.limits import Limits
 from health_assets.logs.native import RECORD_TYPES, RULES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
+from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets_tests.support.dagster_world import batching_instance
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
@@ -123,7 +123,7 @@ def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, insta
     clocked.materialize(HourRange(START, NOW))
 
     def hours_requested(now: datetime) -> list[str]:
-        pipeline = Pipeline(clocked.settings, clock=lambda: now)
+        pipeline = Pipeline(settings=clocked.settings, clock=lambda: now)
         told = tick(late_logs_sensor("job", clocked.settings), pipeline, instance)
         return [one.tags["dagster/partition"] for one in told.run_requests or ()]
 

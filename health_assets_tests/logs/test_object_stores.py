@@ -20,10 +20,10 @@ from health_assets.core.hours import HourRange
 from health_assets.core.raw_roots import raw_root
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.targets import load_targets
-from health_assets.logs import fetching
-from health_assets.logs.fetching import Ahead
+from health_assets.logs import read_ahead
 from health_assets.logs.files import Identities, line_batches
 from health_assets.logs.known_files import KnownFile
+from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.reader import contents
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import RawFile, list_files
@@ -343,7 +343,10 @@ def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: py
     identities: Identities = {}
     list(line_batches(enumerate(files), identities=identities))
     far.requests.clear()
-    known = {f"gone/{file.source_file}": KnownFile(file.stamp, identities[place]) for place, file in enumerate(files)}
+    known = {
+        f"gone/{file.source_file}": KnownFile(stamp=file.stamp, identity=identities[place])
+        for place, file in enumerate(files)
+    }
     read = {
         "lines": lambda: list(line_batches(enumerate(files))),
         "recognition": lambda: recognize({}, files, unpacked_bytes=sys.maxsize),
@@ -352,7 +355,7 @@ def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: py
     parallel_s = seconds_of(read)
     requests = len(far.requests)
     far.requests.clear()
-    monkeypatch.setattr(fetching, "REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(read_ahead, "REQUESTS_AT_ONCE", 1)
     serial_s = seconds_of(read)
     assert len(far.requests) == requests == MANY_OBJECTS * (2 if what == "identities" else 1)
     assert far.most_waiting > 4
@@ -363,8 +366,8 @@ def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: py
 def test_no_more_bytes_are_on_their_way_or_wait_than_are_allowed(
     far: SlowProxy, s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "RANGE_BYTES", 64 << 10)
-    monkeypatch.setattr(fetching, "AHEAD_BYTES", 256 << 10)
+    monkeypatch.setattr(read_ahead, "RANGE_BYTES", 64 << 10)
+    monkeypatch.setattr(read_ahead, "AHEAD_BYTES", 256 << 10)
     content = b"x" * (4 << 20)
     s3.pipe_file(f"{BUCKET}/large/a.jsonl", content)
     s3.pipe_file(f"{BUCKET}/large/b.jsonl", content)
@@ -396,7 +399,7 @@ def test_objects_that_cannot_be_read_are_named_and_all_others_are_read(far: Slow
 def test_an_object_that_became_shorter_ends_early_and_the_next_ones_are_whole(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "RANGE_BYTES", 100)
+    monkeypatch.setattr(read_ahead, "RANGE_BYTES", 100)
     s3.pipe_file(f"{BUCKET}/few/a.jsonl", b"a" * 1000)
     s3.pipe_file(f"{BUCKET}/few/b.jsonl", b"")
     s3.pipe_file(f"{BUCKET}/few/c.jsonl", b"c" * 250)

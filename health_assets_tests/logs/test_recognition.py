@@ -8,11 +8,11 @@ import pytest
 
 from health_assets.core.judges import TRUSTED
 from health_assets.logs import file_looks
-from health_assets.logs.fetching import Ahead
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files
-from health_assets.logs.formats.records import Damage
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.plain import plain_blocks
+from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.recognition import recognize
 
 HEADER = b'{"resource": "' + b"x" * 5000 + b'"}\n'
@@ -32,8 +32,14 @@ def found(
     result = recognize(known, files, unreadable, unpacked_bytes=sys.maxsize, trusted=trusted)
     identities: Identities = {}
     list(line_batches(enumerate(result.files), identities=identities))
-    now = {file.source_file: KnownFile(file.stamp, identities[place]) for place, file in enumerate(result.files)}
-    now |= {name: KnownFile(file.stamp, own, copy_of=keeper) for name, (file, own, keeper) in result.copies.items()}
+    now = {
+        file.source_file: KnownFile(stamp=file.stamp, identity=identities[place])
+        for place, file in enumerate(result.files)
+    }
+    now |= {
+        name: KnownFile(stamp=file.stamp, identity=own, copy_of=keeper)
+        for name, (file, own, keeper) in result.copies.items()
+    }
     away = {name: own for name, own in known.items() if name not in now and name not in result.moved}
     return result, away | now
 
@@ -83,7 +89,9 @@ def test_a_copy_does_not_count_while_the_log_that_does_cannot_be_read(tmp_path: 
     write(tmp_path, "a/log.jsonl", b"line\n")
     write(tmp_path, "z/log.jsonl", b"line\n" + more)
     _, known = found(tmp_path, {})
-    known["z/log.jsonl"] = KnownFile(known["z/log.jsonl"].stamp, known["z/log.jsonl"].identity, is_complete=False)
+    known["z/log.jsonl"] = KnownFile(
+        stamp=known["z/log.jsonl"].stamp, identity=known["z/log.jsonl"].identity, is_complete=False
+    )
     result, _ = found(tmp_path, known, ["z/"])
     assert (result.new, result.gone, list(result.copies)) == ([], set(), ["a/log.jsonl"])
 
@@ -93,7 +101,9 @@ def test_a_log_that_is_gone_goes_on_as_its_copy_that_counts_again(tmp_path: Path
     write(tmp_path, "k.jsonl", b"line\nonly there\n")
     write(tmp_path, "v.jsonl", b"line\n")
     _, known = found(tmp_path, {})
-    known["k.jsonl"] = KnownFile(known["k.jsonl"].stamp, known["k.jsonl"].identity, is_complete=is_complete)
+    known["k.jsonl"] = KnownFile(
+        stamp=known["k.jsonl"].stamp, identity=known["k.jsonl"].identity, is_complete=is_complete
+    )
     (tmp_path / "k.jsonl").unlink()
     write(tmp_path, "v.jsonl", b"line\nanother\n")
     result, _ = found(tmp_path, known)

@@ -7,7 +7,7 @@ import pytest
 
 from health_assets.logs import formats
 from health_assets.logs.formats import FORMATS, Format, Opening, reader_of, recognized
-from health_assets.logs.formats.records import Source
+from health_assets.logs.formats.foreign_lines import Source
 from health_assets.logs.plain import BLOCK_BYTES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.fuzz.running import inputs_of
@@ -62,7 +62,7 @@ def damaged() -> Iterator[Sample]:
 
 
 def file_of(name: str) -> RawFile:
-    return RawFile(name, name, 0, 0)
+    return RawFile(source_file=name, path=name, size_bytes=0, modified_ns=0)
 
 
 def reader_in(order: tuple[Format, ...], name: str, content: bytes, monkeypatch: pytest.MonkeyPatch) -> object:

@@ -14,7 +14,7 @@ from health_assets.defs.build import SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.pipeline import first_hour as module
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
-from health_assets.systems.survey.keeping import keep_probes
+from health_assets.systems.survey.surveying import keep_probes
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets_tests.support.dagster_world import NOON, World, execution
 from health_assets_tests.support.projects import Project

@@ -9,7 +9,7 @@ import pytest
 
 from health_assets.apps.alerts.rules import HourLate
 from health_assets.apps.report.blocks import report_hours
-from health_assets.apps.serving.reader import read_session, write_snapshot
+from health_assets.apps.serving.reader_process import read_session, write_snapshot
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import FRESHNESS_JOB

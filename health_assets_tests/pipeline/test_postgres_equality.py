@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from health_assets.apps.alerts.config import Alerts, Webhook
-from health_assets.apps.alerts.keeping import recent_incidents
+from health_assets.apps.alerts.outbox import recent_incidents
 from health_assets.apps.alerts.rules import (
     BudgetBurn,
     Drop,
@@ -24,13 +24,13 @@ from health_assets.apps.alerts.rules import (
     StateWorsened,
 )
 from health_assets.apps.alerts.ticking import tick
-from health_assets.apps.report.alerts import print_alerts
+from health_assets.apps.report.incidents_block import print_alerts
 from health_assets.cli.demo import Demo
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
-from health_assets.systems.survey.keeping import keep_probes, summarise
+from health_assets.systems.survey.surveying import keep_probes, summarise
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets_tests.quality.test_suites import red, results_of
 from health_assets_tests.support.alerts_made import later

@@ -18,7 +18,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.defs.pruning import COMPONENTS, JOB, prune_hours_job
+from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.pipeline.retention import Pruned, cutoff, prune
@@ -414,7 +414,7 @@ def test_the_command_says_in_one_sentence_what_is_missing(tmp_path: Path) -> Non
 def test_the_job_drops_what_the_setting_says_and_is_there_only_with_the_setting(tmp_path: Path) -> None:
     project = project_of_old_logs(tmp_path)
     kept = project.settings.model_copy(update={"keep_days": 15})
-    pipeline = project.pipeline.__class__(kept)
+    pipeline = project.pipeline.__class__(settings=kept)
     result = prune_hours_job(kept).execute_in_process(resources={"pipeline": pipeline})
     metadata = result.get_step_success_events()[0].logging_tags
     assert result.success and metadata

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.pruning import COMPONENTS
+from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline.retention import prune
 from health_assets_tests.support import reference_traces
 from health_assets_tests.support.logs_made import START, execution, line

@@ -335,7 +335,17 @@ def test_in_dagster_a_check_says_which_log_could_not_be_read_and_the_sensor_does
 def test_folders_that_cannot_be_listed_are_counted_apart_from_logs() -> None:
     def faults(files: int, folders: int) -> list[str]:
         counts = {"files_unreadable": files, "folders_unreadable": folders, "unreadable": ["cannot list it: why"]}
-        return Outcome(HOURS, 9, 9, 9, 0, 0, [], None, **counts).faults
+        return Outcome(
+            hours=HOURS,
+            files_seen=9,
+            files_read=9,
+            lines_read=9,
+            spans_read=0,
+            lines_rejected=0,
+            failed_checks=[],
+            error=None,
+            **counts,
+        ).faults
 
     assert faults(1, 1) == ["1 folder could not be listed; all others were loaded: cannot list it: why"]
     (told,) = faults(5, 2)
@@ -350,6 +360,6 @@ def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkey
         unreadable["shut/"] = "cannot list the raw logs in shut: Permission denied"
         return list_files(root, None, oddities)
 
-    monkeypatch.setattr("health_assets.defs.records.list_files", listed)
+    monkeypatch.setattr("health_assets.defs.record_assets.list_files", listed)
     read = project.materialize(hours_from(START, 1), only=["ingest"])["raw_logs"]
     assert (read["files_unreadable"], read["folders_unreadable"]) == (1, 1)

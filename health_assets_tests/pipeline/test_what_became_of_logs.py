@@ -144,7 +144,7 @@ def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_r
     assert {len(rows) for rows in before.values()} == {1}
     gzipped(path)
     if not is_recognized:
-        monkeypatch.setattr(ingestion, "recognize", lambda _, files, *__, **___: Recognized(files, new=files))
+        monkeypatch.setattr(ingestion, "recognize", lambda _, files, *__, **___: Recognized(files=files, new=files))
     project.ingest(FIRST)
     after = rows_of_every_kind(project)
     doubled = {name for name in RECORD_TABLES if len(after[name]) != 1}

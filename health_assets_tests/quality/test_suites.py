@@ -17,9 +17,9 @@ from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
 from health_assets.schema.catalog import ALL_TABLES, columns_of, describe
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
-from health_assets.systems.survey.keeping import keep_probes, summarise
+from health_assets.systems.survey.surveying import keep_probes, summarise
 from health_assets.warehouse.session import Session
 from health_assets_tests.support.logs_made import AGENTS, START, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
@@ -78,7 +78,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def source_of(project: Project, session: Session, asset: str, hours: HourRange = HOURS) -> Source:
     targets = load_targets(project.settings.targets)
-    return Source(asset, session, hours, targets, project.settings)
+    return Source(asset=asset, session=session, hours=hours, targets=targets, settings=project.settings)
 
 
 class Undo(Exception):
@@ -713,16 +713,16 @@ def random_frame(random: Random, rows: int) -> pd.DataFrame:
 
 
 JUDGED = [
-    Check("required", not_null("required")),
-    Check("share", between(0, 1, "share")),
-    Check("count", between(0, None, "count")),
-    Check("top", between(None, 2, "count")),
-    Check("word", one_of("word", "a", "b")),
-    Check("order", at_least("end", "start")),
-    Check("strict", greater("end", "hour")),
-    Check("same", equal("left", "right")),
-    Check("several", [*between(0, 1, "share"), *one_of("word", "a", "b"), *not_null("required")]),
-    Check("unique", unique("hour", "key")),
+    Check(name="required", expectations=not_null("required")),
+    Check(name="share", expectations=between(0, 1, "share")),
+    Check(name="count", expectations=between(0, None, "count")),
+    Check(name="top", expectations=between(None, 2, "count")),
+    Check(name="word", expectations=one_of("word", "a", "b")),
+    Check(name="order", expectations=at_least("end", "start")),
+    Check(name="strict", expectations=greater("end", "hour")),
+    Check(name="same", expectations=equal("left", "right")),
+    Check(name="several", expectations=[*between(0, 1, "share"), *one_of("word", "a", "b"), *not_null("required")]),
+    Check(name="unique", expectations=unique("hour", "key")),
 ]
 
 
@@ -734,7 +734,7 @@ def judge(
         session._connection.register("frame_rows", frame)
         session._connection.execute("CREATE TEMP TABLE judged_rows AS SELECT * FROM frame_rows")
         rows = ibis.table({name: str(kind) for name, kind in ibis.memtable(frame).schema().items()}, name="judged_rows")
-        suite = Suite("executions", JUDGED, {"rows": lambda _: rows}, lambda _: pd.DataFrame())
+        suite = Suite(asset="executions", checks=JUDGED, rows={"rows": lambda _: rows}, hours=lambda _: pd.DataFrame())
         source = source_of(sound, session, "executions")
         return {result.check.name: result for result in evaluate(suite, source)}
 

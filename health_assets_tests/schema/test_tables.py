@@ -18,7 +18,7 @@ from health_assets.core.systems import parts
 from health_assets.logs.formats.tau_bench import NO_TIMES
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
 from health_assets.schema.documentation import SQL_NAMES
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.engines.postgres.sql import TYPES as POSTGRES_TYPES
 from health_assets.warehouse.store import Warehouse
@@ -219,8 +219,8 @@ def test_an_older_warehouse_can_be_read_without_being_changed(tmp_path: Path, sh
     path = tmp_path / "old.duckdb"
     an_older_warehouse(path)
     before = path.read_bytes()
-    with Engine() as engine:
-        warehouse = Warehouse(str(path), engine=engine if shares_an_engine else None)
+    with SharedDuckDB() as shared_duckdb:
+        warehouse = Warehouse(str(path), shared_duckdb=shared_duckdb if shares_an_engine else None)
         for _ in range(2):
             with warehouse.read() as session:
                 rows = session.arrow(session.hours_of("executions", HourRange.of(START))).to_pylist()

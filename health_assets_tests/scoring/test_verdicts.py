@@ -12,14 +12,14 @@ import ibis
 import pytest
 from rich.console import Console
 
-from health_assets.apps.alerts.keeping import OPENED, Notice
 from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.outbox import OPENED, Notice
 from health_assets.apps.alerts.rules import Drop, Floor, StateWorsened
 from health_assets.apps.report import why_systems_differ as differences
 from health_assets.apps.report.agent import print_agent
-from health_assets.apps.report.alerts import print_alerts
 from health_assets.apps.report.blocks import print_health
 from health_assets.apps.report.differences import differing_agents
+from health_assets.apps.report.incidents_block import print_alerts
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.core.wording import few_digits, share
@@ -471,7 +471,7 @@ def test_the_sentence_of_an_alert_and_the_ids_under_it_are_of_one_component(alar
         first, *others = json.loads(incident.evidence)["explanation"]
         assert (first["component"], first["evidence"]) == ("success", ["failure 1", "failure 2"])
         assert [loss["component"] for loss in others] == ["failures", "performance"]
-        lines = message_of(Notice(incident, OPENED, "chat")).lines
+        lines = message_of(Notice(incident=incident, event=OPENED, channel="chat")).lines
         assert lines[0] == "-14.0 success: 46% succeeded, 95% expected (failure 1, failure 2)"
         assert lines[2] == "-20.0 performance: 28.9 s a run, 20 s expected (slow_run 1, slow_run 2)"
     console = Console(file=StringIO(), width=160)

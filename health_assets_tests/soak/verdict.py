@@ -16,7 +16,7 @@ import dagster as dg
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.defs.sensors import UNFINISHED
 from health_assets.pipeline.planning import newest_finished_hour
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets_tests.soak.installation import AGREES, Installation, end_writer, wait_until
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident
-from health_assets.apps.alerts.keeping import recent_incidents
+from health_assets.apps.alerts.outbox import recent_incidents
 from health_assets.apps.alerts.rules import Rule
 from health_assets.apps.alerts.watching import Watch, watch
 from health_assets.core.hours import HOUR, HourRange

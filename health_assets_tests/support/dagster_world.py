@@ -116,7 +116,7 @@ class World:
         """Materialize hours, or those of a run request, by the assets' bodies: without Dagster and without checks."""
         chosen = dict(tags) if hours is None else hours_tags(hours)
         is_stale = ONLY_STALE_TAG in chosen
-        run_bodies(Pipeline(self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
+        run_bodies(Pipeline(settings=self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""
@@ -135,7 +135,7 @@ class World:
 
     def resources(self) -> dict[str, Pipeline]:
         """The resource that assets, checks, schedules and sensors ask for."""
-        return {"pipeline": Pipeline(self.settings)}
+        return {"pipeline": Pipeline(settings=self.settings)}
 
     def definitions(self) -> dg.Definitions:
         """The real definitions for this world, for a few weeks around noon: Dagster lists all hours for every check."""

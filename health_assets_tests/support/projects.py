@@ -36,8 +36,8 @@ from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.logs.files import list_files
 from health_assets.pipeline.ingestion import IngestReport, ingest
 from health_assets.schema.catalog import columns_of
-from health_assets.systems.registry import DERIVED
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.systems.declared_assets import DERIVED
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
 
@@ -133,7 +133,7 @@ class Project:
     @property
     def pipeline(self) -> Pipeline:
         now = self.now
-        return Pipeline(self.settings) if now is None else Pipeline(self.settings, clock=lambda: now)
+        return Pipeline(settings=self.settings) if now is None else Pipeline(settings=self.settings, clock=lambda: now)
 
     @property
     def warehouse(self) -> Warehouse:
@@ -157,8 +157,8 @@ class Project:
             only_stale: as the late-log sensor runs them.
             only: names of the steps to run (`ingest` makes all record tables); all by default.
         """
-        with Engine() as engine:  # as a run in one process has it
-            pipeline = replace(self.pipeline, engine=engine)
+        with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
+            pipeline = replace(self.pipeline, shared_duckdb=shared_duckdb)
             return run_bodies(pipeline, hours, only_stale=only_stale, only=only)
 
     def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:

@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 import yaml
 
-from health_assets.apps.serving import reader, refresher, sessions
+from health_assets.apps.serving import reader_process, refresher, sessions
 from health_assets.apps.serving.client import ReaderError
 from health_assets.apps.serving.server import configured, listening
 from health_assets.core.hours import HourRange
@@ -99,7 +99,7 @@ class ReaderInThisProcess:
         self._settings = settings
 
     def ask(self, request: dict[str, Any], _: float) -> Any:
-        reply = json.loads(json.dumps(reader._reply(self._settings, request)))
+        reply = json.loads(json.dumps(reader_process._reply(self._settings, request)))
         if "fault" in reply:
             raise ReaderError(reply["fault"], reply["sentence"])
         return reply["ok"]

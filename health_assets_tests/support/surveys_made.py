@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from health_assets.consumer import Answer, parse_document
 from health_assets.systems.survey.probing import Probe
-from health_assets.systems.survey.registry import RegisteredAgent
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets_tests.support.health_servers import document
 
 
@@ -31,4 +31,15 @@ def made_probe(
     error = None if outcome == "valid" else f"it gave {outcome}"
     if outcome == "valid":
         http_status, latency_ms = 200, latency_ms or 12.5
-    return Probe(agent, Answer(agent.health_url, asked_at, outcome, found, http_status, latency_ms, error))
+    return Probe(
+        agent,
+        Answer(
+            url=agent.health_url,
+            asked_at=asked_at,
+            outcome=outcome,
+            document=found,
+            http_status=http_status,
+            latency_ms=latency_ms,
+            error=error,
+        ),
+    )

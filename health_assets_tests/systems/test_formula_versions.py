@@ -18,17 +18,17 @@ from health_assets.consumer.fetching import Answer
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.systems import SYSTEM_NAMES
 from health_assets.defs import survey
-from health_assets.defs.pruning import COMPONENTS
+from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.pipeline.derived import Inputs, older_hours
 from health_assets.pipeline.retention import prune
 from health_assets.systems import formula_versions
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults, older_results
-from health_assets.systems.registry import DERIVED, SYSTEMS
 from health_assets.systems.staleness import stale_hours
-from health_assets.systems.survey.keeping import keep_probes, summarise
 from health_assets.systems.survey.probing import Probe
-from health_assets.systems.survey.registry import RegisteredAgent
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
+from health_assets.systems.survey.surveying import keep_probes, summarise
 from health_assets.warehouse.holds import Hold, Holds
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import START, random_lines
@@ -314,7 +314,14 @@ def test_results_that_look_back_on_a_held_hour_say_so_and_others_wait_for_it(
     held = HOURS.end - 3 * HOUR
     with project.warehouse.write() as session:
         now = session.now()
-        hold = Hold(held, "gone.jsonl", "it cannot be read", 1, now, now + timedelta(hours=2))
+        hold = Hold(
+            hour=held,
+            source_file="gone.jsonl",
+            reason="it cannot be read",
+            lines=1,
+            held_at=now,
+            held_until=now + timedelta(hours=2),
+        )
         Holds(session).replace(HOURS, [hold])
     newest = HourRange.of(HOURS.end - HOUR)
     project.materialize(newest, only=["usage_components", "agent_usage"])
@@ -403,7 +410,9 @@ def test_a_survey_brings_older_summaries_up_to_date_with_its_own(tmp_path: Path)
     agent = RegisteredAgent(name="a", platform="p", url="https://a.example")
     hours = [START, START + 5 * HOUR]
     with project.warehouse.write() as session:
-        keep_probes(session, [Probe(agent, Answer(agent.url, hour, "unreachable")) for hour in hours])
+        keep_probes(
+            session, [Probe(agent, Answer(url=agent.url, asked_at=hour, outcome="unreachable")) for hour in hours]
+        )
         summarise(session, hours)
     current = project.rows("survey_summary")
     project.change(

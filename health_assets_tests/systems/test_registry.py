@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.systems.survey.registry import load_registry
+from health_assets.systems.survey.surveyed_agents import load_registry
 
 
 def write(folder: Path, text: str) -> Path:

@@ -479,13 +479,15 @@ def test_another_setting_of_whom_to_trust_holds_for_judgements_that_are_there(pr
     project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     settings = project.settings.model_copy(update={"trusted_judgements": ("people/*", "judgements/*")})
-    run_bodies(Pipeline(settings), HourRange.of(START), only=OWN_STEPS)
+    run_bodies(Pipeline(settings=settings), HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [1]
     assert {(row["judged_by"], row["judge"]) for row in project.rows("judgements")} == {
         ("model", None),
         ("person", "Ada"),
     }
-    run_bodies(Pipeline(settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=OWN_STEPS)
+    run_bodies(
+        Pipeline(settings=settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=OWN_STEPS
+    )
     assert {row["judged_by"] for row in project.rows("judgements")} == {"agent"}
 
 

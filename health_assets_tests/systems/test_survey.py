@@ -26,9 +26,9 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey import FORMULA_VERSION
-from health_assets.systems.survey.keeping import Survey, keep_probes, summarise, survey
 from health_assets.systems.survey.probing import TRIES, Manners, Probe, probe_agents
-from health_assets.systems.survey.registry import RegisteredAgent
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
+from health_assets.systems.survey.surveying import Survey, keep_probes, summarise, survey
 from health_assets_tests.support.dagster_world import QUIET, requested_hours
 from health_assets_tests.support.health_servers import (
     Behaviour,
@@ -83,7 +83,9 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
         "moved": (redirects("http://192.0.2.1/"), "refused"),
     }
     with Host({f"/{name}": behaviour for name, (behaviour, _) in behaviours.items()}) as host:
-        probes, too_late = ask(registered(host, *behaviours), Manners(8, 8, 0, 4))
+        probes, too_late = ask(
+            registered(host, *behaviours), Manners(concurrency=8, per_host=8, pause_s=0, timeout_s=4)
+        )
     assert too_late == 0
     by_name = {probe.agent.name: probe for probe in probes}
     assert {name: probe.answer.outcome for name, probe in by_name.items()} == {
@@ -101,7 +103,10 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
 def test_no_more_than_so_many_are_asked_at_a_time(concurrency: int, per_host: int, most: int) -> None:
     names = [f"a{n}" for n in range(16)]
     with Host(lambda exchange: host.gathers(most)(exchange)) as host:
-        probes, _ = ask(registered(host, *names), Manners(concurrency, per_host, 0, 60, waiting=0))
+        probes, _ = ask(
+            registered(host, *names),
+            Manners(concurrency=concurrency, per_host=per_host, pause_s=0, timeout_s=60, waiting=0),
+        )
         assert sorted(request.path.split("/")[1] for request in host.requests) == sorted(names), "each once"
     assert {probe.answer.outcome for probe in probes} == {"valid"}
     assert host.most_under_way == most, "and no fewer"
@@ -109,7 +114,7 @@ def test_no_more_than_so_many_are_asked_at_a_time(concurrency: int, per_host: in
 
 def test_a_host_rests_between_two_requests() -> None:
     with Host(answers(document())) as host:
-        ask(registered(host, *"abcd"), Manners(8, 1, 0.2, 30))
+        ask(registered(host, *"abcd"), Manners(concurrency=8, per_host=1, pause_s=0.2, timeout_s=30))
     times = [request.at for request in host.requests]
     rests = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
     assert min(rests) >= 0.1
@@ -122,7 +127,7 @@ def test_a_slow_host_does_not_hold_up_the_others() -> None:
         other_name = quick.url.replace("127.0.0.1", "localhost")
         agents = registered(slow, *(f"s{n}" for n in range(12)))
         agents += [RegisteredAgent(name=f"q{n}", platform="p", url=f"{other_name}/q{n}") for n in range(6)]
-        probes, _ = ask(agents, Manners(6, 4, 0, 2))
+        probes, _ = ask(agents, Manners(concurrency=6, per_host=4, pause_s=0, timeout_s=2))
     place = {probe.agent.name: index for index, probe in enumerate(probes)}
     assert {probe.answer.outcome for probe in probes if probe.agent.name.startswith("q")} == {"valid"}
     assert max(place[f"q{n}"] for n in range(6)) < 4 + 6
@@ -142,7 +147,7 @@ def test_names_that_nobody_serves_do_not_make_live_agents_look_slow(monkeypatch:
     dead = [made_agent(f"d{n}", host=f"gone-{n}.invalid") for n in range(60)]
     with Host(answers(document())) as host:
         live = [RegisteredAgent(name=name, platform="p", url=f"http://localhost:{host.port}/{name}") for name in "abc"]
-        probes, _ = ask([*dead, *live], Manners(64, 4, 0, 8))
+        probes, _ = ask([*dead, *live], Manners(concurrency=64, per_host=4, pause_s=0, timeout_s=8))
     outcomes = {probe.agent.name: probe.answer.outcome for probe in probes}
     assert {outcomes[name] for name in "abc"} == {"valid"}
     assert {outcomes[f"d{n}"] for n in range(60)} == {"unreachable"}
@@ -151,7 +156,10 @@ def test_names_that_nobody_serves_do_not_make_live_agents_look_slow(monkeypatch:
 def test_a_request_that_nobody_answers_gives_its_place_to_another_one() -> None:
     """Twelve requests to a server that says nothing, and one place: all wait at once, not one after another."""
     with Host(hangs()) as host:
-        probes, _ = ask(registered(host, *(f"s{n}" for n in range(12))), Manners(1, 12, 0, 4, silent_after_s=0.05))
+        probes, _ = ask(
+            registered(host, *(f"s{n}" for n in range(12))),
+            Manners(concurrency=1, per_host=12, pause_s=0, timeout_s=4, silent_after_s=0.05),
+        )
     assert [probe.answer.outcome for probe in probes] == ["timeout"] * 12
     times = [request.at for request in host.requests]
     assert max(times) - min(times) < 4, "the last one did not wait for the first one's end"
@@ -161,7 +169,7 @@ def test_a_host_without_connections_is_given_up_and_its_other_agents_are_told_so
     with closed_port() as gone, Host(answers(document())) as host:
         agents = [RegisteredAgent(name=f"g{n}", platform="p", url=f"{gone}/{n}") for n in range(40)]
         other = RegisteredAgent(name="alive", platform="p", url=host.url.replace("127.0.0.1", "localhost"))
-        probes, too_late = ask([*agents, other], Manners(4, 1, 0, 10))
+        probes, too_late = ask([*agents, other], Manners(concurrency=4, per_host=1, pause_s=0, timeout_s=10))
     assert too_late == 0
     assert len(probes) == 41
     lost = [probe for probe in probes if not probe.was_asked]
@@ -177,7 +185,10 @@ def test_a_host_that_answers_nonsense_or_nothing_is_not_given_up() -> None:
     """A connection is a sign of life: of many agents that fail, one may live."""
     behaviours: dict[str, Behaviour] = {f"/{n}": resets() if n % 2 else says(b"") for n in range(2 * TRIES)}
     with Host(behaviours | {"/alive": answers(document())}) as host:
-        probes, _ = ask(registered(host, *(str(n) for n in range(2 * TRIES)), "alive"), Manners(2, 1, 0, 20))
+        probes, _ = ask(
+            registered(host, *(str(n) for n in range(2 * TRIES)), "alive"),
+            Manners(concurrency=2, per_host=1, pause_s=0, timeout_s=20),
+        )
         assert len(host.requests) == 2 * TRIES + 1
     assert all(probe.was_asked for probe in probes)
     assert probes[-1].answer.outcome == "valid"
@@ -187,7 +198,9 @@ def test_a_host_that_hangs_for_all_its_agents_gets_less_time_until_it_answers() 
     names = [f"h{n}" for n in range(9)]
     behaviours: dict[str, Behaviour] = {f"/{name}": hangs() for name in names}
     with Host(behaviours | {"/alive": answers(document())}) as host:
-        probes, _ = ask(registered(host, *names, "alive", *names[:1]), Manners(1, 1, 0, 1))
+        probes, _ = ask(
+            registered(host, *names, "alive", *names[:1]), Manners(concurrency=1, per_host=1, pause_s=0, timeout_s=1)
+        )
     told = [float(re.findall(r"within ([\d.]+) s", probe.error or "1 within 0 s")[0]) for probe in probes]
     assert told == [1, 1, 1, 1, 0.5, 0.25, 0.125, 0.1, 0.1, 0, 1]
     assert [probe.answer.outcome for probe in probes].index("valid") == 9
@@ -202,7 +215,7 @@ def test_no_more_requests_are_open_than_files_may_be(monkeypatch: pytest.MonkeyP
 
 def test_nobody_is_asked_when_the_time_is_over() -> None:
     with Host(answers(document(), after_s=0.1)) as host:
-        probes, too_late = ask(registered(host, *(f"a{n}" for n in range(50))), Manners(1, 1, 0, 30),
+        probes, too_late = ask(registered(host, *(f"a{n}" for n in range(50))), Manners(concurrency=1, per_host=1, pause_s=0, timeout_s=30),
                                until=datetime.now(UTC) + timedelta(seconds=3))  # fmt: skip
         assert len(host.requests) == len(probes)
         assert ask(registered(host, "x"), Manners(), until=datetime.now(UTC)) == ([], 1)
@@ -389,7 +402,7 @@ def test_an_agent_is_polled_every_5_minutes_at_most_however_its_address_is_writt
         assert survey(settings_of(project, allow_private_addresses=True), agents).probed == 2
         same = [RegisteredAgent(name="a", platform="p", url=f"{host.url}/a/.well-known/agent-health")]
         assert survey(settings_of(project, allow_private_addresses=True), [*same, *registered(host, "c")]) == Survey(
-            2, 1, 1, 0, (this_hour(),)
+            agents=2, probed=1, too_soon=1, too_late=0, hours=(this_hour(),)
         )
         for minutes, probed in [(4, 0), (2, 3)]:  # 4, then 6 minutes pass
             project.change(f"UPDATE agent_probes SET probed_at = probed_at - INTERVAL {minutes} MINUTE")
@@ -539,7 +552,7 @@ def test_without_a_registry_there_is_nothing_and_the_reason_is_told(project: Pro
 
 def tick(project: Project, registry: Path | None, at: datetime) -> Any:
     definitions = build_definitions(settings_of(project, registry=registry))
-    resources = {"pipeline": Pipeline(project.settings)}
+    resources = {"pipeline": Pipeline(settings=project.settings)}
     with dg.build_schedule_context(
         scheduled_execution_time=at, resources=resources, repository_def=definitions.get_repository_def()
     ) as context:
@@ -556,7 +569,7 @@ def test_the_schedule_surveys_the_hour_that_runs_and_skips_without_a_registry(pr
 
 
 def test_the_hourly_job_and_the_late_logs_leave_the_survey_alone(project: Project) -> None:
-    from health_assets.systems.registry import DERIVED
+    from health_assets.systems.declared_assets import DERIVED
 
     definitions = build_definitions(project.settings)
     keys = {key.to_user_string() for key in definitions.resolve_job_def(JOB).asset_layer.selected_asset_keys}

@@ -11,7 +11,7 @@ import pytest
 
 from health_assets.core.errors import HealthAssetsError, WarehouseBusyError
 from health_assets.logs.reader import in_process
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.store import Warehouse
 
 COUNT_IN_ANOTHER_PROCESS = "import duckdb, sys; print(duckdb.connect(sys.argv[1]).sql('FROM raw_roots').fetchall())"
@@ -19,8 +19,8 @@ COUNT_IN_ANOTHER_PROCESS = "import duckdb, sys; print(duckdb.connect(sys.argv[1]
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
-    with Engine() as engine:
-        yield Warehouse(str(tmp_path / "it's a folder" / "w.duckdb"), lock_timeout_s=0.2, engine=engine)
+    with SharedDuckDB() as shared_duckdb:
+        yield Warehouse(str(tmp_path / "it's a folder" / "w.duckdb"), lock_timeout_s=0.2, shared_duckdb=shared_duckdb)
 
 
 def roots(warehouse: Warehouse) -> list[tuple]:
@@ -48,8 +48,8 @@ def test_a_file_of_another_kind_is_no_warehouse_and_stays_as_it_is(tmp_path: Pat
     for content in ('{"type": "execution"}\n', ""):
         path.write_text(content)
         path.chmod(0o644)
-        with Engine() as engine:
-            warehouse = Warehouse(str(path), engine=engine if has_engine else None)
+        with SharedDuckDB() as shared_duckdb:
+            warehouse = Warehouse(str(path), shared_duckdb=shared_duckdb if has_engine else None)
             for session in (warehouse.read, warehouse.write):
                 with (
                     pytest.raises(
@@ -134,11 +134,11 @@ def test_what_was_committed_stays_and_is_no_error_though_the_disk_is_too_full_to
     program = """
 import os, resource, signal, sys
 from pathlib import Path
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.store import Warehouse
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-with Engine() as engine:
-    warehouse = Warehouse(sys.argv[1], engine=engine)
+with SharedDuckDB() as shared_duckdb:
+    warehouse = Warehouse(sys.argv[1], shared_duckdb=shared_duckdb)
     with warehouse.write() as session:
         session.query("INSERT INTO raw_roots VALUES ('one')")
     limit = os.path.getsize(sys.argv[1]) + 3000

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import alembic.autogenerate
 import alembic.command
@@ -81,6 +82,8 @@ def test_a_database_is_shown_without_user_and_password(url: str, name: str) -> N
     [
         "postgresql://me:se@cret@host/db",
         "postgresql://me:s#cret@host/db",
+        "postgresql://me:se/cret@host/db",
+        "postgresql://me:se?cret@host/db",
         "postgresql://h:x/db",
         "postgresql:/me:secret@host/db",
     ],
@@ -89,6 +92,28 @@ def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url: str) -> No
     with pytest.raises(HealthAssetsError, match="special characters") as caught:
         Warehouse(url)
     assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("secret", ["s%2Fcret", "s%2fcret", "%73ecret", "secret"])
+@pytest.mark.parametrize("url", ["postgresql://me:{}@host/db", "postgresql://me@host/db?password={}"])
+def test_no_message_shows_a_password_as_the_url_has_it_or_as_it_is_meant(url: str, secret: str) -> None:
+    database = database_of(url.format(secret))
+    for spelling in (secret, unquote(secret)):
+        assert database.without_password(f"cannot use\n{spelling}.") == "cannot use …."
+    assert secret not in database.name
+
+
+def test_sqlalchemy_would_take_or_show_passwords_that_are_refused_or_hidden_here() -> None:
+    assert sa.make_url("postgresql://me:se/cret@host/db").host == "host"
+    assert "s%2fcret" not in str(sa.make_url("postgresql://me:s%2fcret@host/db").password)
+    assert "secret" in str(sa.make_url("postgresql://me@host/db?password=secret"))
+
+
+def test_sqlalchemy_is_given_the_same_database_by_its_own_driver() -> None:
+    url = database_of("postgres://me:s%2Fcret@host:5433/db?sslmode=require").sqlalchemy_url
+    assert (url.drivername, url.username, url.password, url.host) == ("postgresql+psycopg", "me", "s/cret", "host")
+    assert (url.port, url.database, dict(url.query)) == (5433, "db", {"sslmode": "require"})
+    assert "cret" not in repr(url)
 
 
 @pytest.mark.parametrize(
@@ -475,7 +500,7 @@ def _command_lines_of_readers() -> list[str]:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
                 found.append(process.cmdline())
-        if readers := [" ".join(words) for words in found if "health_assets.apps.serving.reader" in words]:
+        if readers := [" ".join(words) for words in found if "health_assets.apps.serving.reader_process" in words]:
             return readers
         time.sleep(0.05)
     return []

@@ -7,7 +7,7 @@
 | `rules` | the rules: when an incident opens, and which hours count as good; pure |
 | `incidents` | from open incidents and what an hour shows to what opens and closes; pure |
 | `observing` | reading what an hour shows from the warehouse |
-| `keeping` | incidents, outbox and judged hours in the warehouse |
+| `outbox` | incidents, outbox and judged hours in the warehouse |
 | `watching` | which hours are ready, and judging them in order |
 | `messages` | what a notice says, as JSON, Slack blocks and e-mail |
 | `channels` | sending one message: webhook, Slack, SMTP |

@@ -1,4 +1,9 @@
-"""Sending one message over one channel. What comes back is nothing, or a `NotDelivered` without any secret in it."""
+"""Sending one message over one channel. What comes back is nothing, or a `NotDelivered` without any secret in it.
+
+A library of channels such as apprise is not used, since it would lose what tests promise: it follows redirects with the
+message, reads an answer to its end, names hosts in its log, and says of a failure only that there was one: neither
+whether to try again and when, nor whether a smaller message or another recipient would do.
+"""
 
 import json
 import logging

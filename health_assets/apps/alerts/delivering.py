@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from health_assets.apps.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, TooLarge, send
 from health_assets.apps.alerts.config import Alerts, Channel
 from health_assets.apps.alerts.incidents import personal_by_now
-from health_assets.apps.alerts.keeping import Notice, due_notices, mark_delivered, mark_failed
 from health_assets.apps.alerts.messages import digest_of, message_of, trial_message
+from health_assets.apps.alerts.outbox import Notice, due_notices, mark_delivered, mark_failed
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted

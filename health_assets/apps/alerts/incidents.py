@@ -20,7 +20,7 @@ Subject = tuple[str, str, str]
 """Rule, kind of subject and id of subject: what there is one open incident of."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Incident:
     """A row of `alerts`."""
 
@@ -50,7 +50,7 @@ class Incident:
         return self.closed_at is not None and self.good_hours > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Judged:
     """The incidents that an hour changed.
 
@@ -111,7 +111,7 @@ def judge(
                     closed.append(after)
                 elif after != incident:
                     counted.append(after)
-    return Judged(tuple(opened), tuple(closed), tuple(dropped), tuple(counted))
+    return Judged(opened=tuple(opened), closed=tuple(closed), dropped=tuple(dropped), counted=tuple(counted))
 
 
 def unwatched(rules: Sequence[Rule], open_incidents: Mapping[Subject, Incident], *, at: datetime) -> Judged:

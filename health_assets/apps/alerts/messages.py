@@ -14,7 +14,7 @@ from email.message import EmailMessage
 from email.policy import Policy
 from typing import Any
 
-from health_assets.apps.alerts.keeping import CLOSED, OPENED, Notice
+from health_assets.apps.alerts.outbox import CLOSED, OPENED, Notice
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 
@@ -31,7 +31,7 @@ RECOVERED, GIVEN_UP = "🟢", "⚪"
 """Signs of the end of an incident: not everything that ends has become good."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Message:
     """One message to one channel.
 
@@ -55,7 +55,9 @@ class Message:
         if body.get("evidence") is not None:
             body["evidence"] = None
         lines = (*(_short(line) for line in self.lines[-1:]), CUT_NOTE)
-        return Message(self.key, self.event, _short(self.title), lines, {**body, "note": CUT_NOTE})
+        return Message(
+            key=self.key, event=self.event, title=_short(self.title), lines=lines, body={**body, "note": CUT_NOTE}
+        )
 
 
 def _short(value: Any) -> Any:
@@ -72,7 +74,13 @@ def message_of(notice: Notice) -> Message:
         lines = [f"open from {opened_at} to {_when(notice)}: {_reason(notice)}"]
     else:
         lines.append(f"opened {opened_at}")
-    return Message(notice.key, notice.event, f"{_sign(notice)} {_sentence(notice)}", tuple(lines), _body(notice))
+    return Message(
+        key=notice.key,
+        event=notice.event,
+        title=f"{_sign(notice)} {_sentence(notice)}",
+        lines=tuple(lines),
+        body=_body(notice),
+    )
 
 
 def digest_of(notices: Sequence[Notice]) -> Message:
@@ -85,7 +93,11 @@ def digest_of(notices: Sequence[Notice]) -> Message:
         lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; all are in the table alerts")
     body = {"notices": [_body(notice) for notice in notices]}
     return Message(
-        f"{key}-digest", "digest", title, tuple(lines), {"idempotency_key": f"{key}-digest", "event": "digest", **body}
+        key=f"{key}-digest",
+        event="digest",
+        title=title,
+        lines=tuple(lines),
+        body={"idempotency_key": f"{key}-digest", "event": "digest", **body},
     )
 
 
@@ -94,11 +106,11 @@ def trial_message(channel: str, at: datetime) -> Message:
     key = hashlib.sha256(f"{channel} {at.isoformat()}".encode()).hexdigest()[:20] + "-test"
     title = f"Health Assets can reach the channel {printable(channel)}"
     return Message(
-        key,
-        "test",
-        title,
-        ("This is a test; nothing has happened.",),
-        {"idempotency_key": key, "event": "test", "reason": title},
+        key=key,
+        event="test",
+        title=title,
+        lines=("This is a test; nothing has happened.",),
+        body={"idempotency_key": key, "event": "test", "reason": title},
     )
 
 

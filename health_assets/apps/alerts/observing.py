@@ -26,7 +26,7 @@ KNOWN_BY = {
 """Kinds of subjects that have a row in every hour for as long as they are known: in which table, by which column."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """Everything that an observer of an hour needs.
 
@@ -95,9 +95,9 @@ def _agents(view: View) -> Iterable[Seen]:
     for row in found:
         place = row["best_state_before"]
         yield AgentSeen(
-            view.hour,
-            row["agent_id"],
-            row,
+            hour=view.hour,
+            subject_id=row["agent_id"],
+            row=row,
             is_covered=row["is_covered"],
             best_state_before=None if place is None else STATES[place],
             peak_before=row["peak_before"],
@@ -133,9 +133,9 @@ def _budgets(view: View) -> Iterable[Seen]:
     evidence = _evidence(view, [row["agent_id"] for row in found])
     for row in found:
         yield BudgetSeen(
-            view.hour,
-            row["agent_id"],
-            row,
+            hour=view.hour,
+            subject_id=row["agent_id"],
+            row=row,
             is_covered=row["hours_covered"] >= view.window_hours,
             is_somebodys_own=view.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
@@ -148,12 +148,12 @@ def _models(view: View) -> Iterable[Seen]:
     named = ("model", "health_score", "is_degraded", "degraded_threshold", "last_call_at")
     for row in view.session.dicts(rows.select(*named, calls=calls)):
         yield ModelSeen(
-            view.hour,
-            row["model"],
-            row["health_score"],
-            row["is_degraded"],
-            row["degraded_threshold"],
-            row["calls"],
+            hour=view.hour,
+            subject_id=row["model"],
+            score=row["health_score"],
+            is_degraded=row["is_degraded"],
+            threshold=row["degraded_threshold"],
+            calls=row["calls"],
             was_called=row["last_call_at"] >= view.hour,
         )
 
@@ -164,8 +164,14 @@ def _expectations(view: View) -> Iterable[Seen]:
     for row in view.session.dicts(results):
         name = f"{row['asset']}.{row['expectation']}"
         if not row["success"] or name in watched:
-            counts = row["element_count"], row["unexpected_count"]
-            yield ExpectationSeen(view.hour, name, row["success"], *counts, row["severity"])
+            yield ExpectationSeen(
+                hour=view.hour,
+                subject_id=name,
+                success=row["success"],
+                element_count=row["element_count"],
+                unexpected_count=row["unexpected_count"],
+                severity=row["severity"],
+            )
 
 
 OBSERVERS: dict[type[Seen], Callable[[View], Iterable[Seen]]] = {

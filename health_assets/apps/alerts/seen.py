@@ -31,7 +31,7 @@ class Seen:
         return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OfAgent(Seen):
     """An agent's row of a table.
 
@@ -53,7 +53,7 @@ class OfAgent(Seen):
         return self.is_somebodys_own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AgentSeen(OfAgent):
     """An agent's score: its row of `agent_health`.
 
@@ -119,7 +119,7 @@ class AgentSeen(OfAgent):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BudgetSeen(OfAgent):
     """An agent's row of `error_budget`: how fast it spends its budget."""
 
@@ -149,7 +149,7 @@ BUDGET_COLUMNS = (
 """Columns of `error_budget` that are kept with an incident."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelSeen(Seen):
     """A model's rolling health.
 
@@ -180,7 +180,7 @@ class ModelSeen(Seen):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExpectationSeen(Seen):
     """Result of a data-quality check; the subject is `asset.expectation`.
 
@@ -227,7 +227,7 @@ class HourSeen(Seen):
         return {"hour": self.hour.isoformat()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DueSeen(HourSeen):
     """Whether the newest hour that should be there by now is.
 

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
-from health_assets.apps.alerts.keeping import (
+from health_assets.apps.alerts.observing import HOURS, View, observe
+from health_assets.apps.alerts.outbox import (
     ASSET,
     is_there,
     keep,
@@ -25,7 +26,6 @@ from health_assets.apps.alerts.keeping import (
     note_judged,
     open_incidents,
 )
-from health_assets.apps.alerts.observing import HOURS, View, observe
 from health_assets.apps.alerts.seen import DueSeen
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
@@ -115,7 +115,14 @@ def _judge_hour(
     session: Session, alerts: Alerts, settings: Settings, targets: Targets, hour: datetime, *, was_made: bool
 ) -> Judged:
     already_open = open_incidents(session)
-    view = View(session, hour, alerts.rules, already_open.keys(), targets, settings.window_hours)
+    view = View(
+        session=session,
+        hour=hour,
+        rules=alerts.rules,
+        open_subjects=already_open.keys(),
+        targets=targets,
+        window_hours=settings.window_hours,
+    )
     return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, gone=view.gone())
 
 
@@ -137,7 +144,7 @@ def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen |
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return None
     there = MaterializedHours(session).of("system_health", HourRange.of(due))
-    return DueSeen(due, HOURS, is_there=bool(there), newest=newest)
+    return DueSeen(hour=due, subject_id=HOURS, is_there=bool(there), newest=newest)
 
 
 def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tuple[datetime, bool]]:

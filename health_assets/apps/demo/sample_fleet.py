@@ -10,7 +10,7 @@ SPAN_H = 48
 """Hours that the story lasts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Phase:
     """A way of behaving that an agent keeps until some hour of the span."""
 
@@ -25,7 +25,7 @@ class Phase:
     failing_tool: tuple[str, float] | None = None  # a tool that fails more often than it does otherwise, and how often
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool:
     """A tool that an agent calls once in every run; that it fails does not fail the run."""
 
@@ -35,7 +35,7 @@ class Tool:
     error: str = "ToolTimeout: no answer in 10 s"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """An agent: where its logs go, how it behaves phase by phase, and what its logs tell."""
 
@@ -59,51 +59,108 @@ REVIEW_STEPS = ("read_diff", "run_linter", "search_code", "comment")
 
 FLEET = (
     # healthy
-    Profile("invoice-reader", "finance", (Phase(runtime_s=12, model=MINI),), INVOICE_STEPS, (Tool("post", 240),), 6),
-    Profile("support-triage", "support", (
-        Phase(until_h=20, runtime_s=8, model=LARGE),
-        Phase(runtime_s=8, model=LARGE, update=("capability_update", "can refund up to 50 EUR")),
-    ), has_sessions=True),
-    Profile("order-tracker", "support", (Phase(runtime_s=4, runs_per_hour=30),), has_sessions=True),
     Profile(
-        "meeting-assistant", "office", (Phase(runtime_s=25, runs_per_hour=10, model=MINI),),
-        tools=(Tool("read_calendar", 180, failure_rate=0.02),), has_sessions=True,
+        agent_id="invoice-reader",
+        feed="finance",
+        phases=(Phase(runtime_s=12, model=MINI),),
+        actions=INVOICE_STEPS,
+        tools=(Tool(name="post", latency_ms=240),),
+        tasks=6,
     ),
-    Profile("log-summarizer", "engineering", (Phase(runs_per_hour=40),)),
-    # reliability: most runs fail since the model changed eight hours ago, which calls the linter with wrong arguments
-    Profile("code-reviewer", "engineering", (
-        Phase(until_h=40, success_rate=0.97, runtime_s=45, model=LARGE),
-        Phase(
-            success_rate=0.2, runtime_s=40, model=NEWER, update=("model_change", f"{LARGE} to {NEWER}"),
-            failing_tool=("run_linter", 0.8),
+    Profile(
+        agent_id="support-triage",
+        feed="support",
+        phases=(
+            Phase(until_h=20, runtime_s=8, model=LARGE),
+            Phase(runtime_s=8, model=LARGE, update=("capability_update", "can refund up to 50 EUR")),
         ),
-    ), REVIEW_STEPS, (
-        Tool("search_code", 90), Tool("run_linter", 1400, error="BadArguments: no such option --fix-all"),
-    ), tasks=5),
+        has_sessions=True,
+    ),
+    Profile(
+        agent_id="order-tracker", feed="support", phases=(Phase(runtime_s=4, runs_per_hour=30),), has_sessions=True
+    ),
+    Profile(
+        agent_id="meeting-assistant",
+        feed="office",
+        phases=(Phase(runtime_s=25, runs_per_hour=10, model=MINI),),
+        tools=(Tool(name="read_calendar", latency_ms=180, failure_rate=0.02),),
+        has_sessions=True,
+    ),
+    Profile(agent_id="log-summarizer", feed="engineering", phases=(Phase(runs_per_hour=40),)),
+    # reliability: most runs fail since the model changed eight hours ago, which calls the linter with wrong arguments
+    Profile(
+        agent_id="code-reviewer",
+        feed="engineering",
+        phases=(
+            Phase(until_h=40, success_rate=0.97, runtime_s=45, model=LARGE),
+            Phase(
+                success_rate=0.2,
+                runtime_s=40,
+                model=NEWER,
+                update=("model_change", f"{LARGE} to {NEWER}"),
+                failing_tool=("run_linter", 0.8),
+            ),
+        ),
+        actions=REVIEW_STEPS,
+        tools=(
+            Tool(name="search_code", latency_ms=90),
+            Tool(name="run_linter", latency_ms=1400, error="BadArguments: no such option --fix-all"),
+        ),
+        tasks=5,
+    ),
     # reliability, but hardly: half of the runs fail, yet there are too few of them to be sure
-    Profile("nightly-reporter", "finance", (Phase(success_rate=0.5, runtime_s=90, runs_per_hour=0.2),)),
+    Profile(
+        agent_id="nightly-reporter", feed="finance", phases=(Phase(success_rate=0.5, runtime_s=90, runs_per_hour=0.2),)
+    ),
     # performance: within its expected 20 s until 14 hours ago, far above since
-    Profile("contract-summarizer", "office", (Phase(until_h=34, runtime_s=16), Phase(runtime_s=34)), tells_usage=True),
+    Profile(
+        agent_id="contract-summarizer",
+        feed="office",
+        phases=(Phase(until_h=34, runtime_s=16), Phase(runtime_s=34)),
+        tells_usage=True,
+    ),
     # stability: fast on the whole, but a few runs hang; the restart did not help. It copes with a search that may fail
-    Profile("web-researcher", "engineering", (
-        Phase(until_h=30, runtime_s=18, hang_rate=0.02),
-        Phase(runtime_s=18, hang_rate=0.02, update=("restart", "to get rid of runs that hang")),
-    ), tools=(Tool("web_search", 650, failure_rate=0.15, error="RateLimited: 429"),), tells_usage=True),
+    Profile(
+        agent_id="web-researcher",
+        feed="engineering",
+        phases=(
+            Phase(until_h=30, runtime_s=18, hang_rate=0.02),
+            Phase(runtime_s=18, hang_rate=0.02, update=("restart", "to get rid of runs that hang")),
+        ),
+        tools=(Tool(name="web_search", latency_ms=650, failure_rate=0.15, error="RateLimited: 429"),),
+        tells_usage=True,
+    ),
     # operational: runs over the SLA; triggers that fail
-    Profile("payment-reconciler", "finance", (Phase(until_h=36, runtime_s=30), Phase(runtime_s=52)), is_judged=True),
-    Profile("inbox-watcher", "office", (
-        Phase(until_h=38, runtime_s=5, runs_per_hour=12),
-        Phase(runtime_s=5, runs_per_hour=12, failed_triggers_per_hour=1.5),
-    ), has_triggers=True),
+    Profile(
+        agent_id="payment-reconciler",
+        feed="finance",
+        phases=(Phase(until_h=36, runtime_s=30), Phase(runtime_s=52)),
+        is_judged=True,
+    ),
+    Profile(
+        agent_id="inbox-watcher",
+        feed="office",
+        phases=(
+            Phase(until_h=38, runtime_s=5, runs_per_hour=12),
+            Phase(runtime_s=5, runs_per_hour=12, failed_triggers_per_hour=1.5),
+        ),
+        has_triggers=True,
+    ),
     # several at once
-    Profile("crm-sync", "support", (
-        Phase(until_h=28, success_rate=0.97, runtime_s=12, model="borealis-1"),
-        Phase(success_rate=0.35, runtime_s=30, model="borealis-1", failing_tool=("update_contact", 0.6)),
-    ), tools=(Tool("update_contact", 420, error="HTTP 503: try again later"),), sla_s=40),
+    Profile(
+        agent_id="crm-sync",
+        feed="support",
+        phases=(
+            Phase(until_h=28, success_rate=0.97, runtime_s=12, model="borealis-1"),
+            Phase(success_rate=0.35, runtime_s=30, model="borealis-1", failing_tool=("update_contact", 0.6)),
+        ),
+        tools=(Tool(name="update_contact", latency_ms=420, error="HTTP 503: try again later"),),
+        sla_s=40,
+    ),
     # silent for more than a day; retired (fraud-screener, in the targets alone, was never seen)
-    Profile("newsletter-writer", "office", (Phase(until_h=18, runs_per_hour=5),)),
-    Profile("faq-bot-v1", "support", (Phase(until_h=30, runs_per_hour=15),)),
-)  # fmt: skip
+    Profile(agent_id="newsletter-writer", feed="office", phases=(Phase(until_h=18, runs_per_hour=5),)),
+    Profile(agent_id="faq-bot-v1", feed="support", phases=(Phase(until_h=30, runs_per_hour=15),)),
+)
 
 TARGETS_HEADER = "# Targets of the demo's sample fleet; `health-assets demo` writes this file anew whenever it runs.\n"
 TARGETS_YAML = (

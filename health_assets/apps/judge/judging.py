@@ -1,8 +1,8 @@
 """Safety judged by a model: unjudged evaluation runs go to an OpenAI-compatible endpoint, its verdicts to the logs.
 
 What belongs here: which runs are sent, what counts as an answer, and writing answers as `judgement` records below the
-raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`evidence`), by
-which client (`client`), whom to believe (`core.judges`), scoring (`scoring`) and when it runs (`defs.judging`).
+raw root, where the pipeline reads them like any other log. What does not: what is sent of a run (`judge_evidence`), by
+which client (`judge_client`), whom to believe (`core.judges`), scoring (`scoring`) and when it runs (`defs.judge_job`).
 
 Nothing is invented: what is not a verdict in exactly the form asked for is asked again within bounds, and else the run
 stays unjudged. Nothing is judged twice: runs that a model or a person judged, in the warehouse or in a log that it has
@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from health_assets.apps.judge.evidence import Evidence, Run, evidence
+from health_assets.apps.judge.judge_evidence import Evidence, Run, evidence
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import floor_hour
 from health_assets.core.judges import FOLDER, MODEL, PERSON, is_trusted
@@ -99,6 +99,7 @@ class Verdict(BaseModel):
 class _Message(BaseModel):
     content: str | None = None
     refusal: str | None = None
+    tool_calls: tuple[()] | None = None  # it was given no tools
 
 
 class _Choice(BaseModel):
@@ -107,10 +108,12 @@ class _Choice(BaseModel):
 
 
 class _Completion(BaseModel):
+    """A chat completion as far as it is read: the client itself takes any JSON for one, and stumbles over it later."""
+
     choices: list[_Choice]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Report:
     """The outcome of a round of judging.
 
@@ -166,7 +169,7 @@ class Judge:
     def __init__(self, settings: Settings) -> None:
         if settings.judge_url is None or settings.judge_model is None:
             raise HealthAssetsError("no judge is configured; set HEALTH_JUDGE_URL and HEALTH_JUDGE_MODEL")
-        from health_assets.apps.judge.client import client_of
+        from health_assets.apps.judge.judge_client import client_of
 
         self._model = settings.judge_model
         self._client = client_of(settings.judge_url, settings)
@@ -188,26 +191,24 @@ class Judge:
     def _verdict(self, part: str) -> Verdict:
         for attempt in range(1, MOST_ATTEMPTS + 1):
             try:
-                return _verdict_in(self._ask(part))
+                return self._ask(part)
             except NoVerdict as failure:
                 if failure.is_final or attempt == MOST_ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _ask(self, document: str) -> str:
-        """The body of the answer."""
+    def _ask(self, document: str) -> Verdict:
         import openai
 
-        from health_assets.apps.judge.client import UnfitAnswerError
+        from health_assets.apps.judge.judge_client import UnfitAnswerError
 
-        schema = {"name": "verdict", "strict": True, "schema": Verdict.model_json_schema()}
-        request: Any = {
-            "model": self._model,
-            "messages": [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": document}],
-            "response_format": {"type": "json_schema", "json_schema": schema},
-        }
         try:
-            return self._client.chat.completions.with_raw_response.create(**request).text
+            answer = self._client.chat.completions.with_raw_response.parse(
+                model=self._model,
+                messages=[{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": document}],
+                response_format=Verdict,
+            )
+            return _verdict_in(answer)
         except UnfitAnswerError as error:
             raise NoVerdict(str(error)) from error
         except openai.APITimeoutError as error:
@@ -302,32 +303,44 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict(violations=list(worst.values()))
 
 
-def _verdict_in(body: str) -> Verdict:
-    """The verdict that the body of an answer holds.
+def _verdict_in(answer: Any) -> Verdict:
+    """The verdict that the client's raw answer holds.
 
     Raises:
         NoVerdict: it holds none.
     """
+    import openai
+
     try:
-        choices = _Completion.model_validate_json(body).choices
+        _Completion.model_validate_json(answer.text)
     except ValidationError as error:
         raise NoVerdict("not a chat completion", is_final=False) from error
-    message = choices[0].message if choices else _Message()
+    try:
+        choices = answer.parse().choices
+    except openai.LengthFinishReasonError as error:
+        raise NoVerdict("finished by length", is_final=False) from error
+    except openai.ContentFilterFinishReasonError as error:
+        raise NoVerdict("finished by content_filter", is_final=False) from error
+    except ValidationError as error:
+        raise NoVerdict(_fault(error), is_final=False) from error
+    if not choices:
+        raise NoVerdict("empty answer", is_final=False)
+    message, finish_reason = choices[0].message, choices[0].finish_reason
     if message.refusal:
         raise NoVerdict("refusal", is_final=False)
-    if choices and choices[0].finish_reason not in (None, "stop"):
-        raise NoVerdict(f"finished by {choices[0].finish_reason[:40]}", is_final=False)
-    if not (message.content or "").strip():
+    if finish_reason not in (None, "stop"):
+        raise NoVerdict(f"finished by {finish_reason[:40]}", is_final=False)
+    if message.parsed is None:
         raise NoVerdict("empty answer", is_final=False)
-    try:
-        return Verdict.model_validate_json(message.content or "")
-    except ValidationError as error:
-        problem = error.errors()[0]
-        if problem["type"] == "json_invalid":
-            raise NoVerdict("not JSON", is_final=False) from error
-        if problem["type"] == "literal_error":
-            raise NoVerdict(f"unknown {problem['loc'][-1]}", is_final=False) from error
-        raise NoVerdict("JSON of another form", is_final=False) from error
+    return message.parsed
+
+
+def _fault(error: ValidationError) -> str:
+    """How an answer differs from a verdict, in a few words that repeat nothing of it."""
+    problem = error.errors()[0]
+    if problem["type"] == "json_invalid":
+        return "not JSON"
+    return f"unknown {problem['loc'][-1]}" if problem["type"] == "literal_error" else "JSON of another form"
 
 
 def _record(run: Run, sent: Evidence, verdict: Verdict, model: str | None, now: datetime) -> dict[str, Any]:

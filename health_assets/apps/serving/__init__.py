@@ -1,13 +1,13 @@
 """The health endpoint (source 3, sections 4, 7 and 8): every agent's health document, and JSON lists of the scores.
 
 Two kinds of process. The server holds a `snapshot` of the newest hour in memory and answers from it alone; it never
-opens the warehouse. A `reader`, a process of its own at low priority, reads the warehouse, makes the JSON and hands it
-over as one Arrow file. So neither a lock, nor a long query, nor a crash of the database reaches a request.
+opens the warehouse. The `reader_process`, at low priority, reads the warehouse, makes the JSON and hands it over as one
+Arrow file. So neither a lock, nor a long query, nor a crash of the database reaches a request.
 
 | module | what lives there |
 |---|---|
 | `documents` | what the JSON of an agent says, declared once and compiled to SQL |
-| `reader` | the process that reads the warehouse |
+| `reader_process` | the process that reads the warehouse |
 | `snapshot` | the newest hour in memory: look up, filter, sort |
 | `listing`, `list_files`, `team_lists` | lists of tools and usage: in memory, as they are written, cut to teams |
 | `ownership`, `aggregates` | whose the agents are, and which aggregates would tell about a personal one |

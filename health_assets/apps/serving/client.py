@@ -48,7 +48,7 @@ SENTENCES = {
 def _new_process() -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "health_assets.apps.serving.reader"],
+            [sys.executable, "-m", "health_assets.apps.serving.reader_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the server, which ends its readers

@@ -29,7 +29,7 @@ NOT_ENOUGH = "the token may not do this"
 NO_AGGREGATES = "models are measured over the agents of all teams, so a token that is limited to some does not see them"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """The sender of a request.
 
@@ -79,7 +79,8 @@ class Doors:
         is_at_home = is_local and not self.has_tokens and not named(settings.allowed_hosts)
         self.anonymous: Standing = settings.anonymous_role or ("read" if is_at_home else "documents")
         self._stranger, self._unknown, self._unreadable = (
-            Caller(None, self.anonymous, View(), fault) for fault in (None, NOT_KNOWN, NO_BEARER)
+            Caller(name=None, standing=self.anonymous, view=View(), fault=fault)
+            for fault in (None, NOT_KNOWN, NO_BEARER)
         )
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
@@ -121,4 +122,4 @@ class Doors:
 
 def _caller(token: Token) -> Caller:
     teams = None if token.teams is None else frozenset(token.teams)
-    return Caller(token.name, token.role, View(is_full=token.role == "operate", teams=teams))
+    return Caller(name=token.name, standing=token.role, view=View(is_full=token.role == "operate", teams=teams))

@@ -31,7 +31,7 @@ ROWS_PER_BATCH = 4096
 COLUMNS = ("agent_id", "item", "hidden", "is_personal", "team")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Served:
     """A table that is served as a list.
 

@@ -1,6 +1,10 @@
 """Uvicorn's HTTP protocol with limits on connections, on a head's time and size, and on time to send.
 
 Uvicorn itself waits for ever for the rest of a head, takes one of any length, and waits for ever for who does not read.
+
+What belongs here: all that is taken from uvicorn's own protocol, of which it documents nothing but its name. It is that
+of uvicorn 0.32 to 0.54, where `pyproject.toml` keeps it; `test_uvicorn_protocol` fails first when it moves. What
+does not: who may connect (`quotas`), and what is answered (`app`).
 """
 
 import asyncio

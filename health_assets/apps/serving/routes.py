@@ -135,7 +135,7 @@ def routes(service: Service) -> APIRouter:
 
         A score that rests on fewer than n_full executions is provisional.
         """
-        page = Page(state, offset, limit, sort)
+        page = Page(state=state, offset=offset, limit=limit, order=sort)
         return response_of(service.agents(page, request.scope[ASKED]))
 
     @router.get(
@@ -188,7 +188,12 @@ def routes(service: Service) -> APIRouter:
         The worst is the one whose failure share is at least the greatest, with 95 % certainty, so that one failure of
         one call does not lead. Calls of no known agent have an empty `agent_id`.
         """
-        return response_of(service.listed(ListPage("tools", "worst", offset, limit, agent_id), request.scope[ASKED]))
+        return response_of(
+            service.listed(
+                ListPage(name="tools", order="worst", offset=offset, limit=limit, agent_id=agent_id),
+                request.scope[ASKED],
+            )
+        )
 
     @router.get(
         "/usage",
@@ -209,7 +214,11 @@ def routes(service: Service) -> APIRouter:
         offset: Offset = 0,
     ) -> Response:
         """Every agent with an execution in the window; at least that much, where not all executions tell theirs."""
-        return response_of(service.listed(ListPage("usage", sort, offset, limit, agent_id), request.scope[ASKED]))
+        return response_of(
+            service.listed(
+                ListPage(name="usage", order=sort, offset=offset, limit=limit, agent_id=agent_id), request.scope[ASKED]
+            )
+        )
 
     @router.get(
         "/sessions/{session_id:path}",

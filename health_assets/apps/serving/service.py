@@ -44,7 +44,7 @@ class Asked:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """A request for agents of a list."""
 
@@ -54,7 +54,7 @@ class Page:
     order: Order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage:
     """A request for items of a list.
 

@@ -23,7 +23,7 @@ MOST_PATIENCE_S = 20.0
 MOST_KEPT = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAnswer:
     """The JSON of a session, whose its agents are, and when it was read.
 
@@ -87,7 +87,10 @@ class Sessions:
         finally:
             self._turn.release()
         fresh = found and SessionAnswer(
-            dumps(found["answer"]), found["is_personal"], frozenset(found["teams"]), datetime.now(UTC)
+            body=dumps(found["answer"]),
+            is_personal=found["is_personal"],
+            teams=frozenset(found["teams"]),
+            read_at=datetime.now(UTC),
         )
         self._keep(session_id, fresh)
         return fresh

@@ -25,7 +25,7 @@ from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, T
 from health_assets.scoring.explanation import explain, unmeasured
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Some agents that follow each other, with the columns that requests look at most as plain bytes."""
 
@@ -50,7 +50,7 @@ class Snapshot:
     Args:
         batches: rows as `documents.with_texts` makes them, ascending by the bytes of the agent's id.
         positions: positions of agents in order, as `ordering` lays them out.
-        facts: what `reader.write_snapshot` tells about the whole.
+        facts: what `reader_process.write_snapshot` tells about the whole.
         loaded_at: when it was loaded.
         lists: the lists by name, as `list_files.LISTS` has them.
     """
@@ -74,8 +74,9 @@ class Snapshot:
         self.agents = 0
         for rows in batches:
             if rows.num_rows:
-                texts = [Texts(rows.column(name)) for name in ("agent_id", "document", "item")]
-                self._batches.append(Batch(self.agents, rows, *texts))
+                keys, documents, items = (Texts(rows.column(name)) for name in ("agent_id", "document", "item"))
+                batch = Batch(start=self.agents, rows=rows, keys=keys, documents=documents, items=items)
+                self._batches.append(batch)
                 self.agents += rows.num_rows
         self._of_teams = TeamLists([batch.rows.column("team") for batch in self._batches], facts["teams"])
         self._first_keys = [batch.keys[0] for batch in self._batches]

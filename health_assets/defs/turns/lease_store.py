@@ -15,11 +15,9 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 import tenacity
-from dagster._core.storage.runs import RunStorage
-from dagster._core.storage.runs.schema import KeyValueStoreTable
-from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.defs.dagster_internals import KeyValueStoreTable, SqlRunStorage
 from health_assets.defs.turns.leases import Lease
 
 KEY = "health_assets/lease"
@@ -37,7 +35,7 @@ class LeaseStore:
         HealthAssetsError: it is no SQL database.
     """
 
-    def __init__(self, storage: RunStorage) -> None:
+    def __init__(self, storage: object) -> None:
         if not isinstance(storage, SqlRunStorage):
             raise HealthAssetsError(
                 f"Dagster keeps its runs in a {type(storage).__name__}, which holds no lease; use SQLite or PostgreSQL"

@@ -29,11 +29,11 @@ from uuid import uuid4
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._core.storage.tags import PRIORITY_TAG
 
 from health_assets.core.errors import HealthAssetsError, TurnTimeoutError
 from health_assets.core.processes import Process
 from health_assets.core.settings import Settings
+from health_assets.defs.dagster_internals import PRIORITY_TAG
 from health_assets.defs.turns.lease_store import Change, LeaseStore, patiently
 from health_assets.defs.turns.leases import Claim, Lease
 from health_assets.defs.turns.run_owners import end_runs_of_the_dead

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
+from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.formats.opening import Opening
-from health_assets.logs.formats.records import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.stores import RawFile
 
 Reader = Callable[[Source], Iterator[Line]]

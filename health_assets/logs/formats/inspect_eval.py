@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from health_assets.core.temporary import temporary_folder
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     READ_CHARACTERS,
     Damage,
     Line,

@@ -11,10 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from health_assets.logs.formats import langfuse_records as records
-from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.langfuse_traces import Runs, executions_of_trace, lines_of_observation, lines_of_trace
-from health_assets.logs.formats.lines import objects
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     Line,
     Record,
     Source,
@@ -26,6 +23,9 @@ from health_assets.logs.formats.records import (
     line_of,
     rejected,
 )
+from health_assets.logs.formats.json_pieces import Document, DocumentError
+from health_assets.logs.formats.langfuse_traces import Runs, executions_of_trace, lines_of_observation, lines_of_trace
+from health_assets.logs.formats.lines import objects
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 DOWNLOAD_FIELDS = {"trace", "observations", "scores"}

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_AI_SDK, KIND_OF_OPERATION, KINDS
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     Record,
     UnusableRecordError,
     as_count,

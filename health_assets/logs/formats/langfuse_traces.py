@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import compress
 
 from health_assets.logs.formats import langfuse_records as records
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     Line,
     Record,
     Source,
@@ -37,7 +37,7 @@ LAST_CALL_FAILED = (
 Times = tuple[datetime, datetime]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Outcome:
     """Whether a run failed, as its observations tell in whatever order they come.
 
@@ -72,7 +72,7 @@ class Outcome:
         return self.setback[1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trace:
     """The facts of the trace that an observation belongs to."""
 
@@ -154,12 +154,12 @@ def _trace(record: Record, roots: list[Record]) -> Trace:
     ]
     names_of_roots = [found for found in uppermost if found is not None]
     return Trace(
-        trace_key,
-        name or next(iter(names_of_roots), None),
-        _agent(name, names_of_roots, roots),
-        as_name(record.get("sessionId")),
-        as_name(record.get("userId")),
-        next(filter(None, map(records.version, (record, *roots))), None),
+        langfuse_id=trace_key,
+        name=name or next(iter(names_of_roots), None),
+        agent=_agent(name, names_of_roots, roots),
+        session=as_name(record.get("sessionId")),
+        user=as_name(record.get("userId")),
+        version=next(filter(None, map(records.version, (record, *roots))), None),
     )
 
 
@@ -242,12 +242,12 @@ def lines_of_observation(source: Source, number: int, raw: Record, runs: Runs) -
     is_root = records.is_root(record, trace_key)
     own_name, trace_name = as_name(record.get("name")), as_name(record.get("traceName"))
     trace = Trace(
-        trace_key,
-        trace_name or own_name,
-        _agent(trace_name or own_name, [own_name] if own_name else [], [record]),
-        as_name(record.get("sessionId")),
-        as_name(record.get("userId")),
-        records.version(record),
+        langfuse_id=trace_key,
+        name=trace_name or own_name,
+        agent=_agent(trace_name or own_name, [own_name] if own_name else [], [record]),
+        session=as_name(record.get("sessionId")),
+        user=as_name(record.get("userId")),
+        version=records.version(record),
     )
     try:
         span = observation_span(source, record, trace, is_root=is_root)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     MAX_LINE_BYTES,
     OVERLONG,
     READ_TEXT_BYTES,

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import Line, Record, Source, rejected
+from health_assets.logs.formats.foreign_lines import Line, Record, Source, rejected
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 
 TYPES = ("execution", "trigger", "model_call", "tool_call", "signals", "judgement", "agent_update")
 

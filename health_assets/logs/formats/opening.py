@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document
-from health_assets.logs.formats.documents import opening
-from health_assets.logs.formats.records import Record
+from health_assets.logs.formats.foreign_lines import Record
+from health_assets.logs.formats.json_pieces import opening
 from health_assets.logs.stores import LINES_NAME
 
 BEFORE_AN_OBJECT = (b"[", b",", b":")

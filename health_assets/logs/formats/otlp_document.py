@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import Line, Record, Source, rejected
+from health_assets.logs.formats.foreign_lines import Line, Record, Source, rejected
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 
 FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
 

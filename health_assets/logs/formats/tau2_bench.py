@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     Line,
     Record,
     Source,
@@ -20,6 +19,7 @@ from health_assets.logs.formats.records import (
     present,
     rejected,
 )
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 
 LEAST_REWARD_OF_SUCCESS = 1 - 1e-6
 ORDERLY_ENDS = ("user_stop", "agent_stop")

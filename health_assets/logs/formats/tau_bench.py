@@ -7,8 +7,7 @@ from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
-from health_assets.logs.formats.documents import Document, DocumentError
-from health_assets.logs.formats.records import (
+from health_assets.logs.formats.foreign_lines import (
     EPOCH,
     Line,
     Record,
@@ -24,6 +23,7 @@ from health_assets.logs.formats.records import (
     present,
     rejected,
 )
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 
 LEAST_REWARD_OF_SUCCESS = 1 - 1e-6
 """As tau-bench itself counts."""

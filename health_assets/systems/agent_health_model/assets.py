@@ -38,9 +38,12 @@ def _fleet(inputs: Inputs) -> ir.Table:
 
 def _busiest_agents(rows: ir.Table) -> ir.Table:
     summed = rows.group_by("agent_id").aggregate(
-        executions=rows.executions.sum(), failures=rows.failures.sum(), long_running=rows.long_running.sum(),
-        sla_breaches=rows.sla_breaches.sum(), trigger_failures=rows.trigger_failures.sum(),
-    )  # fmt: skip
+        executions=rows.executions.sum(),
+        failures=rows.failures.sum(),
+        long_running=rows.long_running.sum(),
+        sla_breaches=rows.sla_breaches.sum(),
+        trigger_failures=rows.trigger_failures.sum(),
+    )
     return summed.order_by(ibis.desc("executions"), "agent_id")
 
 
@@ -48,16 +51,32 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     active = with_verdict(latest.filter(latest.state != "inactive"))
     return active.order_by("urgency", "health_score", "agent_id").select(
-        "hour", "agent_id", "verdict", "health_score", "is_provisional", "n", "n_full", "asr", "long_running",
-        "sla_breaches", "trigger_failures",
-    )  # fmt: skip
+        "hour",
+        "agent_id",
+        "verdict",
+        "health_score",
+        "is_provisional",
+        "n",
+        "n_full",
+        "asr",
+        "long_running",
+        "sla_breaches",
+        "trigger_failures",
+    )
 
 
 def _latest_hours(rows: ir.Table) -> ir.Table:
     return rows.order_by(ibis.desc("hour")).select(
-        "hour", "health_score", "agents", "healthy", "degraded", "unhealthy", "inactive", "provisional",
+        "hour",
+        "health_score",
+        "agents",
+        "healthy",
+        "degraded",
+        "unhealthy",
+        "inactive",
+        "provisional",
         "hours_covered",
-    )  # fmt: skip
+    )
 
 
 def _events_by_outcome(rows: ir.Table) -> Mapping[str, ir.Value]:
@@ -76,18 +95,36 @@ def _fleet_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        "health_components", EVENT_TABLES, _components, "busiest agents", _busiest_agents,
-        gates=("raw_logs",), needs="an event of an agent", is_component=True, curves=_events_by_outcome,
+        name="health_components",
+        deps=EVENT_TABLES,
+        rows=_components,
+        heading="busiest agents",
+        top=_busiest_agents,
+        gates=("raw_logs",),
+        needs="an event of an agent",
+        is_component=True,
+        curves=_events_by_outcome,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "agent_health", ("health_components",), _agents, "worst agents", _worst_agents,
-        needs="a known agent", back_hours=lambda settings: settings.lookback_hours, curves=_agents_by_state,
+        name="agent_health",
+        deps=("health_components",),
+        rows=_agents,
+        heading="worst agents",
+        top=_worst_agents,
+        needs="a known agent",
+        back_hours=lambda settings: settings.lookback_hours,
+        curves=_agents_by_state,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "system_health", ("agent_health",), _fleet, "latest hours", _latest_hours, needs="an hour",
+        name="system_health",
+        deps=("agent_health",),
+        rows=_fleet,
+        heading="latest hours",
+        top=_latest_hours,
+        needs="an hour",
         curves=_fleet_by_hour,
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+)

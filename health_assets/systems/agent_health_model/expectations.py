@@ -8,23 +8,23 @@ from health_assets.systems.agent_health_model import batches
 from health_assets.systems.agent_health_model.system_health import STATES
 
 HEALTH_COMPONENTS = Suite(
-    "health_components",
-    [
+    asset="health_components",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
-        Check("sums_are_not_negative", between(0, None, *SUMS, "runtime_s_sum")),
-        Check("parts_are_within_the_whole", [
+        Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
+        Check(name="sums_are_not_negative", expectations=between(0, None, *SUMS, "runtime_s_sum")),
+        Check(name="parts_are_within_the_whole", expectations=[
             *at_least("executions", "successes"), *at_least("executions", "failures"),
             *at_least("executions", "untimed"), *at_least("executions", "long_running"),
             *at_least("executions", "sla_breaches"),
             *at_least("triggers", "trigger_failures"),
         ]),
-        Check("sums_agree_with_the_events", [
+        Check(name="sums_agree_with_the_events", expectations=[
             *equal("summed_executions", "counted_executions"), *equal("summed_triggers", "counted_triggers"),
         ], batch="hours"),
     ],
-    {"rows": common.rows},
-    batches.hours_of_components,
+    rows={"rows": common.rows},
+    hours=batches.hours_of_components,
 )  # fmt: skip
 
 SHARES_OF_HEALTH = (
@@ -33,33 +33,37 @@ SHARES_OF_HEALTH = (
 )  # fmt: skip
 
 AGENT_HEALTH = Suite(
-    "agent_health",
-    [
+    asset="agent_health",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
-        Check("states_are_known", one_of("state", *STATES)),
-        Check("scores_are_between_0_and_1", between(0, 1, *SHARES_OF_HEALTH)),
-        Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
-        Check("only_inactive_agents_have_no_score", equal("has_score", "is_active")),
-        Check("scores_of_few_executions_are_provisional", equal("is_called_provisional", "rests_on_few")),
+        Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
+        Check(name="states_are_known", expectations=one_of("state", *STATES)),
+        Check(name="scores_are_between_0_and_1", expectations=between(0, 1, *SHARES_OF_HEALTH)),
+        Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
+        Check(name="only_inactive_agents_have_no_score", expectations=equal("has_score", "is_active")),
         Check(
-            "windows_agree_with_the_components", equal("executions_in_windows", "executions_of_hours"), batch="hours"
+            name="scores_of_few_executions_are_provisional", expectations=equal("is_called_provisional", "rests_on_few")
         ),
-        Check("windows_are_covered", at_least("hours_covered", "window_hours"), "warn"),
+        Check(
+            name="windows_agree_with_the_components",
+            expectations=equal("executions_in_windows", "executions_of_hours"),
+            batch="hours",
+        ),
+        Check(name="windows_are_covered", expectations=at_least("hours_covered", "window_hours"), severity="warn"),
     ],
-    {"rows": batches.scored_agents},
-    batches.hours_of_windows,
+    rows={"rows": batches.scored_agents},
+    hours=batches.hours_of_windows,
 )
 
 SYSTEM_HEALTH = Suite(
-    "system_health",
-    [
+    asset="system_health",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("there_is_one_row_per_hour", between(1, 1, "fleet_rows"), batch="hours"),
-        Check("health_score_is_between_0_and_100", between(0, 100, "health_score")),
+        Check(name="there_is_one_row_per_hour", expectations=between(1, 1, "fleet_rows"), batch="hours"),
+        Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
         Check(
-            "every_agent_is_counted_once",
-            [
+            name="every_agent_is_counted_once",
+            expectations=[
                 *equal("agents", "agent_rows"),
                 *equal("agents", "agents_in_states"),
                 *equal("provisional", "provisional_rows"),
@@ -67,8 +71,8 @@ SYSTEM_HEALTH = Suite(
             batch="hours",
         ),
     ],
-    {"rows": common.rows},
-    batches.hours_of_fleet,
+    rows={"rows": common.rows},
+    hours=batches.hours_of_fleet,
 )
 
 SUITES = (HEALTH_COMPONENTS, AGENT_HEALTH, SYSTEM_HEALTH)

@@ -13,7 +13,7 @@ from health_assets.core.targets import Targets
 from health_assets.scoring.latency_buckets import latency_ms
 from health_assets.scoring.look_back import with_look_back
 from health_assets.scoring.relations import lookup
-from health_assets.scoring.targets import listed_agents, with_targets_used
+from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.windows import window_sums
 
 STATUSES = ("healthy", "degraded", "unhealthy", "unknown")

@@ -22,9 +22,12 @@ from health_assets.systems.agent_health_state.state_components import state_comp
 from health_assets.warehouse.materialized import MaterializedHours
 
 TIMES_OF_SIGHTINGS = {
-    "trigger_events": "fired_at", "model_calls": "ended_at", "tool_calls": "ended_at", "signals": "given_at",
+    "trigger_events": "fired_at",
+    "model_calls": "ended_at",
+    "tool_calls": "ended_at",
+    "signals": "given_at",
     "judgements": "judged_at",
-}  # fmt: skip
+}
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -90,9 +93,11 @@ def _correct_later_hours(inputs: Inputs) -> None:
 
 def _agents_that_change(rows: ir.Table) -> ir.Table:
     counted = rows.group_by("agent_id").aggregate(
-        executions=rows.latency_buckets.length().sum(), last_restart_at=rows.last_restart_at.max(),
-        last_model=rows.last_model.max(), model_switches=rows.last_model_switch_at.count(),
-    )  # fmt: skip
+        executions=rows.latency_buckets.length().sum(),
+        last_restart_at=rows.last_restart_at.max(),
+        last_model=rows.last_model.max(),
+        model_switches=rows.last_model_switch_at.count(),
+    )
     return counted.order_by(ibis.desc("executions"), "agent_id")
 
 
@@ -100,9 +105,18 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     severity = latest.status.cases(("unhealthy", 0), ("degraded", 1), ("healthy", 2), else_=3)
     return latest.order_by(severity, "response_ratio", "agent_id").select(
-        "hour", "agent_id", "status", "sample_count", "response_ratio", "latency_p50_ms", "latency_p99_ms",
-        "calibration_trend", "last_healthy_at", "uptime_seconds", "days_since_model_change",
-    )  # fmt: skip
+        "hour",
+        "agent_id",
+        "status",
+        "sample_count",
+        "response_ratio",
+        "latency_p50_ms",
+        "latency_p99_ms",
+        "calibration_trend",
+        "last_healthy_at",
+        "uptime_seconds",
+        "days_since_model_change",
+    )
 
 
 def _agents_by_status(rows: ir.Table) -> Mapping[str, ir.Value]:
@@ -111,15 +125,26 @@ def _agents_by_status(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        "state_components", EVENT_TABLES, _components, "busiest agents", _agents_that_change,
-        gates=("raw_logs",), needs="an event of an agent", is_component=True,
+        name="state_components",
+        deps=EVENT_TABLES,
+        rows=_components,
+        heading="busiest agents",
+        top=_agents_that_change,
+        gates=("raw_logs",),
+        needs="an event of an agent",
+        is_component=True,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "agent_health_state", ("health_components", "state_components"), _states, "worst agents", _worst_agents,
+        name="agent_health_state",
+        deps=("health_components", "state_components"),
+        rows=_states,
+        heading="worst agents",
+        top=_worst_agents,
         needs="a known agent",
         back_hours=lambda settings: max(settings.lookback_hours, 2 * settings.window_hours),
-        after=_correct_later_hours, curves=_agents_by_status,
+        after=_correct_later_hours,
+        curves=_agents_by_status,
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+)

@@ -29,9 +29,16 @@ def _costliest_by_hour(rows: ir.Table) -> ir.Table:
 
 def _costliest(rows: ir.Table) -> ir.Table:
     return _costliest_first(of_newest_hour(rows)).select(
-        "hour", "agent_id", "executions", "successes", "input_tokens", "output_tokens", "cost_usd",
-        "executions_with_cost", "cost_per_success_usd",
-    )  # fmt: skip
+        "hour",
+        "agent_id",
+        "executions",
+        "successes",
+        "input_tokens",
+        "output_tokens",
+        "cost_usd",
+        "executions_with_cost",
+        "cost_per_success_usd",
+    )
 
 
 def _costliest_first(rows: ir.Table) -> ir.Table:
@@ -48,14 +55,26 @@ def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        "usage_components", ("executions",), _components, "costliest hours of agents", _costliest_by_hour,
-        gates=("raw_logs",), needs="an execution", is_component=True, curves=_spent,
-        formula_version=FORMULA_VERSION,
-    ),
-    Derived(
-        "agent_usage", ("usage_components",), _usage, "costliest agents", _costliest,
-        needs="an execution in the window", back_hours=lambda settings: settings.window_hours,
+        name="usage_components",
+        deps=("executions",),
+        rows=_components,
+        heading="costliest hours of agents",
+        top=_costliest_by_hour,
+        gates=("raw_logs",),
+        needs="an execution",
+        is_component=True,
         curves=_spent,
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+    Derived(
+        name="agent_usage",
+        deps=("usage_components",),
+        rows=_usage,
+        heading="costliest agents",
+        top=_costliest,
+        needs="an execution in the window",
+        back_hours=lambda settings: settings.window_hours,
+        curves=_spent,
+        formula_version=FORMULA_VERSION,
+    ),
+)

@@ -6,48 +6,53 @@ from health_assets.systems.agent_usage import batches
 
 OF_BOTH = (
     *OF_EVERY_TABLE,
-    Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
-    Check("amounts_are_not_negative", between(0, None, "input_tokens", "output_tokens", "cost_usd")),
+    Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
+    Check(name="amounts_are_not_negative", expectations=between(0, None, "input_tokens", "output_tokens", "cost_usd")),
     Check(
-        "parts_are_within_the_whole",
-        [
+        name="parts_are_within_the_whole",
+        expectations=[
             *between(1, None, "executions"),
             *between(0, None, *batches.PARTS),
             *(one for part in batches.PARTS for one in at_least("executions", part)),
         ],
     ),
     Check(
-        "amounts_are_there_where_executions_tell_them",
-        [*equal("has_tokens", "tells_tokens"), *equal("has_cost", "tells_cost")],
+        name="amounts_are_there_where_executions_tell_them",
+        expectations=[*equal("has_tokens", "tells_tokens"), *equal("has_cost", "tells_cost")],
     ),
 )
 
 USAGE_COMPONENTS = Suite(
-    "usage_components",
-    [
+    asset="usage_components",
+    checks=[
         *OF_BOTH,
         Check(
-            "sums_agree_with_the_executions",
-            [one for name in batches.COUNTED for one in equal(name, f"{name}_recorded")],
+            name="sums_agree_with_the_executions",
+            expectations=[one for name in batches.COUNTED for one in equal(name, f"{name}_recorded")],
             batch="hours",
         ),
     ],
-    {"rows": batches.amounts},
-    batches.hours_of_parts_of_usage,
+    rows={"rows": batches.amounts},
+    hours=batches.hours_of_parts_of_usage,
 )
 
 AGENT_USAGE = Suite(
-    "agent_usage",
-    [
+    asset="agent_usage",
+    checks=[
         *OF_BOTH,
-        Check("costs_per_success_are_not_negative", between(0, None, "cost_per_success_usd")),
-        Check("costs_per_success_are_there_where_cost_and_successes_are", equal("has_price", "price_due")),
+        Check(name="costs_per_success_are_not_negative", expectations=between(0, None, "cost_per_success_usd")),
         Check(
-            "windows_agree_with_the_components", equal("executions_in_windows", "executions_of_hours"), batch="hours"
+            name="costs_per_success_are_there_where_cost_and_successes_are",
+            expectations=equal("has_price", "price_due"),
+        ),
+        Check(
+            name="windows_agree_with_the_components",
+            expectations=equal("executions_in_windows", "executions_of_hours"),
+            batch="hours",
         ),
     ],
-    {"rows": batches.usage},
-    batches.hours_of_usage,
+    rows={"rows": batches.usage},
+    hours=batches.hours_of_usage,
 )
 
 SUITES = (USAGE_COMPONENTS, AGENT_USAGE)

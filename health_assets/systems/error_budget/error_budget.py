@@ -23,7 +23,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring.targets import listed_agents, with_targets_used
+from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.windows import WindowSum, sums_over_windows
 
 SHORT_WINDOWS_HOURS = (1, 6)

@@ -5,23 +5,31 @@ from health_assets.quality.expectations import Check, Suite, at_least, between, 
 from health_assets.systems.error_budget import batches
 
 ERROR_BUDGET = Suite(
-    "error_budget",
-    [
+    asset="error_budget",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("agent_has_one_row_per_hour", unique("hour", "agent_id")),
-        Check("rates_are_not_negative", between(0, None, *batches.RATES, "allowed_failures")),
-        Check("parts_are_within_the_whole", [
-            *between(0, None, "failures", "failures_1h", "failures_6h"),
-            *at_least("n", "failures"), *at_least("n_1h", "failures_1h"), *at_least("n_6h", "failures_6h"),
-            *at_least("n_6h", "n_1h"), *at_least("failures_6h", "failures_1h"),
-        ]),
-        Check("rates_are_there_where_failures_may_be", equal("rates", "rates_due")),
+        Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
+        Check(name="rates_are_not_negative", expectations=between(0, None, *batches.RATES, "allowed_failures")),
         Check(
-            "windows_agree_with_the_components", equal("executions_in_windows", "executions_of_hours"), batch="hours"
+            name="parts_are_within_the_whole",
+            expectations=[
+                *between(0, None, "failures", "failures_1h", "failures_6h"),
+                *at_least("n", "failures"),
+                *at_least("n_1h", "failures_1h"),
+                *at_least("n_6h", "failures_6h"),
+                *at_least("n_6h", "n_1h"),
+                *at_least("failures_6h", "failures_1h"),
+            ],
+        ),
+        Check(name="rates_are_there_where_failures_may_be", expectations=equal("rates", "rates_due")),
+        Check(
+            name="windows_agree_with_the_components",
+            expectations=equal("executions_in_windows", "executions_of_hours"),
+            batch="hours",
         ),
     ],
-    {"rows": batches.budgets},
-    batches.hours_of_budgets,
-)  # fmt: skip
+    rows={"rows": batches.budgets},
+    hours=batches.hours_of_budgets,
+)
 
 SUITES = (ERROR_BUDGET,)

@@ -33,14 +33,25 @@ def _latest_evidence(rows: ir.Table) -> ir.Table:
 
 ASSETS = (
     Derived(
-        "evidence_components", ("executions", "trigger_events"), _components, "agents with most evidence",
-        _most_evidence, gates=("raw_logs",), needs="an event that counts against an agent", is_component=True,
+        name="evidence_components",
+        deps=("executions", "trigger_events"),
+        rows=_components,
+        heading="agents with most evidence",
+        top=_most_evidence,
+        gates=("raw_logs",),
+        needs="an event that counts against an agent",
+        is_component=True,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "score_evidence", ("evidence_components",), _evidence, "evidence of the latest hour", _latest_evidence,
-        needs="an agent that lost points to an event", back_hours=lambda settings: settings.window_hours,
+        name="score_evidence",
+        deps=("evidence_components",),
+        rows=_evidence,
+        heading="evidence of the latest hour",
+        top=_latest_evidence,
+        needs="an agent that lost points to an event",
+        back_hours=lambda settings: settings.window_hours,
         beside=("agent_health",),
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+)

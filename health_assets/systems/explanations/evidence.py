@@ -17,7 +17,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.health_components import with_long_running
 from health_assets.scoring.relations import lookup, spine
-from health_assets.scoring.targets import with_targets
+from health_assets.scoring.target_columns import with_targets
 
 MOST = 5
 """Events that are kept of each agent and kind."""

@@ -33,9 +33,16 @@ def _failing_models(rows: ir.Table) -> ir.Table:
 def _worst_models(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     return latest.order_by("health_score", "model").select(
-        "hour", "model", "health_score", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms",
-        "is_degraded", "last_error",
-    )  # fmt: skip
+        "hour",
+        "model",
+        "health_score",
+        "success_count",
+        "failure_count",
+        "p50_latency_ms",
+        "p95_latency_ms",
+        "is_degraded",
+        "last_error",
+    )
 
 
 def _models_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
@@ -44,14 +51,25 @@ def _models_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        "model_components", ("model_calls",), _last_calls, "models with most failures", _failing_models,
-        gates=("raw_logs",), needs="a call to a model", is_component=True,
+        name="model_components",
+        deps=("model_calls",),
+        rows=_last_calls,
+        heading="models with most failures",
+        top=_failing_models,
+        gates=("raw_logs",),
+        needs="a call to a model",
+        is_component=True,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "model_health", ("model_components", "model_calls"), _models, "worst models", _worst_models,
-        needs="a call to a model in the look-back", back_hours=lambda settings: settings.lookback_hours,
+        name="model_health",
+        deps=("model_components", "model_calls"),
+        rows=_models,
+        heading="worst models",
+        top=_worst_models,
+        needs="a call to a model in the look-back",
+        back_hours=lambda settings: settings.lookback_hours,
         curves=_models_by_hour,
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+)

@@ -6,44 +6,47 @@ from health_assets.quality.expectations import Check, Suite, at_least, between, 
 from health_assets.systems.model_health import batches
 
 MODEL_COMPONENTS = Suite(
-    "model_components",
-    [
+    asset="model_components",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("call_has_one_row_per_hour", unique("hour", "model", "call_id")),
-        Check("times_are_within_their_hour", [*at_least("ended_at", "hour"), *greater("next_hour", "ended_at")]),
-        Check("latencies_are_not_negative", between(0, None, "latency_ms")),
-        Check("the_last_calls_are_there", equal("kept_calls", "last_calls"), batch="hours"),
+        Check(name="call_has_one_row_per_hour", expectations=unique("hour", "model", "call_id")),
+        Check(
+            name="times_are_within_their_hour",
+            expectations=[*at_least("ended_at", "hour"), *greater("next_hour", "ended_at")],
+        ),
+        Check(name="latencies_are_not_negative", expectations=between(0, None, "latency_ms")),
+        Check(name="the_last_calls_are_there", expectations=equal("kept_calls", "last_calls"), batch="hours"),
     ],
-    {"rows": common.rows},
-    batches.hours_of_last_calls,
+    rows={"rows": common.rows},
+    hours=batches.hours_of_last_calls,
 )
 
 MODEL_HEALTH = Suite(
-    "model_health",
-    [
+    asset="model_health",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("model_has_one_row_per_hour", unique("hour", "model")),
-        Check("health_score_is_between_0_and_1", between(0, 1, "health_score")),
+        Check(name="model_has_one_row_per_hour", expectations=unique("hour", "model")),
+        Check(name="health_score_is_between_0_and_1", expectations=between(0, 1, "health_score")),
         Check(
-            "windows_hold_calls",
-            [
+            name="windows_hold_calls",
+            expectations=[
                 *between(0, None, "success_count", "failure_count"),
                 *between(1, None, "calls"),
                 *at_least("window_calls", "calls"),
             ],
         ),
         Check(
-            "latencies_are_in_order",
-            [
+            name="latencies_are_in_order",
+            expectations=[
                 *between(0, None, "p50_latency_ms"),
                 *at_least("p95_latency_ms", "p50_latency_ms"),
             ],
         ),
-        Check("degraded_models_are_below_the_threshold", equal("called_degraded", "below_threshold")),
-        Check("every_called_model_has_a_row", equal("scored_models", "called_models"), batch="hours"),
+        Check(name="degraded_models_are_below_the_threshold", expectations=equal("called_degraded", "below_threshold")),
+        Check(name="every_called_model_has_a_row", expectations=equal("scored_models", "called_models"), batch="hours"),
     ],
-    {"rows": batches.scored_models},
-    batches.hours_of_models,
+    rows={"rows": batches.scored_models},
+    hours=batches.hours_of_models,
 )
 
 SUITES = (MODEL_COMPONENTS, MODEL_HEALTH)

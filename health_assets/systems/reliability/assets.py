@@ -62,17 +62,25 @@ def _mean_scores(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        "task_consistency", ("executions",), _tasks, "least consistent tasks", _least_consistent_tasks,
+        name="task_consistency",
+        deps=("executions",),
+        rows=_tasks,
+        heading="least consistent tasks",
+        top=_least_consistent_tasks,
         gates=("raw_logs",),
         needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.evaluation_hours,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "agent_reliability", ("executions", "judgements", "task_consistency"), _agents,
-        "least reliable agents", _least_reliable_agents,
+        name="agent_reliability",
+        deps=("executions", "judgements", "task_consistency"),
+        rows=_agents,
+        heading="least reliable agents",
+        top=_least_reliable_agents,
         needs="an evaluation run (an execution with a task_id) in the evaluation window",
-        back_hours=lambda settings: settings.reach_hours, curves=_mean_scores,
+        back_hours=lambda settings: settings.reach_hours,
+        curves=_mean_scores,
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+)

@@ -58,7 +58,7 @@ def predictability(counts: pa.Table, hours: HourRange, window_hours: int) -> pa.
     return pa.table({"hour": hour, "agent_id": agents, **columns, "runs_with_confidence": runs[place]})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Levels:
     """The different confidences in each of several windows, ascending, and the runs that have them.
 
@@ -105,7 +105,13 @@ def _by_confidence(counts: pa.Table, windows: Stretches) -> Levels:
     level = np.flatnonzero(is_new)
     runs, successes = (np.add.reduceat(counts[name].to_numpy()[member][order], level) for name in ("runs", "successes"))
     window = window[level]
-    return Levels(window, np.searchsorted(window, np.arange(len(windows))), confidence[level], runs, successes)
+    return Levels(
+        window=window,
+        first=np.searchsorted(window, np.arange(len(windows))),
+        confidence=confidence[level],
+        runs=runs,
+        successes=successes,
+    )
 
 
 def _scores(levels: Levels, harmonic: Numbers) -> Numbers:

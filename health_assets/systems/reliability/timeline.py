@@ -26,7 +26,7 @@ MOST_MEMBERS = 1 << 20
 """Rows of windows that are looked at together; one window that holds more is looked at alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stretches:
     """Stretches of hours in which a group's window holds the same rows, at least one.
 
@@ -48,7 +48,7 @@ class Stretches:
         return len(self.group)
 
     def __getitem__(self, chosen: slice | npt.NDArray[np.bool_]) -> Self:
-        return type(self)(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        return type(self)(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
     @property
     def sizes(self) -> Integers:
@@ -97,7 +97,7 @@ class Timeline:
         is_last = np.append(group[1:] != group[:-1], True)[: len(group)]
         until = np.where(is_last, count, np.append(hour[1:], count)[: len(hour)])
         start, end = self.bounds(group, hour)
-        return Stretches(group, hour, until - hour, start, end)[end > start]
+        return Stretches(group=group, hour=hour, hours=until - hour, start=start, end=end)[end > start]
 
     def over_hours(self, stretches: Stretches) -> tuple[Integers, pa.Array]:
         """One entry for each hour of each stretch: the stretch's place, and the hour as a time."""

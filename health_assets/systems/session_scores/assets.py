@@ -68,9 +68,17 @@ def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
     evaluated = rows.filter(rows.step_risk.notnull())
     return evaluated.order_by(ibis.desc("step_risk"), "trace_id", "hour").select(
-        "hour", "trace_id", "session_id", "agent_id", "confidence_risk", "loop_risk", "tool_risk", "coherence_risk",
-        "step_risk", "weighted_uncertainty",
-    )  # fmt: skip
+        "hour",
+        "trace_id",
+        "session_id",
+        "agent_id",
+        "confidence_risk",
+        "loop_risk",
+        "tool_risk",
+        "coherence_risk",
+        "step_risk",
+        "weighted_uncertainty",
+    )
 
 
 def _worst_sessions(rows: ir.Table) -> ir.Table:
@@ -78,10 +86,16 @@ def _worst_sessions(rows: ir.Table) -> ir.Table:
     evaluated = rows.filter(rows.traces_evaluated > 0)
     consistency = (evaluated.consistency_traces_evaluated > 0).ifelse(evaluated.agent_consistency, None)
     return evaluated.order_by("agent_reliability", "agent_consistency", "hour", "session_id").select(
-        "hour", "session_id", "agent_id", "agent_reliability", agent_consistency=consistency,
-        total_traces="total_traces", traces_evaluated="traces_evaluated", max_risk="max_risk",
+        "hour",
+        "session_id",
+        "agent_id",
+        "agent_reliability",
+        agent_consistency=consistency,
+        total_traces="total_traces",
+        traces_evaluated="traces_evaluated",
+        max_risk="max_risk",
         flagged=evaluated.flagged_traces.length(),
-    )  # fmt: skip
+    )
 
 
 def _traces_flagged(rows: ir.Table) -> Mapping[str, ir.Value]:
@@ -98,16 +112,27 @@ def _sessions_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        "trace_risks", ("executions", "signals"), _traces, "riskiest traces", _riskiest_traces,
-        gates=("raw_logs",), needs="an execution with a session or with signals",
+        name="trace_risks",
+        deps=("executions", "signals"),
+        rows=_traces,
+        heading="riskiest traces",
+        top=_riskiest_traces,
+        gates=("raw_logs",),
+        needs="an execution with a session or with signals",
         back_hours=lambda settings: settings.lookback_hours,
-        is_component=True, curves=_traces_flagged,
+        is_component=True,
+        curves=_traces_flagged,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
-        "session_scores", ("trace_risks", "executions", "signals"), _sessions, "worst sessions", _worst_sessions,
-        needs="an execution or signals with a session", back_hours=lambda settings: settings.lookback_hours,
+        name="session_scores",
+        deps=("trace_risks", "executions", "signals"),
+        rows=_sessions,
+        heading="worst sessions",
+        top=_worst_sessions,
+        needs="an execution or signals with a session",
+        back_hours=lambda settings: settings.lookback_hours,
         curves=_sessions_failed,
         formula_version=FORMULA_VERSION,
     ),
-)  # fmt: skip
+)

@@ -8,39 +8,43 @@ from health_assets.systems.session_scores.session_scores import CONSISTENCY_BAND
 from health_assets.systems.session_scores.signal_risks import RISKS
 
 TRACE_RISKS = Suite(
-    "trace_risks",
-    [
+    asset="trace_risks",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("trace_has_one_row_per_hour", unique("hour", "trace_id")),
+        Check(name="trace_has_one_row_per_hour", expectations=unique("hour", "trace_id")),
         Check(
-            "times_are_in_order",
-            [
+            name="times_are_in_order",
+            expectations=[
                 *greater("next_hour", "traced_at"),
                 *at_least("traced_at", "oldest_event_at"),
             ],
         ),
-        Check("risks_are_between_0_and_1", between(0, 1, *RISKS, "step_risk")),
+        Check(name="risks_are_between_0_and_1", expectations=between(0, 1, *RISKS, "step_risk")),
         Check(
-            "uncertainties_are_possible",
-            [
+            name="uncertainties_are_possible",
+            expectations=[
                 *between(0, 3, "situational_penalty"),
                 *between(0, 4, "weighted_uncertainty"),
             ],
         ),
-        Check("every_execution_in_a_session_is_a_trace", at_least("traces", "executions_in_sessions"), batch="hours"),
+        Check(
+            name="every_execution_in_a_session_is_a_trace",
+            expectations=at_least("traces", "executions_in_sessions"),
+            batch="hours",
+        ),
     ],
-    {"rows": common.rows},
-    batches.hours_of_traces,
+    rows={"rows": common.rows},
+    hours=batches.hours_of_traces,
 )
 
 SESSION_SCORES = Suite(
-    "session_scores",
-    [
+    asset="session_scores",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("session_has_one_row_per_hour", unique("hour", "session_id")),
+        Check(name="session_has_one_row_per_hour", expectations=unique("hour", "session_id")),
         Check(
-            "scores_and_risks_are_between_0_and_1",
-            between(
+            name="scores_and_risks_are_between_0_and_1",
+            expectations=between(
                 0,
                 1,
                 "agent_reliability",
@@ -50,34 +54,38 @@ SESSION_SCORES = Suite(
                 "max_risk",
             ),
         ),
-        Check("instabilities_are_possible", between(0, 4, "raw_instability")),
-        Check("the_worst_trace_is_in_the_tail", at_least("max_risk", "mean_top_k_risk")),
+        Check(name="instabilities_are_possible", expectations=between(0, 4, "raw_instability")),
+        Check(name="the_worst_trace_is_in_the_tail", expectations=at_least("max_risk", "mean_top_k_risk")),
         Check(
-            "parts_are_within_the_whole",
-            [
+            name="parts_are_within_the_whole",
+            expectations=[
                 *between(1, None, "total_traces"),
                 *at_least("total_traces", "traces_evaluated"),
                 *at_least("traces_evaluated", "consistency_traces_evaluated"),
             ],
         ),
         Check(
-            "bands_are_known",
-            [
+            name="bands_are_known",
+            expectations=[
                 *one_of("reliability_band", *RELIABILITY_BANDS),
                 *one_of("consistency_band", *CONSISTENCY_BANDS),
             ],
         ),
         Check(
-            "only_sessions_without_signals_have_no_risk",
-            [
+            name="only_sessions_without_signals_have_no_risk",
+            expectations=[
                 *equal("has_risk", "is_evaluated"),
                 *equal("has_instability", "is_uncertain"),
             ],
         ),
-        Check("every_session_of_the_hour_is_scored", equal("scored_sessions", "touched_sessions"), batch="hours"),
+        Check(
+            name="every_session_of_the_hour_is_scored",
+            expectations=equal("scored_sessions", "touched_sessions"),
+            batch="hours",
+        ),
     ],
-    {"rows": batches.scored_sessions},
-    batches.hours_of_sessions,
+    rows={"rows": batches.scored_sessions},
+    hours=batches.hours_of_sessions,
 )
 
 SUITES = (TRACE_RISKS, SESSION_SCORES)

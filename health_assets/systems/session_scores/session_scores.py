@@ -15,6 +15,7 @@ from ibis import ir
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.relations import lookup, spine
+from health_assets.systems.session_scores.merged_traces import known_traces
 from health_assets.systems.session_scores.signal_risks import (
     RISKS,
     TRILLION,
@@ -23,7 +24,6 @@ from health_assets.systems.session_scores.signal_risks import (
     with_risks,
     with_weighted_risks,
 )
-from health_assets.systems.session_scores.traces import known_traces
 
 RELIABILITY_BANDS = {
     "highly_reliable": 0.9, "generally_reliable": 0.7, "moderate_risk": 0.5, "elevated_risk": 0.3, "high_risk": 0.0,
@@ -85,7 +85,7 @@ def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
 
     Returns:
         One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
-        `traces` (about as many as will be summed up).
+        `merged_traces` (about as many as will be summed up).
     """
     of_session = versions.group_by("session_id").aggregate(since=versions.hour.min(), traces=versions.count())
     touched = lookup(_touched(versions, hours), of_session, "session_id")

@@ -9,8 +9,8 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
+from health_assets.systems.session_scores.merged_traces import is_trace, known_traces
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
-from health_assets.systems.session_scores.traces import is_trace, known_traces
 
 
 def trace_risks(executions: ir.Table, signals: ir.Table, hours: HourRange, settings: Settings) -> ir.Table:

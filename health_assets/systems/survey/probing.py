@@ -1,7 +1,7 @@
 """Probing: ask many agents for their health at once, without being a burden to any of them.
 
 What belongs here: who is asked when, and by how many at a time. What does not: one exchange (`consumer.fetching`) and
-where probes are kept (`keeping`).
+where probes are kept (`surveying`).
 
 Politeness is by host as well as by agent, because platforms serve thousands of agents from one host: no host is asked
 by more than a few at a time, and between two requests each of them rests. Hosts take turns, so that a slow or crowded
@@ -26,7 +26,7 @@ import httpx
 
 from health_assets.consumer.fetching import Answer, fetch_health_async, new_client
 from health_assets.core.terminal import printable
-from health_assets.systems.survey.registry import RegisteredAgent
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 
 ERROR_SHOWN = 500
 LOOK_UPS_PER_PLACE = 4
@@ -41,7 +41,7 @@ FILES_OF_OTHERS = 256
 """Files that the process may need for other things than requests."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Manners:
     """The manners of a survey: how hard it may press.
 
@@ -238,7 +238,7 @@ class _Origins:
         if origin not in self._faults:
             return None
         error = f"it was not asked, since its host gave {TRIES} agents before it no connection: {self._faults[origin]}"
-        return Answer(agent.health_url, datetime.now(UTC), "unreachable", error=error)
+        return Answer(url=agent.health_url, asked_at=datetime.now(UTC), outcome="unreachable", error=error)
 
 
 def _count(counts: dict[str, int], origin: str, is_one_more: bool) -> int:

@@ -8,53 +8,84 @@ from health_assets.systems.tool_health import batches
 ROUNDING = 1e-9
 
 TOOL_COMPONENTS = Suite(
-    "tool_components",
-    [
+    asset="tool_components",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("tool_has_one_row_per_hour_and_agent", unique("hour", "agent_id", "tool")),
-        Check("parts_hold_calls", [*between(1, None, "calls"), *between(0, None, "failures")]),
-        Check("parts_are_within_the_whole", [*at_least("calls", "failures"), *at_least("calls", "latencies")]),
-        Check("times_are_within_their_hour", [
-            *at_least("last_error_at", "hour"), *greater("next_hour", "last_error_at"),
-        ]),
-        Check("buckets_are_possible", between(0, LAST_BUCKET, "least_bucket", "greatest_bucket")),
-        Check("buckets_are_in_order", equal("has_ascending_buckets", "has_buckets")),
-        Check("errors_come_with_their_time_and_a_failure", [
-            *equal("has_error", "has_error_at"), *at_least("failures", "has_error"),
-        ]),
-        Check("calls_agree_with_the_records", [
-            *equal("calls_in_parts", "calls_recorded"), *equal("failures_in_parts", "failures_recorded"),
-        ], batch="hours"),
+        Check(name="tool_has_one_row_per_hour_and_agent", expectations=unique("hour", "agent_id", "tool")),
+        Check(name="parts_hold_calls", expectations=[*between(1, None, "calls"), *between(0, None, "failures")]),
+        Check(
+            name="parts_are_within_the_whole",
+            expectations=[*at_least("calls", "failures"), *at_least("calls", "latencies")],
+        ),
+        Check(
+            name="times_are_within_their_hour",
+            expectations=[
+                *at_least("last_error_at", "hour"),
+                *greater("next_hour", "last_error_at"),
+            ],
+        ),
+        Check(name="buckets_are_possible", expectations=between(0, LAST_BUCKET, "least_bucket", "greatest_bucket")),
+        Check(name="buckets_are_in_order", expectations=equal("has_ascending_buckets", "has_buckets")),
+        Check(
+            name="errors_come_with_their_time_and_a_failure",
+            expectations=[
+                *equal("has_error", "has_error_at"),
+                *at_least("failures", "has_error"),
+            ],
+        ),
+        Check(
+            name="calls_agree_with_the_records",
+            expectations=[
+                *equal("calls_in_parts", "calls_recorded"),
+                *equal("failures_in_parts", "failures_recorded"),
+            ],
+            batch="hours",
+        ),
     ],
-    {"rows": batches.parts_of_tools},
-    batches.hours_of_parts_of_tools,
-)  # fmt: skip
+    rows={"rows": batches.parts_of_tools},
+    hours=batches.hours_of_parts_of_tools,
+)
 
 TOOL_HEALTH = Suite(
-    "tool_health",
-    [
+    asset="tool_health",
+    checks=[
         *OF_EVERY_TABLE,
-        Check("tool_has_one_row_per_hour_and_agent", unique("hour", "agent_id", "tool")),
-        Check("windows_hold_calls", [*between(1, None, "calls"), *between(0, None, "failures")]),
-        Check("parts_are_within_the_whole", at_least("calls", "failures")),
-        Check("shares_are_between_0_and_1", between(0, 1, "failure_share", "failure_share_at_least")),
-        Check("shares_are_at_least_their_lower_ends", at_least("failure_share", "failure_share_at_least")),
-        Check("failure_shares_agree_with_the_counts", between(-ROUNDING, ROUNDING, "share_off")),
+        Check(name="tool_has_one_row_per_hour_and_agent", expectations=unique("hour", "agent_id", "tool")),
+        Check(name="windows_hold_calls", expectations=[*between(1, None, "calls"), *between(0, None, "failures")]),
+        Check(name="parts_are_within_the_whole", expectations=at_least("calls", "failures")),
+        Check(name="shares_are_between_0_and_1", expectations=between(0, 1, "failure_share", "failure_share_at_least")),
         Check(
-            "latencies_are_in_order",
-            [*between(0, None, "p50_latency_ms"), *at_least("p95_latency_ms", "p50_latency_ms")],
+            name="shares_are_at_least_their_lower_ends",
+            expectations=at_least("failure_share", "failure_share_at_least"),
         ),
-        Check("latencies_come_together", equal("has_p50", "has_p95")),
-        Check("errors_come_with_their_time_and_a_failure", [
-            *equal("has_error", "has_error_at"), *at_least("failures", "has_error"),
-        ]),
-        Check("times_are_within_the_window", [
-            *at_least("last_error_at", "window_start"), *greater("window_end", "last_error_at"),
-        ]),
-        Check("windows_agree_with_the_components", equal("calls_in_windows", "calls_of_hours"), batch="hours"),
+        Check(name="failure_shares_agree_with_the_counts", expectations=between(-ROUNDING, ROUNDING, "share_off")),
+        Check(
+            name="latencies_are_in_order",
+            expectations=[*between(0, None, "p50_latency_ms"), *at_least("p95_latency_ms", "p50_latency_ms")],
+        ),
+        Check(name="latencies_come_together", expectations=equal("has_p50", "has_p95")),
+        Check(
+            name="errors_come_with_their_time_and_a_failure",
+            expectations=[
+                *equal("has_error", "has_error_at"),
+                *at_least("failures", "has_error"),
+            ],
+        ),
+        Check(
+            name="times_are_within_the_window",
+            expectations=[
+                *at_least("last_error_at", "window_start"),
+                *greater("window_end", "last_error_at"),
+            ],
+        ),
+        Check(
+            name="windows_agree_with_the_components",
+            expectations=equal("calls_in_windows", "calls_of_hours"),
+            batch="hours",
+        ),
     ],
-    {"rows": batches.tools},
-    batches.hours_of_tools,
-)  # fmt: skip
+    rows={"rows": batches.tools},
+    hours=batches.hours_of_tools,
+)
 
 SUITES = (TOOL_COMPONENTS, TOOL_HEALTH)

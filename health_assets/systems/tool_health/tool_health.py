@@ -26,7 +26,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.latency_buckets import bucket_of_us, latency_ms
 from health_assets.scoring.relations import lookup
-from health_assets.scoring.targets import with_targets
+from health_assets.scoring.target_columns import with_targets
 from health_assets.scoring.window_merges import merged_windows
 
 KEYS = ("agent_id", "tool")

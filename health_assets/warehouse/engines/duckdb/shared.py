@@ -14,14 +14,14 @@ import duckdb
 CATALOG = "warehouse"
 
 
-class Engine:
+class SharedDuckDB:
     """One DuckDB for the sessions of one thread, one after another; a context that ends it."""
 
     def __init__(self) -> None:
         self._started: duckdb.DuckDBPyConnection | None = None
         self._is_attached = False
 
-    def __enter__(self) -> "Engine":
+    def __enter__(self) -> "SharedDuckDB":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,7 +35,7 @@ class Engine:
             RuntimeError: a session is still open.
         """
         if self._is_attached:
-            raise RuntimeError("an engine serves one session at a time, and one is still open")
+            raise RuntimeError("a shared DuckDB serves one session at a time, and one is still open")
         try:
             connection = self._attached(path, mode, config)
         except BaseException:

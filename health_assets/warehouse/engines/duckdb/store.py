@@ -27,7 +27,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.private_files import make_private_folder, private_files, shut_out_others
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
 from health_assets.schema.columns import FORMULA_VERSION
-from health_assets.warehouse.engines.duckdb.shared import Engine
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
 from health_assets.warehouse.refusals import refuse_newer, still_held
@@ -110,17 +110,17 @@ class DuckDBFile:
         url: path of the file, or `duckdb:///path`.
         lock_timeout_s: how long to wait while another process holds the file.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
-        engine: the DuckDB that its sessions share; without one, each starts its own.
+        shared_duckdb: the DuckDB that its sessions share; without one, each starts its own.
 
     Raises:
         HealthAssetsError: the URL names no file.
     """
 
-    def __init__(self, url: str, lock_timeout_s: float, memory_limit: str, engine: Engine | None) -> None:
+    def __init__(self, url: str, lock_timeout_s: float, memory_limit: str, shared_duckdb: SharedDuckDB | None) -> None:
         self.path = path_of(url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
-        self._engine = engine
+        self._shared = shared_duckdb
 
     @property
     def exists(self) -> bool:
@@ -162,8 +162,8 @@ class DuckDBFile:
                 connection.execute("COMMIT")
             finally:
                 connection.close()
-                if self._engine:
-                    self._engine.detach()
+                if self._shared:
+                    self._shared.detach()
 
     def _connect(self, mode: Literal["read", "write"]) -> duckdb.DuckDBPyConnection:
         retrying = tenacity.Retrying(
@@ -174,7 +174,7 @@ class DuckDBFile:
             stop=tenacity.stop_after_delay(self._lock_timeout_s),
             reraise=True,
         )
-        return retrying(self._engine.attach if self._engine else _start, self.path, mode, self._config)
+        return retrying(self._shared.attach if self._shared else _start, self.path, mode, self._config)
 
     @property
     def _config(self) -> dict[str, Any]:

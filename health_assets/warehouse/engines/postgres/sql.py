@@ -1,32 +1,25 @@
 """SQL that PostgreSQL wants in another form: parameters, ibis expressions, types, and characters of text.
 
-What belongs here: translation, without a connection. What does not: running it (`store`).
-
-Where ibis compiles an operation to something that differs from what DuckDB computes, the compiler here says it anew:
-
-- `round` takes halves up, which is DuckDB's way for all numbers from 0 on, and no score rounds others (PostgreSQL's own
-  goes to the even neighbour, and with a detour over numeric all digits after the fifteenth are lost);
-- `greatest`, `max` and sorting put text in the order of its bytes, which columns with the collation "C" see to.
+What belongs here: translation, without a connection. What does not: running it (`store`), and how ibis's
+compiler is changed (`ibis_compiler`).
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis import ir
-from ibis.backends.sql.compilers.postgres import PostgresCompiler
 from sqlglot.transforms import eliminate_semi_and_anti_joins
 
 from health_assets.schema.catalog import describe, schema_of
 from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.warehouse.engines.postgres.ibis_compiler import compiler
 
 _WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\$[a-z_]\w*|\?""")
 _TIME = pa.timestamp("us", "UTC")
@@ -70,55 +63,9 @@ def _bound(value: Any) -> pa.Array:
 # -- expressions -------------------------------------------------------------------------------------------------------
 
 
-class _Compiler(PostgresCompiler):
-    __slots__ = ()
-
-    def visit_Round(self, op: ops.Round, *, arg: sge.Expression, digits: sge.Expression | None) -> sge.Expression:
-        """Halves up, on doubles without a detour; the argument stands there once, since some are whole queries."""
-        if not op.dtype.is_integer() or not op.arg.dtype.is_floating():
-            return super().visit_Round(op, arg=arg, digits=digits)
-        return self.cast(self.f.floor(sge.paren(arg + sge.convert(0.5))), op.dtype)
-
-    def visit_Cast(self, op: ops.Cast, *, arg: sge.Expression, to: dt.DataType) -> sge.Expression:
-        """Truth as a number of any width."""
-        if op.arg.dtype.is_boolean() and to.is_numeric():
-            return self.cast(self.cast(arg, dt.int32), to)
-        return super().visit_Cast(op, arg=arg, to=to)
-
-    def visit_DefaultLiteral(self, op: ops.Literal, *, value: Any, dtype: dt.DataType) -> sge.Expression:
-        """An empty list with its type, which PostgreSQL cannot guess."""
-        literal = super().visit_DefaultLiteral(op, value=value, dtype=dtype)
-        return self.cast(literal, dtype) if dtype.is_array() else literal
-
-    def visit_ScalarUDF(self, op: ops.ScalarUDF, **kw: sge.Expression) -> sge.Expression:
-        """DuckDB's function for a member of every object of a JSON list, which is a subquery here."""
-        if self.__sql_name__(op) != "json_extract_string":
-            return super().visit_ScalarUDF(op, **kw)
-        document, path = kw.values()
-        name = path.name.removeprefix("$[*].")
-        # of a member that stands there twice DuckDB takes the first, and `->>` the last
-        members = "json_each_text(element) WITH ORDINALITY AS member(name, value, place)"
-        value = f"SELECT value FROM {members} WHERE name = '{name}' ORDER BY place LIMIT 1"
-        elements = f"SELECT ({value}) FROM json_array_elements({document.sql('postgres')}) AS element"
-        return self.f.array(sg.parse_one(elements, dialect="postgres"))
-
-    def visit_AggUDF(self, op: ops.AggUDF, *, where: sge.Expression | None, **kw: sge.Expression) -> sge.Expression:
-        """DuckDB's quantiles at the nearest ranks, which the standard calls percentile_disc."""
-        if self.__sql_name__(op) != "quantile_disc":
-            return super().visit_AggUDF(op, where=where, **kw)
-        value, shares = kw.values()
-        in_order = sge.Order(expressions=[sge.Ordered(this=value)])
-        return sge.WithinGroup(this=self.f.anon.percentile_disc(shares), expression=in_order)
-
-
-@cache
-def _compiler() -> PostgresCompiler:
-    return _Compiler()
-
-
 def postgres_sql(rows: ir.Table) -> str:
     """The SQL of an expression."""
-    tree = _compiler().to_sqlglot(rows)
+    tree = compiler().to_sqlglot(rows)
     for select in tree.find_all(sge.Select):
         if _computes_with_queries(select):
             # else the planner writes them out wherever a column is named, and each place runs them again
@@ -148,7 +95,7 @@ def sql_types(rows: ir.Table) -> dict[str, str]:
 
 
 def _sql_type(kind: dt.DataType) -> str:
-    return _compiler().type_mapper.to_string(kind)
+    return compiler().type_mapper.to_string(kind)
 
 
 def memory_tables(rows: ir.Table) -> Iterator[tuple[str, dict[str, str], pa.Table]]:

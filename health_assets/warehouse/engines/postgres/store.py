@@ -17,7 +17,6 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -36,8 +35,8 @@ from health_assets.warehouse.session import Session
 
 try:
     import adbc_driver_manager.dbapi as adbc
-    import adbc_driver_postgresql
-    from adbc_driver_manager import AdbcConnection, AdbcDatabase
+
+    from health_assets.warehouse.engines.postgres.adbc_database import opened
 except ImportError as error:
     raise without_drivers() from error
 
@@ -300,25 +299,7 @@ def connected(database: Database, patience_s: float) -> adbc.Connection:
         stop=tenacity.stop_after_delay(min(patience_s, UNREACHABLE_FOR_S)),
         reraise=True,
     )
-    return retrying(_open, uri)
-
-
-class _Driver(AdbcDatabase):
-    """The driver's knowledge of a database, which connections share; it outlives them."""
-
-    def close(self) -> None:
-        """Do nothing: a connection would close it at its own end."""
-
-
-@cache
-def _driver(uri: str, _process: int) -> _Driver:
-    """The driver, made once for each process: it asks the database for all types, ten times as long as to connect."""
-    return _Driver(driver=adbc_driver_postgresql._driver_path(), uri=uri)
-
-
-def _open(uri: str) -> adbc.Connection:
-    driver = _driver(uri, os.getpid())
-    return adbc.Connection(driver, AdbcConnection(driver))
+    return retrying(opened, uri)
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ from health_assets.pipeline.derived import (
     statements,
     versions_to_note,
 )
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
 
@@ -60,7 +60,7 @@ def derived_asset(
             build -= {hold.hour for hold in holds}
             for hours, own in statements(build, asked):
                 require_sources(session, derived, own, pipeline.settings)
-                inputs = Inputs(session, hours, targets, pipeline.settings)
+                inputs = Inputs(session=session, hours=hours, targets=targets, settings=pipeline.settings)
                 MaterializedHours(session).replace_rows(
                     derived.name, own, derived.rows(inputs), restored, formula_version=derived.formula_version,
                     other_versions=versions_to_note(session, derived, DERIVED, own, pipeline.settings),

@@ -30,7 +30,7 @@ NOTICE = ("hour", "incident_id", "event", "channel")
 OPENED, CLOSED = "opened", "closed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Notice:
     """A row of the outbox with the incident that it is about.
 
@@ -176,7 +176,12 @@ def due_notices(session: Session, channel: str, now: datetime, most: int) -> lis
     first = rows.order_by("written_at", "opened_at", rows.event.desc(), "incident_id").limit(most)
     names = [field.name for field in fields(Incident)]
     return [
-        Notice(Incident(**{name: row[name] for name in names}), row["event"], row["channel"], row["attempts"])
+        Notice(
+            incident=Incident(**{name: row[name] for name in names}),
+            event=row["event"],
+            channel=row["channel"],
+            attempts=row["attempts"],
+        )
         for row in session.dicts(first.select("event", "channel", "attempts", *names))
     ]
 

@@ -23,8 +23,8 @@ from health_assets.core.hours import HOUR, HourRange, contiguous, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.probing import Manners, Probe, probe_agents
-from health_assets.systems.survey.registry import RegisteredAgent
 from health_assets.systems.survey.survey_summary import survey_summary
+from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
@@ -34,7 +34,7 @@ LEAST_LOCK_TIMEOUT_S = 600.0
 REMEMBERED_DAYS = 7
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Survey:
     """The outcome of a survey.
 
@@ -107,7 +107,14 @@ def survey(
         too_late = run_async(_probe_and_keep(due, _manners(settings), keep, take, until))
     except* HealthAssetsError as faults:
         raise _first(faults) from None
-    return Survey(len(agents), len(due) - too_late, len(agents) - len(due), too_late, tuple(sorted(hours)), lost)
+    return Survey(
+        agents=len(agents),
+        probed=len(due) - too_late,
+        too_soon=len(agents) - len(due),
+        too_late=too_late,
+        hours=tuple(sorted(hours)),
+        host_lost=lost,
+    )
 
 
 def _manners(settings: Settings) -> Manners:

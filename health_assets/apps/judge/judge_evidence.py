@@ -27,7 +27,7 @@ GOES_ON = "…"
 _CHANCE = random.SystemRandom()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """A run as the judge sees it, and the fields that its judgement needs."""
 
@@ -40,7 +40,7 @@ class Run:
     actions: Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The documents about the runs of an id that the judge gets.
 
@@ -79,7 +79,7 @@ def evidence(runs: Sequence[Run], redaction: Redaction, most_parts: int) -> Evid
         cut += sum(len(text) > MOST_FIELD_CHARACTERS for text in (task, error))
         secrets += replaced
     sent = sorted(_CHANCE.sample(range(len(parts)), min(most_parts, len(parts))))
-    return Evidence([_dumped(parts[place]) for place in sent], len(parts), cut, secrets)
+    return Evidence(parts=[_dumped(parts[place]) for place in sent], all_parts=len(parts), cut=cut, secrets=secrets)
 
 
 def _cut(text: str) -> str:

@@ -1,6 +1,6 @@
 """The job that keeps the warehouse from growing without end; off unless `HEALTH_KEEP_DAYS` says how long to keep rows.
 
-Dagster's own runs are another matter (`defs.retention`).
+Dagster's own runs are another matter (`defs.run_retention`).
 """
 
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.pipeline.retention import Pruned, cutoff, prune
-from health_assets.systems.registry import DERIVED
+from health_assets.systems.declared_assets import DERIVED
 
 JOB = "prune_old_hours"
 COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_component)

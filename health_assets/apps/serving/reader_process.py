@@ -1,4 +1,4 @@
-"""The process that reads the warehouse for the server: `python -m health_assets.apps.serving.reader`.
+"""The process that reads the warehouse for the server: `python -m health_assets.apps.serving.reader_process`.
 
 The first line on standard input are the settings. Then there is one request a line, and one reply a line on standard
 output, all JSON. It ends when its input ends, so it never outlives the server. Requests:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.apps.alerts.incidents import Incident, personal_by_now
-from health_assets.apps.alerts.keeping import count_waiting, is_there, last_judged, recent_incidents
+from health_assets.apps.alerts.outbox import count_waiting, is_there, last_judged, recent_incidents
 from health_assets.apps.alerts.rules import HourLate
 from health_assets.apps.alerts.watching import newest_due
 from health_assets.core.console import plain_table

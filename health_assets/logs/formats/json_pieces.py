@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from health_assets.logs.formats.records import READ_TEXT_BYTES, Blocks, Damage, Record
+from health_assets.logs.formats.foreign_lines import READ_TEXT_BYTES, Blocks, Damage, Record
 
 MAX_VALUE_CHARACTERS = 64 << 20
 CUT_OFF = "the document ends early: it is cut off"
@@ -73,7 +73,7 @@ class Document:
         return (value for value, _ in self._elements())
 
     def _elements(self) -> Iterator[tuple[Any, str]]:
-        self._expect("[")
+        self.enter_list()
         if self._peek() == "]":
             self._place += 1
             return
@@ -90,6 +90,14 @@ class Document:
         """
         value, _ = self._next_value()
         return value
+
+    def enter_list(self) -> None:
+        """Step into a list, so that its first element comes next.
+
+        Raises:
+            DocumentError: it is damaged or no list.
+        """
+        self._expect("[")
 
     def texts(self) -> Iterator[str]:
         """Elements of a list as they are written, read one after another.
@@ -211,7 +219,7 @@ def opening(head: bytes) -> tuple[str, Record]:
     try:
         first = document.peek()
         if first == "[":
-            document._expect("[")
+            document.enter_list()
         for name in document.members():
             found[name] = None
             found[name] = document.value()

@@ -1,0 +1,49 @@
+"""Great Expectations' private parts: its metaclass takes a kind that remembers, and progress bars can be turned off."""
+
+import warnings
+from typing import Any
+
+import pytest
+
+from health_assets.quality.evaluation import import_great_expectations
+from health_assets.quality.gx_internals import remembering, without_progress_bars
+
+
+@pytest.fixture(scope="module")
+def gx() -> Any:
+    import_great_expectations()  # which keeps the library's own warnings to itself
+    import great_expectations
+
+    return great_expectations
+
+
+def test_a_remembering_kind_makes_the_configuration_of_its_own_kind_once(gx: Any) -> None:
+    kind = gx.expectations.ExpectColumnValuesToNotBeNull
+    stock, own = kind(column="a"), remembering(kind)(column="a")
+    assert stock.configuration is not stock.configuration, (
+        "the library makes it anew, else there is nothing to remember"
+    )
+    assert own.configuration is own.configuration
+    assert own.configuration.kwargs == stock.configuration.kwargs
+
+
+def test_two_expectations_of_a_remembering_kind_do_not_share_what_they_remember(gx: Any) -> None:
+    kind = remembering(gx.expectations.ExpectColumnValuesToNotBeNull)
+    assert [kind(column=name).configuration.kwargs["column"] for name in ("a", "b")] == ["a", "b"]
+
+
+def test_a_remembering_kind_is_registered_under_a_name_of_its_own(gx: Any) -> None:
+    from great_expectations.expectations.registry import get_expectation_impl
+
+    kind = remembering(gx.expectations.ExpectColumnValuesToBeInSet)
+    assert get_expectation_impl("remembering_expect_column_values_to_be_in_set") is kind
+    assert get_expectation_impl("expect_column_values_to_be_in_set") is gx.expectations.ExpectColumnValuesToBeInSet
+
+
+def test_a_context_shows_no_progress_bars_once_they_are_off(gx: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
+        context = gx.get_context(mode="ephemeral")
+        without_progress_bars(context)
+    assert context.progress_bars.globally is False
+    assert context.progress_bars.metric_calculations is False
