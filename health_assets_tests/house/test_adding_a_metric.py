@@ -37,10 +37,11 @@ folder, url, first = Path(sys.argv[1]), sys.argv[2], datetime.fromisoformat(sys.
 count, window_hours, tables = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6:]
 hours = HourRange(first, first + count * timedelta(hours=1))
 project = Project(folder, {"agents": {"gone": {"retired": True}}}, window_hours, 2 * window_hours)
-told = CliRunner().invoke(app, [
+told = CliRunner().invoke(app, catch_exceptions=False, args=[
     "materialize", "--system", "slow_executions", "--raw", str(project.raw), "--warehouse", project.warehouse_url,
     "--targets", str(project.targets_path), "--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}",
 ])
+assert told.exit_code == 0, (told.output, told.exception)
 of_range = project.tables(hours, tables)
 for hour in hours:
     project.materialize(HourRange.of(hour), only=["slow_executions"])
