@@ -3,20 +3,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SUPPLY_STAMP := $(VENV)/.installed-supply
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+SOAK := health_assets_tests/house/test_soak.py
 
-.PHONY: demo test bench fuzz hostile soak pins sbom audit dev lint docs schema migrations clean
+.PHONY: demo test check style bench fuzz hostile soak pins sbom audit dev lint docs schema migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
 	$(BIN)/health-assets demo
 
-## test: set up, check the style and types, run the tests
-test: $(STAMP)
+## test: set up, check the style, types and layers, run the tests
+test: style
+	$(PYTEST) --numprocesses 4 --ignore $(SOAK)
+	$(PYTEST) $(SOAK) # alone, since it measures memory and waits for clocks
+
+## check: the style, types and layers, and the tests of the lower layers, in a minute or two
+check: style
+	$(PYTEST) --numprocesses 4 $(addprefix health_assets_tests/,core schema scoring consumer house/test_layers.py house/test_docstrings.py house/test_names.py)
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 ## bench: make benchmark data and print the table of ratios
 bench: $(STAMP)
