@@ -1,7 +1,7 @@
 """Asset checks: one op per asset evaluates its suite, reports each check to Dagster and writes the history."""
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import dagster as dg
 import pandas as pd
@@ -9,7 +9,7 @@ import pandas as pd
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
-from health_assets.defs.pipeline import readable_failures
+from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.summaries import lost_summary, unreadable_summary
 from health_assets.pipeline.planning import newest_finished_hour
@@ -138,6 +138,19 @@ def _table(frame: pd.DataFrame) -> dg.MetadataValue:
     return dg.MetadataValue.table(records, schema)
 
 
+def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[datetime | None, bool, Sequence[str]]:
+    """The newest hour that is over, whether the one that is due was materialized after its end, and why it is held."""
+    with readable_failures():
+        has_warehouse = pipeline.open().exists
+    if not has_warehouse:
+        return None, False, ()
+    with pipeline.read() as session:
+        materialized = MaterializedHours(session)
+        made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get("system_health")
+        why = causes(Holds(session).within(HourRange.of(due)))
+        return materialized.newest("system_health", now), made_at is not None and made_at >= due + HOUR, why
+
+
 def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement = ALONE) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks.
 
@@ -163,12 +176,7 @@ def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement 
         pipeline = placement.pipeline(context)
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
-        with pipeline.read() as session:
-            materialized = MaterializedHours(session)
-            newest = materialized.newest("system_health", now)
-            made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get("system_health")
-            is_in_time = made_at is not None and made_at >= due + HOUR
-            why = causes(Holds(session).within(HourRange.of(due)))
+        newest, is_in_time, why = _newest_hour(pipeline, due, now)
         yield dg.AssetCheckResult(
             passed=is_in_time,
             asset_key=placement.key("system_health"),

@@ -196,8 +196,8 @@ def test_what_rests_on_too_little_opens_nothing(silence: dict) -> None:
         subject_id="a",
         row=scored("a", **silence),
         is_covered=silence.get("covered", 24) == 24,
-        is_somebodys_own="healthy",
-        event_ids=100.0,
+        best_state_before="healthy",
+        peak_before=100.0,
     )
     assert judge([StateWorsened(), Floor(), Drop()], [seen], {}, at=at(2)).opened == ()
 
@@ -206,7 +206,12 @@ def test_what_rests_on_too_little_opens_nothing(silence: dict) -> None:
 def test_no_data_is_no_good_news(silence: dict) -> None:
     rules = [StateWorsened(), Floor(), Drop()]
     bad = AgentSeen(
-        hour=at(0), subject_id="a", row=scored("a", 20.0), is_covered=True, is_somebodys_own="healthy", event_ids=100.0
+        hour=at(0),
+        subject_id="a",
+        row=scored("a", 20.0),
+        is_covered=True,
+        best_state_before="healthy",
+        peak_before=100.0,
     )
     opened = {one.subject: one for one in judge(rules, [bad], {}, at=at(1)).opened}
     assert len(opened) == 3
