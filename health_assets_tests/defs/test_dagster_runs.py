@@ -663,7 +663,7 @@ def test_an_hour_that_is_not_there_in_time_is_noticed_whatever_else_was_backfill
 
 def test_definitions_load_without_a_warning(tmp_path: Path) -> None:
     program = (
-        "import dagster as dg; from health_assets.definitions import defs; made = defs(); "
+        "import dagster as dg; from health_assets.definitions import defs; made = defs; "
         "dg.Definitions.validate_loadable(made); "
         f"assert made.resolve_job_def({JOB!r})"
     )

@@ -336,7 +336,7 @@ def _verdict_in(answer: Any) -> Verdict:
 
 
 def _fault(error: ValidationError) -> str:
-    """How an answer differs from a verdict, in a few words that repeat nothing of it."""
+    """The difference of an answer from a verdict, in a few words that repeat nothing of it."""
     problem = error.errors()[0]
     if problem["type"] == "json_invalid":
         return "not JSON"
