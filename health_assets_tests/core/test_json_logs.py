@@ -70,7 +70,7 @@ def test_what_a_command_complains_of_is_an_object(tmp_path: Path) -> None:
 
 AS_DAGSTER_DOES = """
 from health_assets.definitions import defs
-defs().resolve_job_def("check_freshness").execute_in_process(raise_on_error=False)
+defs.resolve_job_def("check_freshness").execute_in_process(raise_on_error=False)
 """
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, wraps
 from typing import Any
+from uuid import uuid4
 
 import ibis.expr.operations as ops
 from ibis import ir
@@ -26,7 +27,7 @@ from health_assets.warehouse.engines.postgres import sql as postgres_sql
 Compile = Callable[[ir.Table], str]
 STAND_INS_FROM = datetime(9000, 1, 1, tzinfo=UTC)
 """Times from here on, which no expression has, stand for those of an expression while ibis compiles its form."""
-GAP = "\0"
+GAP = uuid4().hex  # which no literal holds
 TEMPORARY = "ibis_"
 """How the names begin that ibis makes up for tables, each time others."""
 
