@@ -47,7 +47,7 @@ STOP_S = 20
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--window-size=2700,4000",  # the whole graph; at a smaller zoom, Dagster leaves the details of an asset out
+    "--window-size=2700,7000",  # the whole graph; what lies outside of the window, Dagster leaves out
 )  # fmt: skip
 WARNING = "few_lines_are_rejected"
 
