@@ -23,7 +23,10 @@ def hours_of_survey(source: Source) -> pd.DataFrame:
     """`hours`, with the agents and the responsive ones of `all` and of the platforms, and the probes and valid ones."""
     is_all, is_platform = _.platform == ALL_PLATFORMS, _.platform != ALL_PLATFORMS
     sums = [
-        _[name].sum(where=which).fill_null(0) for name in ("agents", "responsive") for which in (is_all, is_platform)
+        # cast, so that a column of another type fails the check of types alone
+        _[name].cast("float64").sum(where=which).fill_null(0).cast("int64")
+        for name in ("agents", "responsive")
+        for which in (is_all, is_platform)
     ]
     names = ["agents_of_all", "agents_of_platforms", "responsive_of_all", "responsive_of_platforms"]
     frame = with_facts(hours(source), names, source.facts("survey_summary", *sums))
