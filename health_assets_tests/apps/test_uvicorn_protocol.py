@@ -31,7 +31,7 @@ def test_no_helper_of_ours_hides_one_of_uvicorns() -> None:
 
 
 async def _made() -> tuple[LimitedProtocol, HttpToolsProtocol]:
-    async def app(*_: Any) -> None: ...
+    async def app(_scope: Any, _receive: Any, _send: Any) -> None: ...
 
     config = uvicorn.Config(app, limit_concurrency=7)
     config.load()

@@ -274,7 +274,7 @@ def test_a_waiting_command_sleeps_says_once_for_whom_and_ends_at_once_when_it_is
             assert waiting.said.count("waiting") == 1
             os.kill(process.pid or 0, number)
             asked = time.monotonic()
-            process.join()
+            process.join(AT_ONCE_S)
             assert time.monotonic() - asked < AT_ONCE_S / 3
             assert process.exitcode == code, waiting.said
             assert [claim.command for claim in LeaseStore(instance.run_storage).read().claims] == ["another run"]

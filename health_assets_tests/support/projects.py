@@ -10,6 +10,7 @@ import math
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -366,6 +367,7 @@ def _run_as_a_command(
     os.environ.update(environment)
     os.chdir(folder)
     tempfile.tempdir = None  # which the environment names
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever starts tests in the background ignores
     sys.argv = ["health-assets", *arguments]
     runpy.run_module("health_assets", run_name="__main__", alter_sys=True)
 
