@@ -17,7 +17,7 @@ test: style
 	$(PYTEST) --numprocesses 4 --ignore $(SOAK)
 	$(PYTEST) $(SOAK) # alone, since it measures memory and waits for clocks
 
-## check: the style, types and layers, and the tests of the lower layers, in a minute or two
+## check: the style, types and layers, and the tests of the lower layers, in about two minutes
 check: style
 	$(PYTEST) --numprocesses 4 $(addprefix health_assets_tests/,core schema scoring consumer house/test_layers.py house/test_docstrings.py house/test_names.py)
 
