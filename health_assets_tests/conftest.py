@@ -19,7 +19,7 @@ remembered_sql.remember()
 
 
 LONGEST_FIRST = (
-    "test_soak", "test_ingestion_properties", "test_kill", "test_dagster_runs", "test_faults", "test_cli", "test_pruning", "test_ui",
+    "test_ingestion_properties", "test_kill", "test_dagster_runs", "test_faults", "test_cli", "test_pruning", "test_ui",
 )  # fmt: skip
 """Modules that take minutes: begun first, so that no process is left alone with one at the end."""
 

@@ -17,7 +17,7 @@ from health_assets.defs.placement import OWNERS, Placement
 from health_assets.warehouse.location import is_postgres
 
 NAMES = "health"
-"""What names of jobs and schedules begin with where there is no key prefix."""
+"""Names of jobs and schedules begin with it where there is no key prefix."""
 OWN_ATTRIBUTES = {"raw", "targets", "warehouse", "schedules"}
 """Settings that have an attribute of their own."""
 

@@ -20,7 +20,7 @@ SQL_NAMES = {
     "array<int16>": "SMALLINT[]",
     "json": "JSON",
 }
-"""What people who query the tables call the types of columns, on any engine."""
+"""Names of columns' types for people who query the tables, on any engine."""
 TABLES = Path("docs/tables.md")
 SETTINGS = Path("docs/settings.md")
 

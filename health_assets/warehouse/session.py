@@ -26,7 +26,7 @@ class Session(ABC):
     """One transaction on the warehouse; each engine has a class of its own for what it does its own way."""
 
     row_id: ClassVar[str]
-    """What the engine calls the place of a row in its table."""
+    """The engine's name for the place of a row in its table."""
     types: ClassVar[Mapping[str, str]]
     """How the engine spells the types of columns, by how `schema.catalog.describe` writes them."""
 

@@ -58,7 +58,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the program that the page makes finds in logs of the tool."""
+    """The program that the page makes reads logs of the tool; this is what it found."""
     folder = tmp_path_factory.mktemp("walk")
     copy = copied(folder / "copy")
     assert walk(PAGE, copy) == [

@@ -1,4 +1,4 @@
-"""What the documentation promises: its tables, settings, commands and targets are those of the code."""
+"""The promises of the documentation: its tables, settings, commands and targets are those of the code."""
 
 import json
 import re

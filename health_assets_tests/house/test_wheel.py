@@ -78,7 +78,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(installed: Path, folder: Path, *arguments: str) -> str:
-    """What a program of the installed wheel says in an empty folder."""
+    """The output of a program of the installed wheel, run in an empty folder."""
     environment = command_environment() | {"PYTHONPATH": os.fspath(installed), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False

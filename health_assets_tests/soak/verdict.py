@@ -28,7 +28,7 @@ SPARE_MIB = 60.0
 """What a process may have more than that: allocators keep what they had."""
 MOST_MIB_A_RUN = 1.0
 SPARE_DISK_MIB = 160.0
-"""What the disk may hold more than that: PostgreSQL's log grows to `max_wal_size`, 128 MiB."""
+"""The disk may hold so much more than that: PostgreSQL's log grows to `max_wal_size`, 128 MiB."""
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,7 @@ def run_bodies(
 def tick(
     sensor: dg.SensorDefinition, pipeline: Pipeline, instance: dg.DagsterInstance | None = None
 ) -> SensorExecutionData:
-    """What a sensor says and asks for when Dagster's daemon looks at it; of an instance of its own where none is given."""
+    """A sensor's answer when Dagster's daemon looks at it; with an instance of its own where none is given."""
     with (
         contextlib.nullcontext(instance) if instance else dg.DagsterInstance.ephemeral() as own,
         dg.build_sensor_context(instance=own, resources={"pipeline": pipeline}) as context,

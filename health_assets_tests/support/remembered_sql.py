@@ -34,7 +34,7 @@ TEMPORARY = "ibis_"
 
 @dataclass
 class Form:
-    """What an expression is but for its times and the names of its temporary tables.
+    """An expression without its times and the names of its temporary tables.
 
     Args:
         root: the expression.

@@ -66,7 +66,7 @@ def changed(text: str, difference: str) -> str:
 
 
 def run_in(folder: Path, *arguments: str, **settings: str) -> str:
-    """What a Python program says that runs with the copy alone, and with these environment variables.
+    """The output of a Python program that runs with the copy alone, and with these environment variables.
 
     Raises:
         AssertionError: it fails.

@@ -31,7 +31,7 @@ IDS_SHOWN = 5
 ROWS_SHOWN = 10
 ERRORS_SHOWN = 5
 FIRST_LINE = r"[^\r\n ]([^\n]*[^\r\n ])?"
-"""What the first line of a text that is not blank matches, without the spaces around it."""
+"""Matches the first line of a text that is not blank, without the spaces around it."""
 NAMES_SUGGESTED = 3
 NOT_EVALUATED = "not evaluated"
 NOT_SHOWN = ("hour", "agent_id", "window_start", "window_end", "formula_version")

@@ -25,7 +25,7 @@ class Ownership:
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
         self._is_personal = targets.defaults.personal
-        """What is so by default."""
+        """Whether agents are personal where the targets do not say."""
         exceptions = [agent_id for agent_id, own in targets.agents.items() if own.personal != self._is_personal]
         self._others = pa.array(sorted(exceptions), pa.string())
         """The agents of which the opposite is true."""
