@@ -4,9 +4,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SUPPLY_STAMP := $(VENV)/.installed-supply
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
-SOAK := health_assets_tests/house/test_soak.py
 
-.PHONY: demo test check style bench fuzz hostile soak pins sbom audit dev lint docs schema migrations clean
+.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit dev lint docs schema migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -14,8 +13,11 @@ demo: $(STAMP)
 
 ## test: set up, check the style, types and layers, run the tests
 test: style
-	$(PYTEST) --numprocesses 4 --ignore $(SOAK)
-	$(PYTEST) $(SOAK) # alone, since it measures memory and waits for clocks
+	$(PYTEST) --numprocesses 4
+
+## nightly: all that `test` does with many more examples, and the tests that faster ones stand for in `test`
+nightly: style
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) --numprocesses 4 -m ""
 
 ## check: the style, types and layers, and the tests of the lower layers, in about two minutes
 check: style

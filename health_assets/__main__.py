@@ -9,7 +9,10 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command; a Ctrl-C while it still imports ends it without a stack trace, as later ones do."""
     try:
-        from health_assets.cli.commands import app
+        from health_assets.core.importing import without_collections
+
+        with without_collections():
+            from health_assets.cli.commands import app
 
         app()
     except KeyboardInterrupt:

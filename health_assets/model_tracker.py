@@ -136,7 +136,7 @@ class ModelHealthTracker:
 
         Args:
             model: name of the model.
-            error: what went wrong; empty where it is not known.
+            error: the fault; empty where it is not known.
             latency_ms: how long it took; 0, as the source has it, where there is none to speak of, so that calls that
                 failed at once do not make a model look fast.
             execution_id: execution during which it was made, for the raw log.

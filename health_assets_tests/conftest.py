@@ -2,24 +2,31 @@
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from hypothesis import HealthCheck, settings
 
-from health_assets_tests.support import remembered_sql
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.dagster_world import batching_instance
+from health_assets_tests.support.projects import Project, lasting_folder
 
-# The same examples in every run, so that a failure is never a surprise of the day; HYPOTHESIS_PROFILE=explore looks further.
+# The same examples in every run, so that a failure is never a surprise of the day. HYPOTHESIS_PROFILE=nightly looks further
+# (`support.examples`), and HYPOTHESIS_PROFILE=explore as far with other examples each time.
 _ALWAYS = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("steady", derandomize=True, **_ALWAYS)
+settings.register_profile("ci", derandomize=True, **_ALWAYS)
+settings.register_profile("nightly", derandomize=True, **_ALWAYS)
 settings.register_profile("explore", derandomize=False, **_ALWAYS)
-settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "steady"))
-remembered_sql.remember()
+settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "ci"))
+os.environ["XDG_CACHE_HOME"] = str(lasting_folder())  # no test knows SQL that other tests, or a developer, compiled
 
 
 LONGEST_FIRST = (
-    "test_ingestion_properties", "test_kill", "test_dagster_runs", "test_faults", "test_cli", "test_pruning", "test_ui",
+    "test_soak", "test_ingestion_properties", "test_dagster_runs", "test_ui", "test_kill", "test_pruning", "test_component", "test_run_processes",
+    "test_formula_versions", "test_suites", "test_cli", "test_dev", "test_held_hours", "test_faults", "test_sql_memory",
+    "test_wheel", "test_what_became_of_logs", "test_upgrades", "test_postgres_equality", "test_object_stores", "test_unreadable_logs",
 )  # fmt: skip
 """Modules that take minutes: begun first, so that no process is left alone with one at the end."""
 
@@ -38,6 +45,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # else DuckDB counts its types as leaked, at great length
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
@@ -50,7 +61,23 @@ def _no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def _definitions_are_loaded_to_be_shown() -> Iterator[None]:
+    """Dagster keeps in a global how it last loaded definitions: a run in an earlier test must not decide our hours."""
+    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)):
+        yield
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """An empty project with default targets and windows."""
     return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """A Dagster instance that keeps its records, with the project's event storage, in a folder of its own."""
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    with batching_instance(folder) as made:
+        yield made

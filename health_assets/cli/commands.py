@@ -3,22 +3,32 @@
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from health_assets import BEGAN, __version__
 from health_assets.apps.serving.audit import audited, warehouse_name
+from health_assets.cli.alerts_commands import alerts_app
+from health_assets.cli.speaking import (
+    MOST_TOLD,
+    RawOption,
+    TargetsOption,
+    WarehouseOption,
+    complain,
+    console,
+    readable_errors,
+    say,
+    settings_of,
+)
 from health_assets.core import json_logs
-from health_assets.core.errors import HealthAssetsError, TurnTimeoutError, is_want_of_memory
+from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, floor_hour
-from health_assets.core.raw_roots import RawRoot, raw_root
+from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.terminal import printable
 
@@ -37,28 +47,15 @@ class _Commands(TyperGroup):
             if not is_want_of_memory(error):
                 raise
         # outside of the handler: what the error's frames hold is free by now
-        return _complain(
-            "there is not enough memory for this; allow the process more, or ask for fewer hours at a time"
-        )
+        return complain("there is not enough memory for this; allow the process more, or ask for fewer hours at a time")
 
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoint.")
 app.add_typer(tokens_app, name="token")
-console = Console(width=None if sys.stdout.isatty() else 120)
-errors = Console(stderr=True)
+app.add_typer(alerts_app, name="alerts")
 JSON_WIDTH = 200
 """Characters of a line of a table that is the message of a JSON object."""
-MOST_TOLD = 4000
-"""Most characters of one line on the terminal."""
-
-RawOption = Annotated[
-    str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
-]
-TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
-WarehouseOption = Annotated[
-    str | None, typer.Option("--warehouse", help="DuckDB file or PostgreSQL URL (HEALTH_WAREHOUSE).")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -87,8 +84,8 @@ def materialize(
     ] = None,
 ) -> None:
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
-    with _readable_errors():
-        settings = _settings(raw, targets, warehouse)
+    with readable_errors():
+        settings = settings_of(raw, targets, warehouse)
         _require_targets(settings)  # before anything that takes long
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
@@ -104,12 +101,14 @@ def report(
     warehouse: WarehouseOption = None,
 ) -> None:
     """Show the health of the fleet, or all that is known of one agent, as of the end of an hour."""
-    from health_assets.apps.report.agent import print_agent
-    from health_assets.apps.report.blocks import print_older_formulas, print_report, report_hours
-    from health_assets.warehouse.store import Warehouse
+    with without_collections():
+        from health_assets.apps.report.agent import print_agent
+        from health_assets.apps.report.blocks import print_older_formulas, print_report, report_hours
+        from health_assets.core.sql_memory import keep_compiled_sql
+        from health_assets.warehouse.store import Warehouse
 
-    with _readable_errors():
-        settings = _settings(None, None, warehouse)
+    with readable_errors():
+        settings = settings_of(None, None, warehouse)
         with Warehouse.of(settings).read() as session:
             hours = report_hours(session, settings, hour, datetime.now(UTC))
             if agent is None:
@@ -117,6 +116,7 @@ def report(
             else:
                 print_older_formulas(console, session, hours, settings)
                 print_agent(console, session, hours, agent)
+        keep_compiled_sql()
 
 
 @app.command()
@@ -125,9 +125,9 @@ def prune(
     warehouse: WarehouseOption = None,
 ) -> None:
     """Drop record and component rows of old hours; scores stay, and any hour can be made again from the raw logs."""
-    with _readable_errors():
-        settings = _settings(None, None, warehouse)
-        with console.status("loading"):
+    with readable_errors():
+        settings = settings_of(None, None, warehouse)
+        with console.status("loading"), without_collections():
             from health_assets.apps.report.pruned_block import print_pruned
             from health_assets.defs.pipeline import Pipeline
             from health_assets.defs.pruning_job import prune_now
@@ -144,7 +144,7 @@ def demo(
     """Make sample logs of a small fleet that end now, materialize them, and show the fleet's health."""
     from health_assets.cli.demo import Demo
 
-    with _readable_errors():
+    with readable_errors():
         made = Demo(folder)
         hours = made.make_samples(floor_hour(datetime.now(UTC)))
         console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
@@ -165,7 +165,7 @@ def dev(
     from health_assets.cli.demo import Demo
     from health_assets.cli.dev import WHOLE_LINEAGE, command, what_to_show, with_home
 
-    with _readable_errors():
+    with readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
         environment = with_home({**os.environ, **shown_here.environment})
         console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
@@ -179,8 +179,8 @@ def migrate(warehouse: WarehouseOption = None) -> None:
     """Make the tables of a warehouse, or bring those of an older one up to this program's version."""
     from health_assets.warehouse.location import is_postgres
 
-    with _readable_errors():
-        settings = _settings(None, None, warehouse)
+    with readable_errors():
+        settings = settings_of(None, None, warehouse)
         with audited(settings, "migrate", warehouse=warehouse_name(settings)):
             if is_postgres(settings.warehouse):
                 from health_assets.warehouse.migrations import migrate as migrate_schema
@@ -219,7 +219,7 @@ def check(
     """
     from health_assets.consumer import advise, display, fetch_health
 
-    with _readable_errors():
+    with readable_errors():
         is_allowed = allow_private or load_settings().allow_private_addresses
         answer = fetch_health(url, timeout_s=timeout_s, allow_private=is_allowed)
         advice = advise(answer, previous_status=previous_status)
@@ -239,8 +239,8 @@ def survey(
     """Ask every agent of a registry for its health now, keep the answers, and print them by platform."""
     from health_assets.systems.survey.surveyed_agents import load_registry
 
-    with _readable_errors():
-        settings = _settings(None, None, warehouse)
+    with readable_errors():
+        settings = settings_of(None, None, warehouse)
         if allow_private:
             settings = settings.model_copy(update={"allow_private_addresses": True})
         path = registry or settings.registry
@@ -249,46 +249,6 @@ def survey(
         agents = load_registry(path)
         with audited(settings, "survey", registry=str(path), warehouse=warehouse_name(settings)):
             _survey(settings, agents)
-
-
-TROUBLE = 3
-"""Exit code of `alerts` where the pipeline itself is in trouble, whatever the health of the agents is."""
-
-
-@app.command()
-def alerts(
-    rules: Annotated[Path | None, typer.Option("--alerts", help="Rules and channels (HEALTH_ALERTS).")] = None,
-    warehouse: WarehouseOption = None,
-    targets: TargetsOption = None,
-    test: Annotated[bool, typer.Option("--test", help="Send a test message to every channel.")] = False,
-    now: Annotated[
-        bool, typer.Option("--now", help="Judge new hours and deliver what waits, as the sensor does.")
-    ] = False,
-    days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
-) -> None:
-    """Show whether the newest hour is late, which hours are held, logs not read, incidents, and what is undelivered.
-
-    Exit code: 3 where an hour is late or held, or a log cannot be read. With --test, 1 where a channel did not take its
-    message.
-    """
-    from health_assets.apps.alerts.config import load_alerts
-
-    with _readable_errors():
-        settings = _settings(None, targets, warehouse)
-        path = rules or settings.alerts
-        if (test or now) and path is None:
-            raise HealthAssetsError("no rules and channels are named; use --alerts or HEALTH_ALERTS")
-        if path is not None:
-            load_alerts(path)  # so that whoever only looks is told of what is wrong in it, too
-        if test:
-            _test_channels(path)
-            return
-        if now:
-            with audited(settings, "alerts --now", rules=str(path), warehouse=warehouse_name(settings)):
-                _tell_now(settings, path)
-        is_trouble = _show_alerts(settings, days, is_configured=path is not None)
-    if is_trouble:
-        raise typer.Exit(TROUBLE)
 
 
 @app.command()
@@ -315,11 +275,11 @@ def serve(
     """Serve every agent's health document and score over HTTP, from memory."""
     from health_assets.apps.serving.server import serve as serve_until_stopped
 
-    def say(address: str) -> None:
+    def tell(address: str) -> None:
         console.print(f"serving health documents on {address}, what there is on {address}/docs (Ctrl-C stops)")
 
-    with _readable_errors():
-        settings = _settings(None, targets, warehouse)
+    with readable_errors():
+        settings = settings_of(None, targets, warehouse)
         flags = {
             "host_agent": host_agent, "serve_host": host, "serve_port": port,
             "serve_tls_cert": tls_cert, "serve_tls_key": tls_key,
@@ -329,7 +289,7 @@ def serve(
             raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
         _require_targets(settings)
         serve_until_stopped(
-            settings, settings.serve_host, settings.serve_port, say, settings.serve_tls_cert, settings.serve_tls_key
+            settings, settings.serve_host, settings.serve_port, tell, settings.serve_tls_cert, settings.serve_tls_key
         )
 
 
@@ -347,17 +307,12 @@ def new_token(
     """Make a token of the endpoint: print it, this once, and the lines to keep, from which it does not follow."""
     from health_assets.apps.serving import tokens
 
-    with _readable_errors():
+    with readable_errors():
         expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days) if days else None
         secret, kept = tokens.new_token(name or tokens.some_name(role), role, team or (), expires)
         with audited(load_settings(), "token new", **kept.model_dump(mode="json")):
             typer.echo(f"the token, which is shown this once: {secret}")
             typer.echo(f"to keep in the file of HEALTH_TOKENS_FILE:\n\ntokens:\n{kept.lines()}")
-
-
-def _settings(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
-    given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
-    return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
 def _require_targets(settings: Settings) -> None:
@@ -388,21 +343,23 @@ def _materialize(
     settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str] = ()
 ) -> None:
     """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
-    with console.status("loading Dagster and Great Expectations"):
+    with console.status("loading Dagster and Great Expectations"), without_collections():
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.progress_bar import progress_bar
         from health_assets.cli.run_report import print_left_behind, print_older_results, print_outcome
         from health_assets.cli.running import run_hours, step_count
         from health_assets.defs.pipeline import Pipeline
+        from health_assets.quality.evaluation import import_great_expectations
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.staleness import left_behind
 
+        import_great_expectations()
         steps = step_count(settings, systems)
     with progress_bar(console, hours, steps) as shown:
 
         def say_that_it_waits(sentence: str) -> None:
             shown.on_wait()
-            _say(sentence)
+            say(sentence)
 
         outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
     if outcome.error is not None and not outcome.failed_checks:
@@ -432,64 +389,6 @@ def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
         # where nobody was due, the last survey is of this hour or the one before
         for hours in map(HourRange.of, done.hours) if done.hours else [HourRange(this_hour - HOUR, this_hour + HOUR)]:
             print_block(console, session, hours)
-
-
-def _test_channels(path: Path | None) -> None:
-    from health_assets.apps.alerts.config import load_alerts
-    from health_assets.apps.alerts.delivering import try_channels
-    from health_assets.apps.report.incidents_block import print_trials
-
-    configured = load_alerts(path)
-    with console.status("sending"):
-        outcome = try_channels(configured, datetime.now(UTC))
-    print_trials(console, outcome)
-    if any(outcome.values()):
-        sys.exit(1)
-
-
-def _tell_now(settings: Settings, path: Path | None) -> None:
-    with console.status("judging"):
-        from health_assets.apps.alerts.config import load_alerts
-        from health_assets.apps.alerts.ticking import tick
-        from health_assets.core.targets import load_targets
-
-        done = tick(settings, load_alerts(path), load_targets(settings.targets), datetime.now(UTC))
-    console.print(f"{done}.", markup=False)
-
-
-def _show_alerts(settings: Settings, days: int, *, is_configured: bool) -> bool:
-    """Show all that is wrong; gives whether an hour is late or held, or a log cannot be read."""
-    with console.status("loading"):
-        from health_assets.apps.report.incidents_block import print_alerts, print_troubles
-        from health_assets.core.targets import load_targets
-        from health_assets.warehouse.store import Warehouse
-
-        targets = load_targets(settings.targets)
-    with Warehouse.of(settings).read() as session:
-        is_trouble = print_troubles(console, session, settings, datetime.now(UTC))
-        since = datetime.now(UTC) - timedelta(days=days)
-        print_alerts(console, session, since, targets, is_configured=is_configured)
-    return is_trouble
-
-
-@contextmanager
-def _readable_errors() -> Iterator[None]:
-    try:
-        yield
-    except TurnTimeoutError as error:
-        _complain(str(error), os.EX_TEMPFAIL)
-    except HealthAssetsError as error:
-        _complain(str(error))
-
-
-def _say(sentence: str) -> None:
-    errors.print(f"health-assets: {sentence}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _complain(sentence: str, exit_code: int = 1) -> NoReturn:
-    told = "\n".join(printable(line, MOST_TOLD) for line in f"health-assets: {sentence}".split("\n"))
-    errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
-    sys.exit(exit_code)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Shown:
     """A way to start Dagster.
 
     Args:
-        sentence: which logs it shows, and why.
+        sentence: the logs that it shows, and why, in a sentence.
         environment: variables to set besides those that there are.
     """
 
@@ -56,7 +56,7 @@ def what_to_show(
         settings: the settings of the environment.
         demo: the demo, made or not.
         environment: the environment's variables.
-        is_demo_wanted: what the user asks for; None leaves it to the signs.
+        is_demo_wanted: the user's choice; None leaves it to the signs.
 
     Raises:
         HealthAssetsError: the demo is asked for and was not made, or `.env` would show other logs in it.

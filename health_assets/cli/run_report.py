@@ -14,7 +14,7 @@ from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
 from health_assets.systems.formula_versions import OlderResults
-from health_assets.warehouse.ledger import Ledger, RejectedElsewhere
+from health_assets.warehouse.log_hours import LogHours, RejectedElsewhere
 from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
 
@@ -42,7 +42,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_
         f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
         f"{counted(agents, 'agent')}, {_rejected(rejections.lines(), outcome.lines_rejected)}"
     )
-    _print_rejections(console, rejections.reasons(), Ledger(session).rejected_elsewhere())
+    _print_rejections(console, rejections.reasons(), LogHours(session).rejected_elsewhere())
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, hours)
     if outcome.hours.end > datetime.now(UTC):
@@ -117,7 +117,7 @@ def print_older_results(console: Console, older: Sequence[OlderResults]) -> None
 
 def _print_where_events_are(console: Console, session: Session) -> None:
     """Print the hours of the logs, for a user who asked for others."""
-    held = Ledger(session).event_span()
+    held = LogHours(session).event_span()
     if held is not None:
         console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {held}[/]")
 

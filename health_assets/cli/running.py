@@ -22,6 +22,7 @@ from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_he
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.core.settings import Settings, load_settings
+from health_assets.core.sql_memory import keep_compiled_sql
 from health_assets.core.temporary import swept, temporary_folder
 from health_assets.core.wording import counted
 from health_assets.defs.build import JOB, build_definitions
@@ -96,18 +97,18 @@ class Outcome:
     Args:
         hours: the hours asked for, with the holes between them.
         files_seen: raw logs below the raw root.
-        files_read: those among them that were read.
-        lines_read: lines read that are not blank, but for those that hold spans.
+        files_read: raw logs that were read.
+        lines_read: non-blank lines read; span lines only if rejected.
         spans_read: spans read.
         lines_rejected: lines and spans that were rejected.
         failed_checks: every failed check.
         error: one sentence when the run failed, else None.
         files_unreadable: raw logs, and folders of them, that could not be read, while all others were.
-        folders_unreadable: those among them that are folders, which could not be listed.
-        unreadable: why, in a sentence for each of the first.
-        all_rejected: where lines were read and every one was rejected, the most frequent reason and where.
-        lost: of which logs lines are lost because they were gone before, in a sentence for each of the first.
-        odd: what is odd about names, times and places of logs, where no earlier run told it.
+        folders_unreadable: folders among them, which could not be listed.
+        unreadable: reasons, in a sentence for each of the first.
+        all_rejected: the most frequent reason and its place, where lines were read and every one was rejected.
+        lost: logs of which lines are lost because they were gone before, in a sentence for each of the first.
+        odd: oddities of names, times and places of logs that no earlier run told, in sentences.
         secrets_redacted: secrets that were replaced in texts of lines and spans.
         lines_redacted: lines and spans that had any.
     """
@@ -189,6 +190,7 @@ def run_hours(
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )
+    keep_compiled_sql()
     return _outcome(result, hours)
 
 

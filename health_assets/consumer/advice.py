@@ -44,7 +44,7 @@ class Advice:
 
     Args:
         kind: `proceed`, `caution` (proceed with it), `avoid`, or `unknown` (do as you would by default, and monitor).
-        status: what the agent says of itself; `unknown` too where nothing valid could be learnt.
+        status: the agent's word on itself; `unknown` too where nothing valid could be learnt.
         sentences: the advice in words, the most important first.
         retry_after_s: how long to wait before asking or using the agent again; None where nothing speaks against now.
         is_worsening: whether a degraded or unhealthy agent's response ratio declines; None where it does not say.
@@ -52,7 +52,7 @@ class Advice:
         needs_reverification: whether the agent was healthy and is not any more, so that what rests on its health
             (credentials, trust scores) should be verified again before more trust is given (appendix A, step 4).
         outage_s: of an agent that is not healthy, time since it last was; None where that is not known.
-        answer: what the advice is made from.
+        answer: the answer that the advice is made from.
     """
 
     kind: Kind

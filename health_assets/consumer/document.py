@@ -43,7 +43,7 @@ class InvalidDocumentError(ValueError):
     """An answer is no valid health document.
 
     Args:
-        problems: what is wrong, one sentence a field, `field: what is wrong with it`.
+        problems: faults, one sentence a field, `field: its fault`.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -110,7 +110,7 @@ class Health(_Part):
     """Operational status (section 4.3).
 
     Args:
-        status: what the agent says of itself.
+        status: the agent's word on itself.
         last_healthy_at: when its status was last healthy, UTC.
         uptime_seconds: time since its process was last restarted.
     """

@@ -67,7 +67,7 @@ class Answer:
         document: the document, when valid.
         http_status: HTTP status, None where none arrived.
         latency_ms: time to the whole answer, or to as much of it as was read; None where none arrived.
-        error: what was wrong, in one sentence without a full stop; None when valid.
+        error: the fault, in one sentence without a full stop; None when valid.
         problems: of an invalid document, what is wrong with each field.
         retry_after_s: how long the server asks to be left alone, where it does.
         was_connected: whether a connection to its host was made; of no use to judge the agent, but its host.

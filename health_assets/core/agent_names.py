@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.core.sql_text import quoted
 from health_assets.core.terminal import printable
 
 
@@ -35,7 +36,7 @@ class AgentName(BaseModel):
     def _can_be_applied(self) -> "AgentName":
         try:
             with duckdb.connect() as connection:
-                connection.execute(f"SELECT {mapped(_quoted(''), [self])}")
+                connection.execute(f"SELECT {mapped(quoted(''), [self])}")
         except duckdb.Error as error:
             reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
             given = [repr(printable(text, 60)) for text in (self.match, self.agent)]
@@ -53,7 +54,7 @@ def mapped(name: str, names: Sequence[AgentName]) -> str:
     if not names:
         return name
     branches = " ".join(
-        f"WHEN regexp_full_match({name}, {_quoted(one.match)}) THEN {_replaced(name, one)}" for one in names
+        f"WHEN regexp_full_match({name}, {quoted(one.match)}) THEN {_replaced(name, one)}" for one in names
     )
     return f"CASE {branches} ELSE {name} END"
 
@@ -102,8 +103,4 @@ def alike_but_for_uuids(names: Iterable[str]) -> list[str]:
 
 def _replaced(name: str, one: AgentName) -> str:
     whole = f"^(?:{one.match})$"
-    return f"coalesce(nullif(regexp_replace({name}, {_quoted(whole)}, {_quoted(one.agent)}), ''), {name})"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"coalesce(nullif(regexp_replace({name}, {quoted(whole)}, {quoted(one.agent)}), ''), {name})"

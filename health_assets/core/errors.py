@@ -36,6 +36,10 @@ class WarehouseBusyError(HealthAssetsError):
     """Another process holds the warehouse, and went on holding it."""
 
 
+class RefusedError(HealthAssetsError):
+    """Somebody asks for a change that cannot be; the warehouse is well, and to try again does not help."""
+
+
 class TurnTimeoutError(WarehouseBusyError):
     """Other runs went on writing for longer than this one waits for its turn."""
 

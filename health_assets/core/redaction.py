@@ -19,6 +19,8 @@ from typing import Annotated
 import duckdb
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.core.sql_text import quoted
+
 MARK = "[redacted]"
 
 _QUOTE = r"""(?:\\*["']|%(?:25)*22)?"""
@@ -95,9 +97,9 @@ class Pattern:
     r"""One kind of secret.
 
     Args:
-        match: what is replaced.
+        match: pattern of the text that is replaced.
         hint: a simpler pattern that everything matches that `match` does.
-        kept: what stays before and behind the mark: groups of the pattern, like `\1`.
+        kept: text that stays before and behind the mark: groups of the pattern, like `\1`.
     """
 
     match: str
@@ -196,7 +198,7 @@ def _trouble_with(pattern: str) -> str | None:
     """The reason why a pattern of the user cannot be applied; None if it can."""
     with duckdb.connect() as connection:
         try:
-            found = connection.execute(f"SELECT regexp_matches('', {_quoted(pattern)})").fetchone()
+            found = connection.execute(f"SELECT regexp_matches('', {quoted(pattern)})").fetchone()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0].partition("Error: ")[2]
             return f"{pattern!r} is no regular expression: {reason}"
@@ -236,7 +238,7 @@ class Redaction(BaseModel):
     def suspects(self, text: str) -> str:
         """SQL for whether a text may hold a secret; a text that does not is none."""
         hints = "|".join(f"(?:{pattern.hint})" for pattern in self.in_use)
-        return f"regexp_matches({text}, {_quoted(f'(?i){hints}')})" if hints else "false"
+        return f"regexp_matches({text}, {quoted(f'(?i){hints}')})" if hints else "false"
 
     def suspects_any(self, texts: str) -> str:
         """SQL for whether a list of texts may hold a secret.
@@ -252,8 +254,8 @@ class Redaction(BaseModel):
         replaced = text
         for pattern in self.in_use:
             before, behind = pattern.kept
-            mark = _quoted(f"{before}{MARK}{behind}")
-            replaced = f"regexp_replace({replaced}, {_quoted(pattern.match)}, {mark}, 'g')"
+            mark = quoted(f"{before}{MARK}{behind}")
+            replaced = f"regexp_replace({replaced}, {quoted(pattern.match)}, {mark}, 'g')"
         return f"CASE WHEN {self.suspects(text)} THEN {replaced} ELSE {text} END" if self.in_use else text
 
     def of_texts(self, texts: Sequence[str]) -> tuple[list[str], int]:
@@ -289,7 +291,3 @@ def secrets(text: str, kept: str) -> str:
 def marks(text: str) -> str:
     """SQL for how many secrets were replaced in a text."""
     return f"(length({text}) - length(replace({text}, '{MARK}', ''))) // {len(MARK)}"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -113,6 +113,16 @@ class Settings(BaseSettings):
         "([how](running.md#hours)); by default the logs' first.",
     )
     run_history_days: int = Field(30, ge=1, description="How long Dagster's runs and their events are kept.")
+    pages_url: str | None = Field(
+        None,
+        pattern="^https?://",
+        description="Public address of [`serve`](serving.md), to whose pages the assets on Dagster's page link.",
+    )
+    docs_url: str | None = Field(
+        None,
+        pattern="^https?://",
+        description="Address of the folder of this documentation, to which the descriptions of assets link.",
+    )
 
     keep_days: int | None = Field(
         None, ge=1, description="Days of record and component rows that are [kept](retention.md); without it, all."
@@ -224,6 +234,21 @@ class Settings(BaseSettings):
         gt=0,
         description="Age of the data, from the end of its hour, at which [`/readyz`](serving.md#probes) says 503; by "
         "default never.",
+    )
+    pages: bool = Field(
+        True, description="`off`: the endpoint serves no [pages for people](pages.md), and keeps no history for them."
+    )
+    history: Path | None = Field(
+        None,
+        description="Folder of the [pages' history](pages.md#history), this server's own; by default beside the "
+        "warehouse's file, or `data/history` for PostgreSQL.",
+    )
+    history_days: int = Field(35, ge=1, le=400, description="Days that the pages look back.")
+    metrics_agents: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = Field(
+        (),
+        max_length=200,
+        description="Agents, with commas between, that have [series of their own](serving.md#metrics) at `/metrics`; "
+        "never personal ones.",
     )
     serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
     serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")

@@ -1,8 +1,8 @@
 """The scoring systems, named once, in the order in which people read of them.
 
-What belongs here: the names, and how the parts of the systems are found by them. What does not: what is in the parts
-(`systems`, a folder for each name). A system that is added to this list has its tables, assets, checks and block of the
-report from then on, without another line anywhere.
+What belongs here: the names, the version of hours that note none, and how the parts of the systems are found. What
+does not: what is in the parts (`systems`, a folder for each name). A system that is added to this list has its tables,
+assets, checks and block of the report from then on, without another line anywhere.
 
 The parts are imported by name, since those who ask for them lie below the systems: the catalog of tables must know each
 table, though no table is declared for the catalog's sake.
@@ -17,6 +17,8 @@ SYSTEM_NAMES = (
     "agent_health_model", "explanations", "agent_health_state", "model_health", "tool_health", "session_scores",
     "reliability", "error_budget", "agent_usage", "survey",
 )  # fmt: skip
+FIRST_FORMULA_VERSION = "1.0"
+"""The version that made every hour of which none is noted: before versions were kept there was no other."""
 
 
 @cache

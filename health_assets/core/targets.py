@@ -50,9 +50,6 @@ class AgentTargets(BaseModel):
         return self
 
 
-TARGET_NAMES = tuple(AgentTargets.model_fields)
-
-
 class Targets(BaseModel):
     """Defaults for the fleet, the full targets of agents that have overrides, and patterns of names and of secrets."""
 

@@ -37,7 +37,7 @@ def read_yaml(path: Path, name: str) -> Any:
 
     Args:
         path: the file.
-        name: what the file is, for errors, like `targets file`.
+        name: kind of file, for errors, like `targets file`.
 
     Raises:
         HealthAssetsError: the file cannot be read or is not such YAML, or it is too large, nested too deeply, repeats
@@ -91,7 +91,7 @@ def mapping(path: Path, name: str, value: object, *, is_secret: bool = False) ->
 
     Args:
         path: the file, for errors.
-        name: what the part is, for errors.
+        name: name of the part, for errors.
         value: the part.
         is_secret: whether no error may repeat the value.
 
@@ -111,7 +111,7 @@ def validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any],
 
     Args:
         path: the file, for errors.
-        owner: whose values they are, for errors.
+        owner: owner of the values, for errors.
         kind: the model.
         values: its values.
         is_secret: whether one may be a secret that stands in the wrong place, so that no error may repeat it.

@@ -19,6 +19,7 @@ from health_assets.defs.checks import (
 from health_assets.defs.dagster_internals import is_loaded_for_a_run
 from health_assets.defs.holding import every_hour_was_built_check
 from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
+from health_assets.defs.page_links import linked
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.placement import ALONE, Placement
@@ -81,9 +82,10 @@ def build_definitions(
         partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
     tables = _tables(defined)
     own_assets = all_assets(partitions if is_partitioned else None, placement, tables)
-    assets = due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings)
+    assets = linked(due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings), settings)
     has_survey = not defined or SURVEY in defined
-    surveyed = shown_as_stored_in(settings.warehouse, survey_assets(partitions, placement) if has_survey else [])
+    own_surveyed = survey_assets(partitions, placement) if has_survey else []
+    surveyed = linked(shown_as_stored_in(settings.warehouse, own_surveyed), settings)
     checks = [
         *all_suite_checks(placement, {*tables, *(SURVEY_TABLES if has_survey else ())}),
         every_log_was_read_check(placement),

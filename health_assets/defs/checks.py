@@ -245,10 +245,10 @@ def every_line_is_still_there_check(placement: Placement = ALONE) -> dg.AssetChe
         """No log of these hours, and of those that they look back on, was gone before all of its lines were loaded."""
         pipeline = placement.pipeline(context)
         hours, reach = run_groups(context), pipeline.settings.reach_hours
-        since = hours.start - reach * HOUR
+        rested_on = HourRange(hours.start - reach * HOUR, hours.end)
         with pipeline.write() as session:
-            lost = FileLedger(session).lost(since)
-            counts = FileLedger(session).lines_and_lost(HourRange(since, hours.end), reach)
+            lost = FileLedger(session).lost(rested_on)
+            counts = FileLedger(session).lines_and_lost(rested_on, reach)
             _write_own_history(
                 session, EVERY_LINE_IS_STILL_THERE, hours, [HourResult(hour, *counts[hour]) for hour in hours]
             )

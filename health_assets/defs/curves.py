@@ -6,14 +6,14 @@ numbers of derived assets, which each system names (`Derived.curves`), and summa
 The numbers of an hour are its own, also where one run makes many hours: its summary would be a flat line.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 import dagster as dg
 from ibis import ir
 
-from health_assets.core.hours import KEY_FORMAT, HourGroups, HourRange
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.partitions import is_told_of_partitions
 from health_assets.warehouse.session import Session
 
@@ -25,25 +25,31 @@ HourlyNumbers = Mapping[datetime, Mapping[str, int | float]]
 """Numbers by name, by hour; a number that an hour does not have is left out."""
 
 
+def drawn_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequence[datetime]:
+    """The newest hours of a run, for which there are curves; none where Dagster is told of no partitions."""
+    return [*hours][-MOST_HOURS:] if is_told_of_partitions(context) else []
+
+
 def numbers_by_hour(
-    session: Session, table: str, hours: HourGroups, curves: Callable[[ir.Table], Mapping[str, ir.Value]]
+    session: Session, table: str, drawn: Sequence[datetime], curves: Callable[[ir.Table], Mapping[str, ir.Value]]
 ) -> HourlyNumbers:
-    """The number of rows, and what `curves` aggregates of them, of each of the newest hours.
+    """The number of rows, and what `curves` aggregates of them, of each hour that is drawn.
 
     Args:
         session: a session.
         table: the asset's table.
-        hours: the hours of the run.
+        drawn: the hours, in order.
         curves: aggregates of the rows of an hour, by name.
     """
-    asked = [*hours][-MOST_HOURS:]
-    rows = session.hours_of(table, HourRange(asked[0], hours.end))
+    if not drawn:
+        return {}
+    rows = session.hours_of(table, HourRange(drawn[0], drawn[-1] + HOUR))
     counted = rows.group_by("hour").aggregate(**{ROWS: rows.count(), **curves(rows)})
     found: dict[datetime, dict[str, int | float]] = {}
     for row in session.arrow(counted).to_pylist():
         hour = row.pop("hour")
         found[hour] = {name: _number(value) for name, value in row.items() if value is not None}
-    return {hour: found.get(hour, {ROWS: 0}) for hour in asked}
+    return {hour: found.get(hour, {ROWS: 0}) for hour in drawn}
 
 
 def _number(value: int | float | Decimal) -> int | float:
@@ -54,9 +60,7 @@ def _number(value: int | float | Decimal) -> int | float:
 
 
 def show_curves(context: dg.AssetExecutionContext, asset: dg.AssetKey, numbers: HourlyNumbers) -> None:
-    """Give each partition of the run its own numbers, if Dagster is told of partitions; before the asset's result."""
-    if not is_told_of_partitions(context):
-        return
+    """Give each partition that is drawn its own numbers; before the asset's result."""
     for hour, own in numbers.items():
         context.add_asset_metadata(own, asset_key=asset, partition_key=f"{hour:{KEY_FORMAT}}")
 

@@ -10,7 +10,7 @@ from datetime import datetime
 import dagster as dg
 
 from health_assets.core.hours import EVER
-from health_assets.defs.curves import numbers_by_hour, show_curves
+from health_assets.defs.curves import drawn_hours, numbers_by_hour, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.placement import ALONE, Placement
@@ -67,7 +67,7 @@ def derived_asset(
                 )  # fmt: skip
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
-            curves = numbers_by_hour(session, derived.name, asked, derived.curves)
+            curves = numbers_by_hour(session, derived.name, drawn_hours(context, asked), derived.curves)
         show_curves(context, key, curves)
         log_earlier_hours(context, key, build, asked)
         yield dg.MaterializeResult(key, metadata=metadata)

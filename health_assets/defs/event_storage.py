@@ -18,7 +18,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from dagster import EventLogEntry
-from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 from dagster._core.events import DagsterEventType
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
@@ -26,12 +25,14 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy.pool import StaticPool
 
+from health_assets.defs.check_records import OneRecordOfACheck
+
 EVENTS_PER_BATCH = 2000
 BATCHED = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_MATERIALIZATION_PLANNED}
 OPEN_FILES = 4
 
 
-class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
+class BatchingSqliteEventLogStorage(OneRecordOfACheck, SqliteEventLogStorage):
     """SQLite event log that stores a batch of materializations, or of planned ones, at once."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
@@ -70,16 +71,6 @@ class BatchingSqliteEventLogStorage(SqliteEventLogStorage):
         others = [event for event in events if not (event.is_dagster_event and event.dagster_event_type in BATCHED)]
         if others:
             super().store_event_batch(others)
-
-    def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
-        """Plan one evaluation of a check, as our checks look at all hours of a run at once.
-
-        The stock storage plans one for every hour, which nothing ever fulfils.
-        """
-        planned = event.dagster_event.event_specific_data
-        for_all_hours = AssetCheckEvaluationPlanned(asset_key=planned.asset_key, check_name=planned.check_name)
-        whole_run = event.dagster_event._replace(event_specific_data=for_all_hours)
-        super()._store_asset_check_evaluation_planned(event._replace(dagster_event=whole_run), event_id)
 
     def has_table(self, table_name: str) -> bool:
         """Whether there is a table; the stock storage opens the file anew to see, for every event of a check."""

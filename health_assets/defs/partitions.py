@@ -10,8 +10,11 @@ since they may have holes between them, and since it needs no partitions where n
 two events for every asset and hour, which takes most of the time of a run over many hours.
 """
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
 
 import dagster as dg
 
@@ -33,7 +36,25 @@ def finished_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
 
 def begun_hours(first: datetime) -> dg.HourlyPartitionsDefinition:
     """The hours from the first to the one that runs, which a run takes."""
-    return dg.HourlyPartitionsDefinition(start_date=first, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
+    return _HoursListedOnce(start_date=first, timezone="UTC", fmt=KEY_FORMAT, end_offset=1)
+
+
+class _HoursListedOnce(dg.HourlyPartitionsDefinition):
+    """Hours of years, which Dagster lists again for every check of a run: half a second each time."""
+
+    def get_partition_keys(
+        self, current_time: datetime | None = None, dynamic_partitions_store: Any = None
+    ) -> Sequence[str]:
+        """Every hour's key, listed once for each last one."""
+        if current_time is not None:
+            return super().get_partition_keys(current_time, dynamic_partitions_store)
+        return _listed(self, self.get_last_partition_key())
+
+
+@lru_cache(maxsize=1)
+def _listed(hours: dg.HourlyPartitionsDefinition, last_key: str | None) -> Sequence[str]:
+    keys = dg.HourlyPartitionsDefinition.get_partition_keys(hours)
+    return [key for key in keys if last_key is not None and key <= last_key]
 
 
 def hourly_partitions(hours: HourRange) -> dg.HourlyPartitionsDefinition:

@@ -11,6 +11,7 @@ import dagster as dg
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.raw_roots import RawRoot
 from health_assets.core.settings import Settings
+from health_assets.core.sql_memory import keep_compiled_sql
 from health_assets.core.targets import Targets, load_targets
 from health_assets.defs.turns.turns import Turn
 from health_assets.logs.limits import Limits
@@ -107,5 +108,6 @@ def pipeline_resource(pipeline: Pipeline) -> dg.ResourceDefinition:
             with readable_failures():
                 turn.announce()
             yield replace(pipeline, shared_duckdb=shared_duckdb, turn=turn)
+        keep_compiled_sql()
 
     return _pipeline

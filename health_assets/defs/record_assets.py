@@ -1,14 +1,15 @@
 """`raw_logs` and the record tables: one step, because each raw file is read only once."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 import dagster as dg
 
 from health_assets.core.errors import UnreadableFilesError
-from health_assets.core.hours import HOUR, HourGroups
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.interruption import noticed
 from health_assets.core.temporary import remove_what_the_dead_left
-from health_assets.defs.curves import HourlyNumbers, numbers_by_hour, record_curves, show_curves
+from health_assets.defs.curves import HourlyNumbers, drawn_hours, numbers_by_hour, record_curves, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
@@ -17,7 +18,8 @@ from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import lost_summary, notes_summary, odd_summary, record_summary, unreadable_summary
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, RawFile, is_among, require_root
-from health_assets.pipeline.ingestion import IngestReport, ingest
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.pipeline.ingestion import ingest
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
@@ -30,7 +32,7 @@ MOST_TRIES = 3
 
 
 def _up_to_date(
-    pipeline: Pipeline, asked: HourGroups, names: Sequence[str], *, only_stale: bool
+    pipeline: Pipeline, asked: HourGroups, drawn: Sequence[datetime], names: Sequence[str], *, only_stale: bool
 ) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]], dict[str, HourlyNumbers]]:
     """Bring the record tables up to date with every readable raw log; with a summary and curves of each asset.
 
@@ -57,8 +59,8 @@ def _up_to_date(
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
                     unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=pipeline.limits,
                 )  # fmt: skip
-                lost = FileLedger(session).lost(asked.start - settings.reach_hours * HOUR)
-                curves = {name: numbers_by_hour(session, name, asked, record_curves(name)) for name in names}
+                lost = FileLedger(session).lost(HourRange(asked.start - settings.reach_hours * HOUR, asked.end))
+                curves = {name: numbers_by_hour(session, name, drawn, record_curves(name)) for name in names}
                 return report, _summaries(session, names, asked, unreadable, lost, {**odd, **report.told}), curves
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
             failures.add(files, error.faults)
@@ -133,7 +135,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placeme
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
         with readable_failures(), noticed():
             report, summaries, curves = _up_to_date(
-                pipeline, asked, names, only_stale=ONLY_STALE_TAG in context.run.tags
+                pipeline, asked, drawn_hours(context, asked), names, only_stale=ONLY_STALE_TAG in context.run.tags
             )
         read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,

@@ -1,14 +1,15 @@
 """The late-log sensor: what came after its hour was materialized changes exactly the hours that depend on it."""
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from health_assets.core.errors import NoRawRootError, NoWarehouseError, WarehouseBusyError
-from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
+from health_assets.core.hours import EVER, HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.defs.partitions import hours_tags
@@ -16,7 +17,7 @@ from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.remembering import keep, recalled
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.turns.run_owners import end_runs_of_the_dead
+from health_assets.defs.turns.run_owners import end_runs_of_the_dead, end_runs_that_never_claimed
 from health_assets.logs.files import list_files
 from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits
@@ -78,6 +79,7 @@ def late_logs_sensor(
         pipeline = placement.pipeline(context)
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
+            end_runs_that_never_claimed(context.instance, _claiming(context, placement), time.time())
         if _is_under_way(context, job_name):
             return dg.SkipReason("a run for late logs is under way")
         now = pipeline.clock()
@@ -103,7 +105,7 @@ def late_logs_sensor(
                 # for late lines alone, nothing that retention dropped comes back
                 start = max(first_hour, materialized.dropped_until() or first_hour)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
-                lost = FileLedger(session).lost(newest - settings.reach_hours * HOUR)
+                lost = FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end))
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
             # files are looked into while nobody has to wait for the warehouse
             recognized = recognize(
@@ -190,6 +192,18 @@ def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     except dg.DagsterInvariantViolationError:
         return False
     return True
+
+
+def _claiming(context: dg.SensorEvaluationContext, placement: Placement) -> Callable[[dg.DagsterRun], bool]:
+    """Tell runs that make a claim: those of jobs that need our resource."""
+    repository = context.repository_def
+
+    def is_ours(run: dg.DagsterRun) -> bool:
+        if repository is None or not repository.has_job(run.job_name):
+            return False
+        return placement.resource in repository.get_job(run.job_name).get_required_resource_defs()
+
+    return is_ours
 
 
 def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:

@@ -24,7 +24,7 @@ class Looked:
     Args:
         stamp: its size and modification time then.
         heads: `Identity.heads`; None where nobody has looked.
-        identity: what it holds; None where it was not read to its end.
+        identity: identity of its content; None where it was not read to its end.
         is_damaged: whether it cannot be unpacked to its end.
         beginnings: digests of its first bytes, by how many these are.
     """
@@ -66,7 +66,7 @@ class Looks:
         known: identities of files that are as they were.
         others: files of which nothing is known.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
-        memory: what was found out about files by earlier looks, and how much may be read.
+        memory: findings of earlier looks at files, and how much may be read.
     """
 
     def __init__(

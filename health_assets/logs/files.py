@@ -9,10 +9,9 @@ rejected with that reason. A file that cannot be opened, or read to its end, is 
 that whoever reads can do it again without every such file.
 """
 
-import codecs
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
@@ -32,11 +31,13 @@ from health_assets.logs.formats.foreign_lines import (
     Source,
     not_utf_8,
 )
+from health_assets.logs.growth import Beginning
 from health_assets.logs.identity import Hasher, Identity
-from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
+from health_assets.logs.plain import BLOCK_BYTES, plain_blocks, plain_rest
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile, list_files
+from health_assets.logs.unicode import as_utf_8, without_mark
 
 __all__ = [
     "LINES_SCHEMA",
@@ -50,8 +51,6 @@ __all__ = [
 BATCH_BYTES = 8 << 20
 LINES_PER_BATCH = 1000
 MOST_LINES_PER_BATCH = 250_000
-BYTE_ORDER_MARK = codecs.BOM_UTF8
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NEWLINE = 10
 
 LINES_SCHEMA = pa.schema(
@@ -71,6 +70,7 @@ def line_batches(
     meter: Meter | None = None,
     identities: Identities | None = None,
     unpacked_bytes: int = sys.maxsize,
+    beginnings: Mapping[str, Beginning] = {},
 ) -> Iterator[pa.RecordBatch]:
     """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
 
@@ -80,6 +80,7 @@ def line_batches(
         meter: counts what is read.
         identities: is filled as batches are taken.
         unpacked_bytes: most that is read of a file, once it is unpacked.
+        beginnings: by name of a file that only grew, what comes before the lines that are wanted of it.
 
     Raises:
         UnreadableFilesError: files cannot be read; the lines of all others were given before.
@@ -89,7 +90,7 @@ def line_batches(
     identities = {} if identities is None else identities
     files = list(files)
     with Ahead([file for _, file in files]) as ahead:
-        yield from _collected(_all_batches(files, ahead, notes, meter, identities, unpacked_bytes, faults))
+        yield from _collected(_all_batches(files, ahead, notes, meter, identities, unpacked_bytes, beginnings, faults))
     if faults:
         raise UnreadableFilesError(faults)
 
@@ -101,12 +102,18 @@ def _all_batches(
     meter: Meter,
     identities: Identities,
     unpacked_bytes: int,
+    beginnings: Mapping[str, Beginning],
     faults: dict[str, str],
 ) -> Iterator[pa.RecordBatch]:
     for file_id, file in files:
-        hasher = Hasher(file)
-        plain = plain_blocks(file, unpacked_bytes, meter, ahead)
-        for batch in _told(_file_batches(file_id, file, notes, hasher, plain), file, faults):
+        begun = beginnings.get(file.source_file)
+        if begun:
+            hasher = begun.hasher
+            batches = _rest_batches(file_id, begun, plain_rest(file, begun.size_bytes, unpacked_bytes, meter))
+        else:
+            hasher = Hasher(file)
+            batches = _file_batches(file_id, file, notes, hasher, plain_blocks(file, unpacked_bytes, meter, ahead))
+        for batch in _told(batches, file, faults):
             check()
             yield batch
         if file.source_file not in faults:
@@ -143,7 +150,7 @@ def _file_batches(
     file_id: int, file: RawFile, notes: Notes, hasher: Hasher, blocks: Blocks
 ) -> Iterator[pa.RecordBatch]:
     plain = map(hasher.passed, blocks)  # no generator that is dropped early
-    yield from _batches(file_id, file, notes, _as_utf_8(plain))
+    yield from _batches(file_id, file, notes, as_utf_8(plain))
     for _ in plain:  # what no reader wanted belongs to the file all the same
         pass
 
@@ -156,8 +163,16 @@ def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks) -> Itera
         yield from _converted_batches(file_id, reader(source))
         notes[file_id] = source.notes
         return
-    first_number = 1
-    for lines in chain.from_iterable(map(_in_pieces, _line_arrays(blocks))):
+    yield from _numbered(file_id, _line_arrays(_without_mark(blocks)), first_number=1)
+
+
+def _rest_batches(file_id: int, begun: Beginning, blocks: Blocks) -> Iterator[pa.RecordBatch]:
+    """Lines behind those that were read before, with the numbers that they have in the whole file."""
+    return _numbered(file_id, _line_arrays(map(begun.hasher.passed, blocks)), first_number=begun.lines + 1)
+
+
+def _numbered(file_id: int, arrays: Iterator["_Lines"], first_number: int) -> Iterator[pa.RecordBatch]:
+    for lines in chain.from_iterable(map(_in_pieces, arrays)):
         numbers = pa.array(np.arange(first_number, first_number + len(lines.text), dtype=np.int64))
         ids = pa.array(np.full(len(lines.text), file_id, dtype=np.int32))
         yield pa.record_batch([ids, numbers, lines.text, lines.fault], schema=LINES_SCHEMA)
@@ -175,7 +190,7 @@ def _head(blocks: Blocks) -> tuple[bytes, Blocks]:
         head += block
         if len(head) >= BLOCK_BYTES or b"\n" in head.lstrip():
             break
-    return head.removeprefix(BYTE_ORDER_MARK), chain(taken, blocks)
+    return without_mark(head), chain(taken, blocks)
 
 
 def _converted_batches(file_id: int, lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
@@ -195,17 +210,20 @@ class _Lines:
     fault: pa.Array
 
 
+def _without_mark(blocks: Blocks) -> Blocks:
+    for first in islice(blocks, 1):
+        yield first if isinstance(first, Damage) else without_mark(first)
+    yield from blocks
+
+
 def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
     """Yield whole lines by block. A last line without a newline, an overlong line and damage come last or alone."""
     rest = b""
     overlong: bytes | None = None
-    is_first = True
     for block in blocks:
         if isinstance(block, Damage):
             yield _faulty(rest if overlong is None else overlong, block.reason)
             return
-        if is_first:
-            block, is_first = block.removeprefix(BYTE_ORDER_MARK), False
         if overlong is not None:
             _, newline, block = block.partition(b"\n")
             if not newline:
@@ -233,30 +251,6 @@ def _in_pieces(lines: _Lines) -> Iterator[_Lines]:
             lines.text.slice(start, MOST_LINES_PER_BATCH),
             lines.fault.slice(start, MOST_LINES_PER_BATCH),
         )
-
-
-def _as_utf_8(blocks: Blocks) -> Blocks:
-    """The bytes of a file as UTF-8, where its first ones say that it is UTF-16; of any other file as they are.
-
-    Half of a surrogate pair becomes bytes that are not UTF-8, so its line is rejected and no other.
-    """
-    first = next(blocks, None)
-    if first is None:
-        return
-    if isinstance(first, Damage) or not first.startswith(UTF_16_MARKS):
-        yield first
-        yield from blocks
-        return
-    decode = codecs.getincrementaldecoder("utf-16")("surrogatepass").decode
-    for block in chain([first], blocks):
-        if isinstance(block, Damage):
-            yield block
-            return
-        yield decode(block).encode(errors="surrogatepass")
-    try:
-        yield decode(b"", final=True).encode(errors="surrogatepass")
-    except UnicodeDecodeError:
-        yield Damage("the UTF-16 text ends within a character: the file is cut off")
 
 
 def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:

@@ -17,7 +17,7 @@ class KnownFile:
 
     Args:
         stamp: size and modification time when it was read.
-        identity: what it held; None where it was read by an older version.
+        identity: identity of its content; None where an older version read it.
         rejected: how many of its records were rejected.
         copy_of: the file that counts in its place.
         gone_at: when a run first found it gone.
@@ -33,6 +33,11 @@ class KnownFile:
     is_complete: bool = True
     is_cut: bool = False
 
+    @property
+    def is_to_be_read_anew(self) -> bool:
+        """Whether its lines may mean something else by now, as after an upgrade; its time is none that a file has."""
+        return self.stamp[1] < 0
+
 
 @dataclass(kw_only=True)
 class Recognized:
@@ -47,9 +52,9 @@ class Recognized:
         contained: known names whose logs are part of other logs that count by themselves.
         same: files that hold exactly what was read of a log that moved there, so that nothing has to be read again.
         gone: known names of logs that are nowhere any more.
-        new: those of the files of which nothing was read before.
-        changed: those of which an earlier or another content was read.
-        back: what files held before they were cut, that files hold again.
+        new: files of which nothing was read before.
+        changed: files of which an earlier or another content was read.
+        back: contents from before files were cut, that files hold again.
         before: by name of a changed file, what was read of it before.
     """
 

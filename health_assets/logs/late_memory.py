@@ -56,7 +56,7 @@ class LateMemory:
     """The findings of earlier looks, and the bytes that this one may read.
 
     Args:
-        limits: what is taken of logs.
+        limits: limits on what is taken of logs.
         most_bytes: how many bytes this look may read; a single file may be larger.
         version: that of how lines are read; another one may count the same bytes otherwise.
         looked: by name of a file, what was found out about it.

@@ -39,6 +39,25 @@ def plain_blocks(file: RawFile, most_bytes: int, meter: Meter | None = None, ahe
         yield from _up_to(most_bytes, _gunzipped(read) if is_packed else read)
 
 
+def plain_rest(file: RawFile, skipped_bytes: int, most_bytes: int, meter: Meter) -> Blocks:
+    """The bytes of a file of this machine that is not packed, but for its first ones.
+
+    Args:
+        file: the file.
+        skipped_bytes: how many are left out.
+        most_bytes: most that the file may have with these.
+        meter: counts what is read.
+
+    Raises:
+        HealthAssetsError: it cannot be opened, or read to its end.
+    """
+    with file.opened() as raw:
+        raw.seek(skipped_bytes)
+        meter.add_bytes(skipped_bytes)
+        blocks = _read(raw, BLOCK_BYTES, file.size_bytes - skipped_bytes, meter)
+        yield from _up_to(most_bytes, blocks, skipped_bytes)
+
+
 def plain_heads(files: Sequence[RawFile]) -> Iterator[bytes | None]:
     """For each file its first bytes, unpacked, as many as tell whether it is worth comparing with another.
 
@@ -69,9 +88,9 @@ def is_gzip(file: RawFile) -> bool:
     return file.source_file.lower().endswith(".gz")
 
 
-def _up_to(most_bytes: int, blocks: Blocks) -> Blocks:
+def _up_to(most_bytes: int, blocks: Blocks, skipped_bytes: int = 0) -> Blocks:
     """The bytes of a file up to its most, with what is wrong with the rest."""
-    left = most_bytes
+    left = most_bytes - skipped_bytes
     for block in blocks:
         if isinstance(block, Damage):
             yield block

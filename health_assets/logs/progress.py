@@ -20,7 +20,7 @@ class Progress:
 
     Args:
         files: files that are to be read.
-        files_done: those of them that were read to their end, or cannot be read.
+        files_done: files that were read to their end, or cannot be read.
         size_bytes: their size, as they lie there.
         bytes_done: how much of that was read.
     """

@@ -4,7 +4,7 @@ What belongs here: running the parser over files and shaping its rows like the t
 itself (`native`) and what has been loaded before (`pipeline.ingestion`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,8 +21,10 @@ from health_assets.core.private_files import private_files
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
+from health_assets.logs.growth import Beginning
 from health_assets.logs.limits import Limits, current_limits
-from health_assets.logs.native import SIGNALS, parsed_lines
+from health_assets.logs.native import parsed_lines
+from health_assets.logs.native_fields import SIGNALS
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
@@ -119,9 +121,11 @@ class Reading:
             yield connection
 
 
-def contents(files: Sequence[RawFile], limits: Limits | None = None) -> list[Content]:
-    """Count what the files hold without keeping their rows; by default within the limits of now."""
-    with reading(files, limits=limits) as parser:
+def contents(
+    files: Sequence[RawFile], limits: Limits | None = None, beginnings: Mapping[str, Beginning] = {}
+) -> list[Content]:
+    """Count what the files hold behind what was read of them, without keeping rows; by default within limits of now."""
+    with reading(files, limits=limits, beginnings=beginnings) as parser:
         return parser.count()
 
 
@@ -131,6 +135,7 @@ def reading(
     notes: Notes | None = None,
     identities: Identities | None = None,
     limits: Limits | None = None,
+    beginnings: Mapping[str, Beginning] = {},
 ) -> Iterator[Reading]:
     """Read the lines of these files, once.
 
@@ -139,6 +144,7 @@ def reading(
         notes: is filled; complete when `records` was read to its end.
         identities: likewise.
         limits: what is taken of them; by default the limits of now.
+        beginnings: by name of a file that only grew, what is not read of it again.
     """
     limits = limits or current_limits()
     with private_files(), temporary_folder() as folder, in_process() as connection:
@@ -146,7 +152,7 @@ def reading(
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(folder / "otlp")
         told: list[HealthAssetsError] = []
-        batches = line_batches(enumerate(files), notes, Meter(files), identities, limits.unpacked_bytes)
+        batches = line_batches(enumerate(files), notes, Meter(files), identities, limits.unpacked_bytes, beginnings)
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:

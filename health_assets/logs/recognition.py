@@ -34,9 +34,9 @@ def recognize(
     """Find out what became of known files, and which of those there are now count.
 
     Args:
-        known: what the ledger says.
+        known: the ledger's word on the files.
         files: all raw logs that there are now.
-        unreadable: what is there and cannot be read; nothing is found out about it.
+        unreadable: files that are there and cannot be read; nothing is found out about them.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
         trusted: patterns of logs whose judgements count as whose they say they are; no other log counts for these.
         memory: what is known of files by now, and how much may be read; by default nothing and everything. A file that

@@ -16,6 +16,8 @@ from health_assets.logs.stores import RawFile
 LAST_LINE = np.iinfo(np.int64).max
 PLACE = "position"
 """The place of a span in its line, which rows have until they are summed up; empty for a line."""
+OF_THE_LINE = ", (not|in span) .*"
+"""The part of a reason that is about the single line, as a regular expression: it may quote the log."""
 _NO_PLACES = np.empty((0, 4), np.int64)
 _BEHIND_ALL = np.full(4, LAST_LINE)
 
@@ -77,7 +79,7 @@ class Rejected:
         """The rows to keep, and one for the others of each file that has more.
 
         Args:
-            rows: what `kept` gave, of all batches, with the names of their files.
+            rows: results of `kept`, of all batches, with the names of their files.
             files: the files by their ids.
         """
         places = _places(rows)

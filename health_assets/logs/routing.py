@@ -1,7 +1,7 @@
 """Routing: splits the stream of records by table, counts what every file holds, and drops what was not asked for.
 
 What belongs here: one pass over the batches of `reader.Reading.records`. What does not: where the rows go from here
-(`pipeline.ingestion`).
+(`pipeline.loading`).
 """
 
 from collections import Counter
@@ -17,14 +17,11 @@ from health_assets.core.interruption import check
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.reader import Content, earlier
-from health_assets.logs.rejections import PLACE, Rejected
+from health_assets.logs.rejections import OF_THE_LINE, PLACE, Rejected
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of
 
 STREAMED_TABLE = "executions"
 """The kind of record that most lines are: its rows flow on while files are read; others wait in files of their own."""
-
-VARIABLE_END = ", (not|in span) .*"
-"""How the end of a reason begins that is about its line alone."""
 
 IsWanted = Callable[[str, str, datetime], bool]
 """Whether the lines of (source file, record type, hour) are asked for."""
@@ -195,7 +192,7 @@ def _most_frequent(rejected: pa.Table) -> Rejection | None:
     """The reason of most of these rows, without what it says of the single line."""
     if not rejected.num_rows:
         return None
-    reasons = pc.replace_substring_regex(rejected["reason"], pattern=VARIABLE_END, replacement="")
+    reasons = pc.replace_substring_regex(rejected["reason"], pattern=OF_THE_LINE, replacement="")
     counts: Counter[str] = Counter()
     for reason, lines in zip(reasons.to_pylist(), rejected["lines"].to_pylist(), strict=True):
         counts[reason] += lines

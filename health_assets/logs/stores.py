@@ -279,7 +279,7 @@ def _told(verb: str, name: str, url: str = "") -> Iterator[None]:
     """Turn whatever the store's library raises into one sentence; there is no common class of its errors.
 
     Args:
-        verb: what could not be done.
+        verb: the act that failed.
         name: to what.
         url: the raw root, whose password is not told.
     """

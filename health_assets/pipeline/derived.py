@@ -17,7 +17,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Session
 
@@ -29,7 +29,7 @@ class Inputs:
     Args:
         session: a write session.
         hours: the hours to make rows for.
-        targets: what each agent is expected to do.
+        targets: expectations of each agent.
         settings: lengths of windows, weights, thresholds.
     """
 
@@ -48,7 +48,7 @@ class Inputs:
 
     def windows(self, asset: str, window_hours: int) -> ir.Table:
         """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
-        first_event_hour = Ledger(self.session).first_event_hour()
+        first_event_hour = LogHours(self.session).first_event_hour()
         covered = MaterializedHours(self.session).covered(asset, self.hours, window_hours, first_event_hour)
         hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
         rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
@@ -77,7 +77,7 @@ class Derived:
         rows: the function: every column of the table, but the formula's version, for the hours asked for.
         heading: heading of the small table in its metadata.
         top: that table, best rows first, from the rows of the hours.
-        needs: what hours must hold for it to have rows; said in the metadata where it has none.
+        needs: things that hours must hold for it to have rows; said in the metadata where it has none.
         back_hours: of its deps, how many hours that end with its own an hour is made from.
         beside: further assets that it is made from, of which an hour looks at the same hour alone.
         gates: assets whose failing checks stop it, although it is not made from their rows.
@@ -149,7 +149,7 @@ def hours_to_build(
     reach = HourGroups(asked.ranges).extended_back(settings.reach_hours - 1)
     span = reach.span
     materialized = MaterializedHours(session)
-    missing = materialized.missing([derived.name], reach, asked, Ledger(session).first_event_hour())
+    missing = materialized.missing([derived.name], reach, asked, LogHours(session).first_event_hour())
     stale = materialized.older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
     # what comes back of another formula is compared with what was dropped, as if its inputs had changed

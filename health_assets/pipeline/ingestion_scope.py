@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from health_assets.core.hours import HourRange
 from health_assets.logs.files import RawFile
+from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.trace_assembly import AwaySpans
 from health_assets.schema.catalog import FROM_SPANS, TABLE_OF_RECORD
-from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Lines, Part
+from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -88,11 +89,12 @@ class Due:
     Args:
         new: files that were never read.
         changed: files that differ from what was read.
-        before: what the ledger says of the changed ones.
+        before: the ledger's entries of the changed ones.
         waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
         not_loaded: known parts that the tables do not have as they are, asked for or not.
         lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
         traces: (trace_id, hour) of the spans whose rows are to be replaced.
+        grown: those of the changed files that only grew, whose rows stay.
     """
 
     new: Sequence[RawFile]
@@ -102,6 +104,7 @@ class Due:
     not_loaded: AbstractSet[Part]
     lost: AbstractSet[Part]
     traces: pa.Table
+    grown: Grown
 
     @property
     def fresh(self) -> list[RawFile]:

@@ -18,9 +18,12 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.reader import Content, contents
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, is_among
+from health_assets.pipeline.grown_files import grown
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, still_held
-from health_assets.warehouse.ledger import NO_LINES, Entry, Ledger, Lines, Part
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
+from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.session import Session
 
 
@@ -29,9 +32,9 @@ class Unread:
     """The facts that tell which tables no longer agree with the logs; reading them does not hold the warehouse.
 
     Args:
-        found: what became of known files.
+        found: fate of the known files.
         files: new and changed files.
-        entries: what the ledger says of the changed ones, under their names of now.
+        entries: the ledger's entries of the changed ones, under their names of now.
         not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now.
         held: hours that cannot be built yet.
     """
@@ -58,8 +61,8 @@ def unread(
     Args:
         session: a session on the warehouse.
         files: all raw logs that there are now.
-        unreadable: what is there and cannot be read.
-        limits: what is taken of logs; by default that of now.
+        unreadable: files that are there and cannot be read.
+        limits: limits on what is taken of logs; by default those of now.
         trusted: patterns of logs whose judgements count as whose they say they are.
     """
     limits = limits or current_limits()
@@ -101,11 +104,11 @@ def late_parts(
     """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
 
     Args:
-        found: what `unread` gave.
+        found: result of `unread`.
         memory: what files held when they were last looked at, and how much may be read; what it puts off is seen
             another time. By default everything is read.
         unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
-        limits: what is taken of the files; by default that of now.
+        limits: limits on what is taken of the files; by default those of now.
 
     Raises:
         UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
@@ -113,7 +116,7 @@ def late_parts(
     memory = memory or LateMemory.boundless()
     files = [file for file in found.files if not memory.is_put_off(file)]
     memory.only_wait_for(files)
-    _remember(_to_be_read(files, memory), memory, unreadable, limits)
+    _remember(_to_be_read(files, memory), found, memory, unreadable, limits)
     files = [file for file in files if memory.counts_of(file) is not None]
     now = parts_of(files, _remembered(files, memory))
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
@@ -126,9 +129,11 @@ def _to_be_read(files: Sequence[RawFile], memory: LateMemory) -> list[RawFile]:
     return [file for file in memory.in_turn(files) if memory.counts_of(file) is None and memory.may_read(file)]
 
 
-def _remember(files: Sequence[RawFile], memory: LateMemory, unreadable: Faults | None, limits: Limits | None) -> None:
+def _remember(
+    files: Sequence[RawFile], known: Unread, memory: LateMemory, unreadable: Faults | None, limits: Limits | None
+) -> None:
     """Read files, and note what they hold; of one that cannot be read, nothing."""
-    files, counted = _counted(files, unreadable, limits)
+    files, counted = _counted(files, known, unreadable, limits)
     for file in files:
         memory.of(file).counts = []
     for content in counted:
@@ -160,12 +165,14 @@ def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
 
 
 def _counted(
-    files: Sequence[RawFile], unreadable: Faults | None, limits: Limits | None
+    files: Sequence[RawFile], known: Unread, unreadable: Faults | None, limits: Limits | None
 ) -> tuple[Sequence[RawFile], Sequence[Content]]:
-    """The files that can be read, and their contents."""
+    """The files that can be read, and their contents; of those that only grew, what is new is read."""
     while files:
+        changed = [file for file in files if file.source_file in known.found.before]
+        grown_files = grown(changed, known.found.before, known.entries)
         try:
-            return files, contents(files, limits)
+            return files, grown_files.with_known(files, contents(files, limits, grown_files.beginnings))
         except UnreadableFilesError as error:
             if unreadable is None:
                 raise
@@ -202,7 +209,7 @@ def held_hours(
         session: a session on the warehouse; None before there is one.
         files: all raw logs that there are now.
         unreadable: is filled with files that cannot be read.
-        limits: what is taken of the files; by default that of now.
+        limits: limits on what is taken of the files; by default those of now.
         trusted: patterns of logs whose judgements count as whose they say they are.
     """
     limits = limits or current_limits()
@@ -219,7 +226,7 @@ def held_hours(
     there = names_of(found.found.files)  # also of changed ones: what is in them as before is not late
     known = [
         (found.found.name_now(name), kind, hour, is_loaded)
-        for name, kind, hour, is_loaded in Ledger(session).known_hours()
+        for name, kind, hour, is_loaded in LogHours(session).known_hours()
     ]
     events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
     rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}

@@ -12,11 +12,13 @@ An hour that sees one whose spans retention dropped is not put together, since i
 the spans back that an hour asked for sees; any other is noted, and put together anew once its spans are there.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 
 import ibis
 import pyarrow as pa
+import pyarrow.compute as pc
 from ibis import ir
 
 from health_assets.core.agent_names import with_agents
@@ -31,6 +33,8 @@ from health_assets.warehouse.session import HOUR_TYPE, Session
 
 RECORD_TYPES = tuple(RECORD_OF_TABLE[table] for table in FROM_SPANS)
 SPANS_AT_ONCE = 2_000_000
+ROWS_AT_ONCE = 100_000
+"""How many rows may wait to be inserted together: each statement has its price, and far spans make few rows each."""
 STARTING_KINDS = ("agent", "chat", "tool")
 """Kinds of spans that can become an execution, a model call or a tool call."""
 
@@ -121,6 +125,7 @@ class TraceAssembly:
         self._targets = targets
         self._lookback_hours = lookback_hours
         self._is_asked = is_asked
+        self._waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
         self.changed: set[Part] = set()
         self.loaded: set[Part] = set()
 
@@ -133,6 +138,9 @@ class TraceAssembly:
             known = self._ledger.of_traces(_reach(some, 0))
             for made in assemble(self._spans(some), some, self._lookback_hours):
                 self._replace(made, some, known)
+            if sum(rows.num_rows for made in self._waiting.values() for rows in made) >= ROWS_AT_ONCE:
+                self._insert_waiting()
+        self._insert_waiting()
 
     def _groups(self, hours: Collection[datetime]) -> Iterator[list[datetime]]:
         """The hours in groups of which each has as many spans as may be held at once, or is a single hour."""
@@ -173,19 +181,26 @@ class TraceAssembly:
                 to_load.add(part)
         self._ledger.replace(entries)
         self._ledger.delete_rows(to_load)
-        self._insert(made, {part.hour for part in to_load})
+        self._await(made, {part.hour for part in to_load})
         self._ledger.mark_loaded(to_load)
         self.loaded |= to_load
 
-    def _insert(self, made: Assembled, hours: set[datetime]) -> None:
+    def _await(self, made: Assembled, hours: set[datetime]) -> None:
+        """Let the rows of these hours wait for others that are inserted with them."""
         if not hours or not made.rows.num_rows:
             return
-        table = TABLE_OF_RECORD[made.record_type]
-        rows = ibis.memtable(with_agents(made.rows, self._targets.names))
-        wanted = rows if made.counts.keys() <= hours else rows.filter(rows.hour.isin(sorted(hours)))
-        if table == "executions":
-            wanted = resolve_sla(wanted, self._targets)
-        self._session.insert(table, wanted.select(*columns_of(table)))
+        wanted = pa.array(sorted(hours), HOUR_TYPE)
+        is_whole = made.counts.keys() <= hours
+        rows = made.rows if is_whole else made.rows.filter(pc.is_in(made.rows["hour"], value_set=wanted))
+        self._waiting[TABLE_OF_RECORD[made.record_type]].append(rows)
+
+    def _insert_waiting(self) -> None:
+        for table, made in self._waiting.items():
+            rows = ibis.memtable(with_agents(pa.concat_tables(made), self._targets.names))
+            if table == "executions":
+                rows = resolve_sla(rows, self._targets)
+            self._session.insert(table, rows.select(*columns_of(table)))
+        self._waiting.clear()
 
 
 def _reach(hours: Iterable[datetime], lookback_hours: int) -> HourRange:

@@ -30,11 +30,11 @@ class TraceReading:
 
     Args:
         spans: all of them.
-        executions: those that became executions.
-        model_calls: those that became model calls.
-        tool_calls: those that became tool calls.
+        executions: spans that became executions.
+        model_calls: spans that became model calls.
+        tool_calls: spans that became tool calls.
         unused: how many of the others there are, by reason, most first.
-        warnings: what a person should look at, a sentence each.
+        warnings: sentences on what a person should look at.
     """
 
     spans: int

@@ -182,7 +182,7 @@ def worth_materializing(held: HeldHours, scored: Set[datetime], span: HourRange,
     A hole that is shorter than the reach stays: the hours before the next event are looked back on anyway.
 
     Args:
-        held: what the logs hold.
+        held: hours that the logs hold something of.
         scored: hours that have scores.
         span: the range.
         reach_hours: how far results look back.

@@ -49,7 +49,7 @@ class Source:
 
         Args:
             rows: a table, or an expression that has an `hour`.
-            values: what is told of each hour's rows, as `_.count()`.
+            values: aggregates of each hour's rows, as `_.count()`.
             hours: the hours, where they are others than those checked.
         """
         span = hours or self.hours
@@ -110,7 +110,7 @@ def hours_with_windows(
 
     Args:
         source: the asset with the windows.
-        count_column: what it counts, by window.
+        count_column: its column of counts, by window.
         components: the table that its windows are made of.
         component: what of it is counted; the columns are called `<component>_in_windows` and `<component>_of_hours`.
         always: an `agent_id` that stands for nobody, whom no target retires.

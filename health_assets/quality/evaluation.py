@@ -21,7 +21,12 @@ from ibis import ir
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
-from health_assets.quality.gx_internals import remembering, without_progress_bars
+from health_assets.quality.gx_internals import (
+    remembering,
+    without_fingerprints,
+    without_progress_bars,
+    without_statistics,
+)
 from health_assets.warehouse.session import Session
 
 SMALL_BATCH_ROWS = 2_000
@@ -297,12 +302,13 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     Importing takes seconds, so only who validates pays for it.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), without_statistics():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
 
         context = gx.get_context(mode="ephemeral")
         without_progress_bars(context)
+        without_fingerprints()
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
     kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))
     return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds

@@ -42,6 +42,15 @@ class Expectation:
         return _CONDITIONS[self.type](rows, self.arguments).fill_null(False)
 
     @property
+    def meaning(self) -> str:
+        """The claim in words, with the names of columns: `asr is from 0 to 1`.
+
+        Raises:
+            KeyError: the kind has no words; add some to `_WORDS`.
+        """
+        return _WORDS[self.type](self.arguments)
+
+    @property
     def is_uniqueness(self) -> bool:
         """Whether a row breaks it because of other rows, so that it cannot be judged row by row."""
         return self.type in ("ExpectCompoundColumnsToBeUnique", "ExpectColumnValuesToBeUnique")
@@ -116,6 +125,36 @@ _CONDITIONS: dict[str, Callable[[ir.Table, dict[str, Any]], ir.BooleanValue]] = 
 }
 
 
+def _listed(words: Sequence[Any], last: str) -> str:
+    """Some words with commas, and another word before the last one."""
+    told = [str(word) for word in words]
+    return f"{', '.join(told[:-1])} {last} {told[-1]}" if len(told) > 1 else told[0]
+
+
+def _lies_between(arguments: dict[str, Any]) -> str:
+    column, low, high = (arguments[name] for name in ("column", "min_value", "max_value"))
+    if low is None or high is None:
+        return f"{column} is at least {low}" if high is None else f"{column} is at most {high}"
+    return f"{column} is {low}" if low == high else f"{column} is from {low} to {high}"
+
+
+_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "ExpectColumnValuesToNotBeNull": lambda arguments: f"{arguments['column']} has a value",
+    "ExpectColumnValuesToBeBetween": _lies_between,
+    "ExpectColumnValuesToBeInSet": lambda arguments: (
+        f"{arguments['column']} is {_listed(arguments['value_set'], 'or')}"
+    ),
+    "ExpectColumnValuesToBeUnique": lambda arguments: f"no two rows have the same {arguments['column']}",
+    "ExpectCompoundColumnsToBeUnique": lambda arguments: (
+        f"no two rows have the same {_listed(arguments['column_list'], 'and')}"
+    ),
+    "ExpectColumnPairValuesAToBeGreaterThanB": lambda arguments: (
+        f"{arguments['column_A']} is {'at least' if arguments['or_equal'] else 'more than'} {arguments['column_B']}"
+    ),
+    "ExpectColumnPairValuesToBeEqual": lambda arguments: f"{arguments['column_A']} equals {arguments['column_B']}",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Check:
     """An expectation of an asset: one asset check, one line of history per hour.
@@ -125,13 +164,18 @@ class Check:
         expectations: all must hold.
         severity: `error` where a failure would poison what follows (the check then blocks), `warn` where a person
             should look.
-        batch: what of the suite it looks at: `hours`, or a name in its `rows`.
+        batch: the batch of the suite that it looks at: `hours`, or a name in its `rows`.
     """
 
     name: str
     expectations: Sequence[Expectation]
     severity: Severity = "error"
     batch: str = "rows"
+
+    @property
+    def meaning(self) -> str:
+        """The claims of all expectations, in words."""
+        return "; ".join(dict.fromkeys(expectation.meaning for expectation in self.expectations))
 
     @property
     def is_uniqueness(self) -> bool:
@@ -152,7 +196,7 @@ class Suite:
 
     Args:
         asset: name of the asset and its table.
-        checks: what must be true.
+        checks: its checks.
         rows: makers of rows by name.
         hours: maker of the facts by hour.
         searches: which of `rows` are only those of the asset's rows among which something may be wrong; a check of them

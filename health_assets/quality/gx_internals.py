@@ -8,9 +8,47 @@ Importing this imports nothing of the library, which takes seconds.
 - A kind of expectation is made by a metaclass, which registers it, and asks itself for its configuration a hundred
   times per verdict; making that anew each time took nearly half of a validation.
 - A context shows progress bars unless a type that is not exported says otherwise.
+- An engine makes a digest of every batch that it loads, for a marker that nobody reads.
+- It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has.
 """
 
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
 from typing import Any
+
+OF_OTHER_EXPECTATIONS = ("scipy.stats", "altair")
+"""Modules that Great Expectations imports whole, and of which the suites need nothing."""
+
+
+class _Lazily(MetaPathFinder):
+    """Finds some modules as ever, and lets each be imported when somebody first asks it for something."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self._names else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def without_statistics() -> Iterator[None]:
+    """Let the library, when it is imported, take statistics and charts that are imported once they are used."""
+    finder = _Lazily(OF_OTHER_EXPECTATIONS)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def remembering(kind: Any) -> Any:
@@ -36,3 +74,10 @@ def without_progress_bars(context: Any) -> None:
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
+
+
+def without_fingerprints() -> None:
+    """Let batches be loaded without a digest of all that they hold."""
+    from great_expectations.execution_engine import pandas_execution_engine
+
+    pandas_execution_engine.hash_pandas_dataframe = lambda _: ""

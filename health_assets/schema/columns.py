@@ -38,8 +38,6 @@ def flag(description: str) -> Any:
 
 FORMULA_VERSION = "formula_version"
 """The column of a result that says which version of its formula made the row."""
-FIRST_FORMULA_VERSION = "1.0"
-"""The version that made every hour of which none is noted: before versions were kept there was no other."""
 
 
 class Hourly(SQLModel):

@@ -8,19 +8,8 @@ from pydantic.fields import FieldInfo
 
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import ALL_TABLES, describe
+from health_assets.schema.column_types import SQL_NAMES
 
-PAGE = Path("docs/tables.md")
-SQL_NAMES = {
-    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
-    "float64": "DOUBLE PRECISION",
-    "int64": "BIGINT",
-    "boolean": "BOOLEAN",
-    "string": "VARCHAR",
-    "array<string>": "VARCHAR[]",
-    "array<int16>": "SMALLINT[]",
-    "json": "JSON",
-}
-"""Names of columns' types for people who query the tables, on any engine."""
 TABLES = Path("docs/tables.md")
 SETTINGS = Path("docs/settings.md")
 
@@ -90,7 +79,7 @@ def _ends_a_part(name: str) -> bool:
 
 
 def _default(value: Any) -> str:
-    if value is None or value == "":
+    if value in (None, "", ()):
         return "–"
     if isinstance(value, tuple):
         value = ",".join(value)

@@ -42,7 +42,7 @@ class Component:
         inputs: columns of what was seen.
         targets: columns of what was expected.
         evidence: kind of the events that weigh most.
-        said: what was seen against what was expected, in a few words.
+        said: the observed against the expected, in a few words.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Loss:
         component: the component.
         lost: points lost.
         sentence: why, in a few words.
-        inputs: what was seen.
-        targets: what was expected.
+        inputs: observed values.
+        targets: expected values.
         evidence: ids of the events that weigh most, the heaviest first.
     """
 

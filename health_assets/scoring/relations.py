@@ -15,6 +15,15 @@ def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Tab
     return rows.left_join(other, keys).select(*rows.columns, *added)
 
 
+FIRST_LINE = r"[^\r\n ]([^\n]*[^\r\n ])?"
+"""Matches the first line of a text that is not blank, without the spaces around it."""
+
+
+def first_line(texts: ir.StringValue) -> ir.StringValue:
+    """The first line of each text that is not blank; null where there is none."""
+    return texts.re_extract(FIRST_LINE, 0).nullif("")
+
+
 def newest(rows: ir.Table, key: str) -> ir.Table:
     """The rows of the latest `hour` of each `key`, where no hour has two of one."""
     placed = rows.mutate(place=ibis.row_number().over(group_by=key, order_by=ibis.desc("hour")))

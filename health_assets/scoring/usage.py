@@ -57,7 +57,7 @@ def with_amounts(executions: ir.Table, sums: ir.Table) -> ir.Table:
 
     Args:
         executions: cleaned executions, one row per hour and id.
-        sums: what `amounts_of_calls` gives.
+        sums: result of `amounts_of_calls`.
     """
     rows = executions.select("hour", "execution_id", *AMOUNTS, *(f"{name}_reported" for name in AMOUNTS))
     joined = rows.left_join(sums, ["hour", "execution_id"])

@@ -25,7 +25,7 @@ class WindowSum:
     """A component, summed up over the hours that end with each hour.
 
     Args:
-        component: which of `SUMS`.
+        component: one of `SUMS`.
         window_hours: over how many hours.
     """
 
@@ -49,7 +49,7 @@ def window_sums(
         hours: hours to give rows for; at least one.
         window_hours: length of the evaluation window.
         lookback_hours: length of the look-back.
-        names: which of `SUMS`.
+        names: some of `SUMS`.
     """
     sums = {name: WindowSum(name, window_hours) for name in names}
     return sums_over_windows(components, listed_agents, hours, sums, lookback_hours)

@@ -19,21 +19,15 @@ from itertools import count
 import pyarrow as pa
 
 from health_assets.core.hours import EVER, HOUR, HourRange
+from health_assets.core.systems import parts
 from health_assets.core.wording import counted
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.stores import RawFile
 from health_assets.schema.catalog import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
-from health_assets.warehouse.ledger import (
-    FILES_SCHEMA,
-    ODD,
-    TRACES,
-    Ledger,
-    Part,
-    columns_of_identity,
-    lines_of,
-    part_source,
-)
+from health_assets.warehouse.file_rows import columns_of_identity, insert_files
+from health_assets.warehouse.ledger import ODD, Ledger
+from health_assets.warehouse.ledger_parts import TRACES, Part, lines_of, part_source
 from health_assets.warehouse.session import Session
 
 GONE = "gone"
@@ -42,8 +36,13 @@ ELSEWHERE = "elsewhere"
 CUT = "cut"
 """Mark behind the name of a file for what it held before it was cut or replaced."""
 _CUT_NAME = re.compile(rf" \({CUT}( \d+)?\)$")
-_COMPONENTS_WITH_FILES = ("model_components",)
-"""Tables made from records that keep in which log these stand."""
+_COMPONENTS_WITH_FILES = tuple(
+    table.__tablename__
+    for module in parts("tables").values()
+    for table in module.TABLES
+    if "source_file" in table.model_fields
+)
+"""Tables of scoring systems that keep in which log a record stands."""
 _RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
 
 
@@ -116,8 +115,8 @@ class FileLedger:
         """Bring ledger and tables in step with what became of known files.
 
         Args:
-            known: what `known` gave.
-            found: what was recognized with it.
+            known: result of `known`.
+            found: files that were recognized with it.
 
         Returns:
             By name of a file, what people should be told of it.
@@ -154,14 +153,13 @@ class FileLedger:
 
     def _write_copies(self, copies: Mapping[str, tuple[RawFile, Identity, str]]) -> None:
         """Remember which files are copies of which, so that they are compared once."""
-        self._write_files(
-            {**_file_row(name, file.stamp, identity), "copy_of": keeper}
-            for name, (file, identity, keeper) in copies.items()
+        insert_files(
+            self._session,
+            (
+                {**_file_row(name, file.stamp, identity), "copy_of": keeper}
+                for name, (file, identity, keeper) in copies.items()
+            ),
         )
-
-    def _write_files(self, rows: Iterable[Mapping[str, object]]) -> None:
-        if table := [*rows]:
-            self._session.insert_arrow("raw_files", pa.Table.from_pylist(table, FILES_SCHEMA))
 
     def _names_beside(self, names: Iterable[str], mark: str) -> dict[str, str]:
         """Names that no file has, for logs whose own are others' now."""
@@ -305,13 +303,16 @@ class FileLedger:
         for part, count_less in less.items():
             lines[part.source_file] += count_less
         names = self._names_beside(lines, CUT)
-        self._write_files(
-            {
-                **_file_row(names[name], before[name].stamp, before[name].identity),
-                "lines": own,
-                "gone_at": self._session.now(),
-            }
-            for name, own in lines.items()
+        insert_files(
+            self._session,
+            (
+                {
+                    **_file_row(names[name], before[name].stamp, before[name].identity),
+                    "lines": own,
+                    "gone_at": self._session.now(),
+                }
+                for name, own in lines.items()
+            ),
         )
         parts = {replace(part, source_file=names[part.source_file]): count for part, count in less.items()}
         Ledger(self._session).write_lost(parts)
@@ -323,15 +324,15 @@ class FileLedger:
         for table in ("raw_files", "raw_logs") if chosen else ():
             self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [chosen])
 
-    def lost(self, since: datetime | None = None) -> list[LostLines]:
-        """The losses of logs that are gone or were cut, in hours from `since` on."""
+    def lost(self, hours: HourRange = EVER) -> list[LostLines]:
+        """The losses in these hours, of logs that are gone or were cut."""
         rows = self._session.query(
             """
             SELECT source_file, CAST(sum(lost) AS BIGINT), min(gone_at), min(hour), max(hour)
             FROM raw_logs JOIN raw_files USING (source_file)
-            WHERE lost > 0 AND hour >= ? GROUP BY source_file ORDER BY source_file
+            WHERE lost > 0 AND hour >= ? AND hour < ? GROUP BY source_file ORDER BY source_file
             """,
-            [since or EVER.start],
+            [hours.start, hours.end],
         )
         return [
             LostLines(source_file=name, lines=lines, gone_at=gone_at, hours=HourRange(first, last + HOUR))

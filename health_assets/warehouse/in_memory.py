@@ -4,7 +4,11 @@ What belongs here: a DuckDB that has no file. What does not: rows that a warehou
 of the rows, which is the caller's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -39,3 +43,31 @@ def stream_through(
             yield from made
 
     return pa.RecordBatchReader.from_batches(made.schema, parts())
+
+
+@contextmanager
+def in_order(
+    files: Sequence[tuple[Path, AbstractSet[datetime]]], keys: Sequence[str], rows_per_batch: int, spill: Path
+) -> Iterator[pa.RecordBatchReader]:
+    """Rows of Arrow files in one order; what does not fit into memory is spilled.
+
+    Args:
+        files: each file, and the hours of it that count.
+        keys: columns to order by.
+        rows_per_batch: how many rows a batch has at most.
+        spill: folder for what does not fit into memory.
+    """
+    import pyarrow.dataset as ds  # large, and needed by those who put files together alone
+
+    datasets = [ds.dataset(path, format="ipc") for path, _ in files]
+    schema = pa.unify_schemas([dataset.schema for dataset in datasets], promote_options="permissive")
+    config = {**_CONFIG, "memory_limit": "256MB", "temp_directory": str(spill)}
+    with duckdb.connect(config=config) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        parts = []
+        for number, (dataset, (_, hours)) in enumerate(zip(datasets, files, strict=True)):
+            connection.register(f"part_{number}", dataset.replace_schema(schema))
+            rows = ibis.table(ibis.Schema.from_pyarrow(schema), name=f"part_{number}")
+            parts.append(rows.filter(rows.hour.isin(sorted(hours))))
+        ordered = ibis.union(*parts).order_by(keys) if len(parts) > 1 else parts[0].order_by(keys)
+        yield connection.sql(duckdb_sql(connection, ordered)).to_arrow_reader(rows_per_batch)

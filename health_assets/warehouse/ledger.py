@@ -1,18 +1,15 @@
-"""The ledger: what every raw log holds for every hour, and which of it the hours' tables have.
+"""The ledger: which parts of every raw log the hours' tables have, and from which raw root the warehouse was filled.
 
-What belongs here: reading and writing `raw_logs` and `raw_files`. What does not: reading files (`logs`) and the rows of
-the record tables (`pipeline.ingestion`).
+What belongs here: keeping the account of parts in `raw_logs`, of files in `raw_files`, of what was noted of them in
+`raw_file_notes`, and of the raw root. What does not: what a part is (`ledger_parts`), what the logs hold hour by hour
+(`log_hours`), what became of files (`file_ledger`), reading files (`logs`) and the rows of the record tables
+(`pipeline.ingestion`).
 
-`raw_logs` has one row per part: the records of one kind in one file for one hour, with a digest. A record is a line, or
-one of the spans in a line. A part `is_loaded` when its hour's table was built with exactly these records.
-
-What was put together from spans of any files is a part too, under the name `TRACES` in place of a file's. Its rows are
-told by their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone. A
-part of that name for the spans themselves has no lines: it says that the hour could not be put together anew yet.
+`raw_logs` has one row per part, with a digest. A part `is_loaded` when its hour's table was built with exactly these
+records.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,70 +21,16 @@ from health_assets.core.raw_roots import RawRoot, root_name
 from health_assets.logs.files import Notes, RawFile
 from health_assets.logs.identity import Identity
 from health_assets.logs.stores import is_among
-from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.catalog import RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.file_rows import columns_of_identity, insert_files
+from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part, lines_of, part_source
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
-TRACES = "(traces)"
-"""Stands in place of a file for what was put together from spans."""
 UNREADABLE = "not read: "
 """How the note of a file begins that could not be read."""
 ODD = "odd: "
 """How the note begins of what is odd about a file's name, time or place."""
-
-
-def part_source(table: str) -> str:
-    """SQL for the file, or `TRACES`, whose part a row of a record table is."""
-    return (
-        f"CASE WHEN {table}.span_id IS NULL THEN {table}.source_file ELSE '{TRACES}' END"
-        if (table in FROM_SPANS)
-        else f"{table}.source_file"
-    )
-
-
-def lines_of(table: str) -> str:
-    """SQL for the lines or spans that some rows of a record table stand for."""
-    return "CAST(sum(lines) AS BIGINT)" if table == "rejected_records" else "count(*)"
-
-
-@dataclass(frozen=True)
-class Part:
-    """The records of one kind in one file for one hour: the unit that is loaded or not."""
-
-    source_file: str
-    record_type: str
-    hour: datetime
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The number of records of a part, mostly a line each, and a digest of them and their places."""
-
-    count: int
-    digest: str
-
-
-NO_LINES = Lines(0, "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A part's row in the ledger."""
-
-    part: Part
-    lines: Lines
-    is_loaded: bool
-    superseded: int = 0
-    is_dropped: bool = False
-
-
-@dataclass(frozen=True)
-class RejectedElsewhere:
-    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first of the hours."""
-
-    lines: int
-    files: int
-    first: datetime
 
 
 class Ledger:
@@ -169,69 +112,14 @@ class Ledger:
             {"start": first or end, "end": end, "others": sorted(others)},
         )
 
-    def known_hours(self) -> list[tuple[str, str, datetime, bool]]:
-        """File, kind of record and hour of every part that has lines, and whether the hour's table has them."""
-        return self._session.query(
-            "SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > coalesce(lost, 0)"
-        )
-
-    def all_event_hours(self) -> set[datetime]:
-        """Hours for which any log that was read holds anything that was not rejected."""
-        rows = self._session.query(
-            "SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
-        )
-        return {hour for (hour,) in rows}
-
-    def event_span(self) -> HourRange | None:
-        """The span from the first to the last hour with an event that was read in any raw log and is not lost."""
-        [(first, last)] = self._session.query(
-            "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
-        )
-        return None if first is None else HourRange(first, last + HOUR)
-
-    def first_event_hour(self) -> datetime | None:
-        """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
-        span = self.event_span()
-        return span.start if span else None
-
     def lines_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
         """The number of records of a kind in the logs of each of these hours; hours without any are left out."""
-        return self._by_hour("sum(lines)", record_type, hours)
-
-    def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
-        """The number of rows that each of these hours should have of a kind: records neither superseded nor lost."""
-        return self._by_hour("sum(lines - superseded - coalesce(lost, 0))", record_type, hours)
-
-    def _by_hour(self, counted: str, record_type: str, hours: HourRange) -> dict[datetime, int]:
         rows = self._session.query(
-            f"SELECT hour, CAST({counted} AS BIGINT) FROM raw_logs "
+            "SELECT hour, CAST(sum(lines) AS BIGINT) FROM raw_logs "
             "WHERE record_type = ? AND hour >= ? AND hour < ? GROUP BY hour",
             [record_type, hours.start, hours.end],
         )
         return dict(rows)
-
-    def rejected_share_by_hour(self, hours: HourRange) -> dict[datetime, float]:
-        """For each of these hours with lines, which of them were rejected, as a share from 0 to 1."""
-        there = "lines - coalesce(lost, 0)"
-        rows = self._session.query(
-            f"""
-            SELECT hour, CAST(sum(CASE record_type WHEN 'rejected' THEN {there} ELSE 0 END) AS DOUBLE PRECISION)
-                / greatest(sum({there}), 1)
-            FROM raw_logs WHERE source_file <> ? AND hour >= ? AND hour < ? GROUP BY hour
-            """,
-            [TRACES, hours.start, hours.end],
-        )
-        return dict(rows)
-
-    def rejected_elsewhere(self) -> RejectedElsewhere | None:
-        """The rejected lines of hours that nobody materialized; None where there are none."""
-        [(lines, files, first)] = self._session.query(
-            """
-            SELECT sum(lines), count(DISTINCT source_file), min(hour)
-            FROM raw_logs WHERE record_type = 'rejected' AND NOT is_loaded AND lines > 0
-            """
-        )
-        return RejectedElsewhere(int(lines), files, first) if lines else None
 
     def require_root(self, root: RawRoot, files: Sequence[RawFile]) -> None:
         """Remember the raw root; files are known by their place below it, so another root is refused.
@@ -303,12 +191,13 @@ class Ledger:
             "rejected": [rejected[file.source_file] for file in files],
             "future_at": [future_at.get(file.source_file) for file in files],
         }
-        if files:
-            rows = [
+        insert_files(
+            self._session,
+            (
                 {**dict(zip(columns, row, strict=True)), **columns_of_identity(identities.get(row[0]))}
                 for row in zip(*columns.values(), strict=True)
-            ]
-            self._session.insert_arrow("raw_files", pa.Table.from_pylist(rows, FILES_SCHEMA))
+            ),
+        )
 
     def write_notes(self, files: Sequence[RawFile], notes: Notes) -> None:
         """Replace what was noted of files by what was noted when they were read just now; positions name them."""
@@ -484,34 +373,6 @@ def _entry(row: Sequence[Any]) -> Entry:
 _ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false)"
 _CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
 _MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
-
-
-FILES_SCHEMA = pa.schema(
-    [
-        ("source_file", pa.string()),
-        ("size_bytes", pa.int64()),
-        ("modified_ns", pa.int64()),
-        ("lines", pa.int64()),
-        ("rejected", pa.int64()),
-        ("plain_bytes", pa.int64()),
-        ("content_digest", pa.string()),
-        ("head_digests", pa.string()),
-        ("copy_of", pa.string()),
-        ("gone_at", HOUR_TYPE),
-        ("future_at", HOUR_TYPE),
-    ]
-)
-
-
-def columns_of_identity(identity: Identity | None) -> dict[str, int | str | None]:
-    """The columns by which `raw_files` identifies a file's content."""
-    if identity is None:
-        return {"plain_bytes": None, "content_digest": None, "head_digests": None}
-    return {
-        "plain_bytes": identity.plain_bytes,
-        "content_digest": identity.digest,
-        "head_digests": identity.heads,
-    }
 
 
 def _by_record(parts: Iterable[Part]) -> list[dict]:

@@ -18,8 +18,9 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
+from health_assets.core.systems import FIRST_FORMULA_VERSION
 from health_assets.schema.catalog import columns_of
-from health_assets.schema.columns import FIRST_FORMULA_VERSION, FORMULA_VERSION
+from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.scoring.relations import lookup
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
@@ -29,6 +30,14 @@ class WrittenHour(NamedTuple):
 
     hour: datetime
     written_at: datetime
+
+
+class WrittenRows(NamedTuple):
+    """The time at which an hour of an asset was last materialized or corrected, its rows, and whether they are gone."""
+
+    written_at: datetime
+    rows: int
+    is_dropped: bool
 
 
 class MaterializedHours:
@@ -72,7 +81,7 @@ class MaterializedHours:
         Args:
             assets: the assets.
             hours: the hours.
-            asked: those of them that are asked for.
+            asked: hours among them that are asked for.
             first_event_hour: the first hour with an event; None where there is none.
         """
         first = first_event_hour or asked.start
@@ -135,6 +144,21 @@ class MaterializedHours:
         for hour, asset, at in rows:
             made.setdefault(hour, {})[asset] = at
         return made
+
+    def written(self, hours: HourRange) -> dict[str, dict[str, WrittenRows]]:
+        """For each asset and hour, as ISO 8601, when it was last materialized or corrected, with its rows.
+
+        Hours that retention dropped since are among them: of what follows from them that is no news.
+        """
+        rows = self._session.query(
+            "SELECT asset, hour, greatest(materialized_at, changed_at), rows, dropped_digest IS NOT NULL "
+            "FROM materialized_hours WHERE hour >= ? AND hour < ?",
+            [hours.start, hours.end],
+        )
+        written: dict[str, dict[str, WrittenRows]] = {}
+        for asset, hour, at, count, is_dropped in rows:
+            written.setdefault(asset, {})[hour.isoformat()] = WrittenRows(at, count, is_dropped)
+        return written
 
     # -- hours that retention dropped --
 
@@ -233,7 +257,7 @@ class MaterializedHours:
         Args:
             asset: the asset.
             hours: the hours.
-            changed: those of them that have other rows than before.
+            changed: hours among them that have other rows than before.
             versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
         """
         now = self._session.now()
@@ -273,7 +297,7 @@ class MaterializedHours:
                 out.
             unchanged: hours whose rows count as what they were, whatever they are.
             formula_version: version of the formula that made the rows.
-            other_versions: what is noted instead, of hours of which that would not be the whole truth.
+            other_versions: versions to note instead, of hours of which that one would not be the whole truth.
         """
         versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
         if FORMULA_VERSION in columns_of(asset):

@@ -7,6 +7,7 @@ the ledger says of lines that no table has yet (`ledger`).
 from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
+from health_assets.logs.rejections import OF_THE_LINE
 from health_assets.warehouse.session import Session
 
 
@@ -50,7 +51,7 @@ class Rejections:
         rows = self._session.query(
             """
             WITH told AS (
-                SELECT regexp_replace(reason, ', (not|in span) .*', '') AS kind, source_file, line_number, lines
+                SELECT regexp_replace(reason, ?, '') AS kind, source_file, line_number, lines
                 FROM rejected_records WHERE hour >= ? AND hour < ?
             ), placed AS (
                 SELECT kind, source_file, line_number, CAST(sum(lines) OVER (PARTITION BY kind) AS BIGINT) AS lines,
@@ -59,6 +60,6 @@ class Rejections:
             )
             SELECT kind, lines, source_file || ':' || line_number FROM placed WHERE place = 1 ORDER BY lines DESC, kind
             """,
-            self._hours,
+            [OF_THE_LINE, *self._hours],
         )
         return [Reason(*row) for row in rows]

@@ -10,6 +10,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import ibis
@@ -77,12 +78,11 @@ class Session(ABC):
 
     def table(self, name: str) -> ir.Table:
         """A table as an ibis expression."""
-        return ibis.table(schema_of(name), name=name)
+        return _table(name)
 
     def hours_of(self, name: str, hours: HourRange) -> ir.Table:
         """The rows of a table in `[hours.start, hours.end)`."""
-        rows = self.table(name)
-        return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
+        return _hours_of(name, hours)
 
     def has_tables(self, names: Sequence[str]) -> bool:
         """Whether the warehouse has all of these tables; one that only an older program wrote to may lack some."""
@@ -196,3 +196,15 @@ class Session(ABC):
         self.delete_hours(name, hours)
         self._insert_from(name, "rewritten")
         self.query("DROP TABLE rewritten")
+
+
+@cache
+def _table(name: str) -> ir.Table:
+    return ibis.table(schema_of(name), name=name)
+
+
+@lru_cache(1_000)
+def _hours_of(name: str, hours: HourRange) -> ir.Table:
+    """Made once, since a run asks a hundred times for the rows of the same few tables and hours."""
+    rows = _table(name)
+    return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)

@@ -32,9 +32,9 @@ class CallsOfSpans:
 
     Args:
         calls: all.
-        of_unknown_models: those whose model no attribute names.
-        outside: those outside any agent's run.
-        failed_outside: those among these that failed.
+        of_unknown_models: calls whose model no attribute names.
+        outside: calls outside any agent's run.
+        failed_outside: failed calls among these.
     """
 
     calls: int

@@ -46,7 +46,7 @@ class Warehouse:
         url: path of the file, `duckdb:///path`, or `postgresql://user@host/database`.
         lock_timeout_s: how long to wait while another process holds the warehouse.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
-        shared_duckdb: what its sessions share; without one, each starts its own.
+        shared_duckdb: the DuckDB that its sessions share; without one, each starts its own.
         guard: asked before whatever is written; without one, only the warehouse's own lock orders writers.
 
     Raises:

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from health_assets.apps.alerts.config import Alerts, Webhook, load_alerts
 from health_assets.apps.alerts.rules import RULES, Floor, HourLate
 from health_assets.apps.alerts.ticking import tick
-from health_assets.cli.commands import TROUBLE, app
+from health_assets.cli.alerts_commands import TROUBLE
+from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets

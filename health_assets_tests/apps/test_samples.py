@@ -20,7 +20,7 @@ from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.defs.pipeline import Pipeline
-from health_assets.logs.native import RECORD_TYPES
+from health_assets.logs.native_records import RECORD_TYPES
 from health_assets_tests.support.projects import REPOSITORY
 
 # from inside ibis and Great Expectations

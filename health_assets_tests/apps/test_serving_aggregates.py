@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from health_assets.apps.serving.reader_process import write_snapshot
+from health_assets.apps.serving.reader_process import read_newest
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.settings import Settings
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.serving_made import (
     HOUR,
     Row,
@@ -102,7 +102,7 @@ def fill_calls(warehouse: Path, made: list[Call], window_calls: int) -> None:
     st.sampled_from([1, 2, 3]),
     st.booleans(),
 )
-@examples(max_examples=25)
+@tried_with(8, 60)
 def test_a_model_of_a_personal_agent_is_shown_only_among_enough_others(
     tmp_path_factory: pytest.TempPathFactory,
     made: list[Call],
@@ -119,7 +119,7 @@ def test_a_model_of_a_personal_agent_is_shown_only_among_enough_others(
     settings = Settings(warehouse=str(warehouse), targets=targets, min_agents_per_aggregate=fewest).model_copy(
         update={"lookback_hours": LOOK_BACK_HOURS}
     )
-    facts = write_snapshot(settings, folder, None)
+    facts = read_newest(settings, folder, None)["snapshot"]
     assert facts is not None
     snapshot = Snapshot.read(folder, facts)
     expected = hidden(made, personal, window_calls, fewest, is_by_default=is_by_default)
@@ -177,8 +177,8 @@ def test_another_number_of_agents_makes_a_new_snapshot(tmp_path: Path) -> None:
     warehouse = tmp_path / "health.duckdb"
     fill_calls(warehouse, [], 50)
     settings = Settings(warehouse=str(warehouse))
-    first = write_snapshot(settings, tmp_path, None)
+    first = read_newest(settings, tmp_path, None)["snapshot"]
     assert first is not None
-    assert write_snapshot(settings, tmp_path, first["version"]) is None
+    assert read_newest(settings, tmp_path, first["version"])["snapshot"] is None
     other = settings.model_copy(update={"min_agents_per_aggregate": 6})
-    assert write_snapshot(other, tmp_path, first["version"]) is not None
+    assert read_newest(other, tmp_path, first["version"])["snapshot"] is not None

@@ -34,7 +34,16 @@ from health_assets_tests.support.serving_made import (
 )
 
 DOCUMENT = "/agents/fine/.well-known/agent-health"
-SCORES = ("/agents", "/agents/fine", "/models", "/models/best?candidates=a", "/tools", "/usage", "/sessions/s")
+SCORES = (
+    "/agents",
+    "/agents/fine",
+    "/models",
+    "/models/best?candidates=a",
+    "/tools",
+    "/usage",
+    "/sessions/s",
+    "/metrics",
+)
 FOR_ALL = ("/status", "/livez", "/readyz", "/docs", "/openapi.json")
 GET = f"GET {DOCUMENT} HTTP/1.1\r\n".encode()
 

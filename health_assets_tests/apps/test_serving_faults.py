@@ -174,6 +174,20 @@ def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: py
     assert alive == [2, 1, 0]
 
 
+def test_an_hour_that_was_written_before_it_was_over_is_served_when_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "health.duckdb"
+    fill(path, agent_health_state=[state("fine")])
+    refreshing = refresher.Refresher(Settings(warehouse=str(path)), pytest.fail)
+    asked: list[object] = []
+    monkeypatch.setattr(refreshing, "_read", lambda: asked.append(1))
+    for hour, expected in ((1, 1), (1, 1), (2, 2)):
+        monkeypatch.setattr(refresher, "floor_hour", lambda _, hour=hour: hour)
+        refreshing.refresh()
+        assert len(asked) == expected, "no file has changed, so that only an hour that has ended is news"
+
+
 def test_a_busy_warehouse_holds_up_a_session_for_seconds_and_no_document(tmp_path: Path) -> None:
     path = tmp_path / "health.duckdb"
     fill(path, agent_health_state=[state("fine")], agent_health=[score("fine")], session_scores=[{"session_id": "s"}])

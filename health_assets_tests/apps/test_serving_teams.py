@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from health_assets.apps.serving.tokens import new_token
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.serving_made import (
     HOUR,
     Row,
@@ -134,7 +134,16 @@ def build(world: World, folder: Path) -> tuple[Path, Path]:
 
 
 def paths() -> Iterator[str]:
-    yield from ("/", "/nothing", "/docs", "/openapi.json", "/status", "/.well-known/agent-health", "/models")
+    yield from (
+        "/",
+        "/nothing",
+        "/docs",
+        "/openapi.json",
+        "/status",
+        "/.well-known/agent-health",
+        "/models",
+        "/metrics",
+    )
     yield from (
         "/models/best?candidates=model%20of%20agent-1,x",
         "/agents?limit=0",
@@ -181,7 +190,7 @@ def _readers() -> Iterator[None]:
 
 
 @given(worlds())
-@examples(max_examples=6)
+@tried_with(3, 20)
 def test_a_token_of_some_teams_is_told_what_it_would_be_told_if_there_were_no_others(
     tmp_path_factory: pytest.TempPathFactory, world: World
 ) -> None:

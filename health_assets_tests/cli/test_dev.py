@@ -1,8 +1,10 @@
 """`health-assets dev` shows the user's own logs, or else the demo, whose run is in the Dagster that it opens."""
 
 import os
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import dagster as dg
@@ -17,9 +19,10 @@ from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import Pipeline
 from health_assets.pipeline.first_hour import first_hour
 from health_assets_tests.defs.test_turns import holding_here
+from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import ASSETS
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import REPOSITORY, command_environment, forked_command
+from health_assets_tests.support.projects import REPOSITORY, command_environment, forked_command, lasting_folder
 
 END = datetime(2026, 6, 8, tzinfo=UTC)
 
@@ -31,6 +34,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@cache
+def demo_made_once() -> Path:
+    """The folder of a demo."""
+    folder = lasting_folder() / "demo"
+    Demo(folder).make_samples(END)
+    return folder
+
+
+def make_demo() -> Demo:
+    """A demo at its default place."""
+    return Demo(shutil.copytree(demo_made_once(), Path("data/demo")))
+
+
 def shows_demo(environment: Mapping[str, str], is_demo_wanted: bool | None = None) -> bool:
     shown = what_to_show(load_settings(), Demo(Path("data/demo")), environment, is_demo_wanted=is_demo_wanted)
     assert ("shows the demo in data/demo" in shown.sentence) == bool(shown.environment)
@@ -40,7 +56,7 @@ def shows_demo(environment: Mapping[str, str], is_demo_wanted: bool | None = Non
 def test_the_demo_is_shown_once_it_was_made() -> None:
     demo = Demo(Path("data/demo"))
     assert what_to_show(load_settings(), demo, {}).sentence.startswith("There are no logs yet; set HEALTH_RAW to where")
-    demo.make_samples(END)
+    make_demo()
     assert shows_demo({})
     assert shows_demo({"HEALTH_WINDOW_HOURS": "12", "DAGSTER_HOME": "/elsewhere"}), "no sign of other logs"
     assert shows_demo({"HEALTH_RAW": "", "HEALTH_TARGETS": ""}), "what is empty is not set"
@@ -48,7 +64,7 @@ def test_the_demo_is_shown_once_it_was_made() -> None:
 
 @pytest.mark.parametrize("name", ["HEALTH_RAW", "HEALTH_TARGETS", "HEALTH_WAREHOUSE"])
 def test_a_setting_that_names_a_place_wins(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    Demo(Path("data/demo")).make_samples(END)
+    make_demo()
     monkeypatch.setenv(name, "/mine")
     assert not shows_demo({name: "/mine"})
     assert shows_demo({name: "/mine"}, is_demo_wanted=True)
@@ -57,7 +73,7 @@ def test_a_setting_that_names_a_place_wins(monkeypatch: pytest.MonkeyPatch, name
 
 @pytest.mark.parametrize("name", ["data/raw/log.jsonl", "data/health.duckdb", ".env"])
 def test_what_lies_at_the_default_places_or_is_named_by_dagsters_own_file_wins(folder: Path, name: str) -> None:
-    Demo(Path("data/demo")).make_samples(END)
+    make_demo()
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("HEALTH_RAW=/mine\n")
@@ -73,8 +89,7 @@ def test_a_demo_that_is_asked_for_and_not_there_is_an_error_of_one_sentence() ->
 
 
 def test_schedules_of_the_demo_are_off_unless_the_user_says_otherwise() -> None:
-    demo = Demo(Path("data/demo"))
-    demo.make_samples(END)
+    demo = make_demo()
     for given, expected in (({}, "off"), ({"HEALTH_SCHEDULES": ""}, "off"), ({"HEALTH_SCHEDULES": "on"}, "on")):
         assert what_to_show(load_settings(), demo, given).environment["HEALTH_SCHEDULES"] == expected
 
@@ -111,6 +126,7 @@ def test_a_command_beside_the_page_waits_for_its_turn_and_is_a_run_on_it(
     log.parent.mkdir()
     log.write_text(line(execution("e", "a", START)) + "\n")
     arguments = ["materialize", "--from", f"{START:%Y-%m-%dT%H}", "--to", f"{START + HOUR:%Y-%m-%dT%H}"]
+    arguments += ["--system", "tool_health"]
     with dg.DagsterInstance.get() as instance:
         with holding_here(instance):
             waited = forked_command(*arguments, environment={"HEALTH_LEASE_TIMEOUT_S": "1"}, folder=folder)
@@ -126,7 +142,7 @@ def test_the_demo_ends_with_the_newest_finished_hour_and_is_whole_in_the_dagster
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = floor_hour(datetime.now(UTC))
-    done = forked_command("demo", folder=folder)
+    done = command_here("demo", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     end = before if f"{before:%Y-%m-%dT%H} (48 h) materialized" in done.stdout else before + HOUR
     assert f"to {end:%Y-%m-%dT%H} (48 h) materialized" in done.stdout

@@ -11,7 +11,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
@@ -22,6 +22,7 @@ from health_assets.consumer import Advice, Answer, HealthDocument, InvalidDocume
 from health_assets.consumer.advice import KIND_OF_STATUS
 from health_assets.consumer.display import as_json, print_advice
 from health_assets.core.settings import Settings
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.health_servers import NOW, WELL_KNOWN, Host, answers, closed_port, document, hangs
 
 fetch_health = partial(consumer.fetch_health, allow_private=True)
@@ -200,7 +201,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150)
+@tried_with(50, 150)
 @given(field=st.sampled_from(FIELDS), value=JSON, cut=st.none() | st.integers(0, 400))
 def test_whatever_bytes_are_sent_are_a_document_or_a_named_fault(field: str, value: Any, cut: int | None) -> None:
     body = json.dumps(document(**{field: value})).encode()[:cut]
@@ -221,7 +222,7 @@ def numbers(low: float, high: float) -> st.SearchStrategy[float]:
 MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda moment: f"{moment.isoformat()}Z")
 
 
-@settings(max_examples=150)
+@tried_with(50, 150)
 @given(
     status=st.sampled_from(sorted(KIND_OF_STATUS)),
     given_fields=st.fixed_dictionaries(

@@ -143,7 +143,15 @@ def test_names_that_differ_by_a_uuid_alone_are_told_until_they_are_folded(projec
     names = [*(f"weather-{one}" for one in uuids), f"other-{UUID}", "crm-1", "crm-2"]
     project.write_log("a.jsonl", [line(execution(name, name, AT)) for name in names])
     assert alike_but_for_uuids(names) == sorted(names[:3])
-    arguments = ("materialize", "--raw", str(project.raw), "--targets", str(project.targets_path))
+    arguments = (
+        "materialize",
+        "--raw",
+        str(project.raw),
+        "--targets",
+        str(project.targets_path),
+        "--system",
+        "tool_health",
+    )
     told = forked_command(*arguments, folder=project.folder).stdout
     assert "3 agents differ only by a UUID in their names, like weather-" in told
     project.write_targets({"names": [{"match": "(.+)-[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}", "agent": r"\1"}]})

@@ -37,7 +37,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def test_every_line_of_a_run_is_an_object(filled: Project) -> None:
-    done = forked_command(*materialize_arguments(filled, hours_from(START, 1)), environment=JSON, folder=filled.folder)
+    arguments = materialize_arguments(filled, hours_from(START, 1), "tool_health")
+    done = forked_command(*arguments, environment=JSON, folder=filled.folder)
     assert done.returncode == 0, done.stderr
     told = objects(done.stdout)
     assert any("materialized in" in said["message"] for said in told)

@@ -80,14 +80,25 @@ def _lines(hour: datetime) -> list[dict]:
     return [{**tool_call, "status": "failure"}, {**run, "status": "success"}]
 
 
-def test_the_project_of_the_page_runs_in_its_own_instance(project: Path) -> None:
+def with_example(project: Path) -> dict:
+    """Add the file of the page to a project."""
     wanted = example()
-    url = str(project / wanted["attributes"]["warehouse"])
     folder = project / "src" / "shop" / "defs" / "health"
     folder.mkdir()
     (folder / "defs.yaml").write_text(yaml.safe_dump(wanted), encoding="utf-8")
+    return wanted
+
+
+@pytest.mark.nightly
+def test_dg_checks_the_project_of_the_page(project: Path) -> None:
+    """By day it is loaded, too, by the launches below; `test_dg` checks definitions by `dg`."""
+    with_example(project)
     assert "All definitions loaded successfully" in dg_command(project, "check", "defs", "--use-active-venv")
 
+
+def test_the_project_of_the_page_runs_in_its_own_instance(project: Path) -> None:
+    wanted = with_example(project)
+    url = str(project / wanted["attributes"]["warehouse"])
     first, last = (f"{hour:{KEY_FORMAT}}" for hour in (HOURS[0], HOURS[1]))
     dg_command(project, "launch", "--job", "agents_health_materialize_hours", "--partition-range", f"{first}...{last}")
     # the executor of the project, which gives each step a process and a turn of its own

@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import sqlalchemy as sa
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 
 from health_assets.defs import dagster_internals as internals
 
@@ -21,8 +22,14 @@ def test_the_tags_have_the_texts_that_dagster_documents() -> None:
     }
 
 
-def test_definitions_that_are_only_shown_are_not_loaded_for_a_run() -> None:
-    assert not internals.is_loaded_for_a_run()
+@pytest.mark.parametrize(
+    ("how", "is_for_a_run"), [(DefinitionsLoadType.INITIALIZATION, False), (DefinitionsLoadType.RECONSTRUCTION, True)]
+)
+def test_definitions_are_loaded_for_a_run_where_dagster_makes_them_again(
+    how: DefinitionsLoadType, is_for_a_run: bool
+) -> None:
+    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(how)):  # another test's run may have left one behind
+        assert internals.is_loaded_for_a_run() is is_for_a_run
 
 
 def test_an_instance_has_its_files_in_one_folder_and_its_configuration_in_another(tmp_path: Path) -> None:

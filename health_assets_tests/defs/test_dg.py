@@ -1,6 +1,7 @@
-"""Dagster's own tools and pages over our definitions: `dg`, groups, links to the source, freshness, curves."""
+"""Dagster's own tools and pages over our definitions: `dg`, groups, links to the source, freshness."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +10,12 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
-from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.systems import SYSTEM_NAMES
 from health_assets.defs.build import build_definitions
-from health_assets.defs.curves import ROWS
+from health_assets.defs.page_links import PAGES
 from health_assets.systems.declared_assets import DERIVED
-from health_assets_tests.support.dagster_world import ASSETS, NOON, World
+from health_assets_tests.support.dagster_world import ASSETS
 from health_assets_tests.support.projects import REPOSITORY, SURVEY_TABLES
 
 LINK = "dagster/code_references"
@@ -23,7 +23,7 @@ LINK = "dagster/code_references"
 
 @pytest.fixture(scope="module")
 def graph() -> BaseAssetGraph:
-    return build_definitions(Settings(raw="/tmp")).resolve_asset_graph()
+    return build_definitions(Settings(raw="/nowhere")).resolve_asset_graph()
 
 
 def test_dg_checks_the_definitions_of_this_project(tmp_path: Path) -> None:
@@ -58,50 +58,42 @@ def test_every_asset_links_to_the_function_that_makes_its_rows(graph: BaseAssetG
             assert line.startswith(f"def {DERIVED[name].rows.__name__}("), name
 
 
+def described(**settings: str) -> BaseAssetGraph:
+    return build_definitions(Settings(raw="/nowhere", **settings)).resolve_asset_graph()  # type: ignore[arg-type]
+
+
+def test_assets_link_to_their_pages_of_serve_where_a_setting_says_where_it_is(graph: BaseAssetGraph) -> None:
+    with_pages = described(pages_url="https://health.example/")
+    found = {
+        name: with_pages.get(dg.AssetKey(name)).metadata["page"].url
+        for name in (*ASSETS, *SURVEY_TABLES)
+        if "page" in with_pages.get(dg.AssetKey(name)).metadata
+    }
+    assert {name: url.removeprefix("https://health.example") for name, url in found.items()} == PAGES
+    for name in (*ASSETS, *SURVEY_TABLES):
+        assert with_pages.get(dg.AssetKey(name)).metadata["data quality page"].url == "https://health.example/data"
+        assert not {"page", "data quality page"} & graph.get(dg.AssetKey(name)).metadata.keys()
+
+
+def test_descriptions_name_pages_of_the_documentation_and_link_them_where_it_has_an_address(
+    graph: BaseAssetGraph,
+) -> None:
+    with_docs = described(docs_url="https://docs.example/v1")
+    for name in (*ASSETS, *SURVEY_TABLES):
+        plain = graph.get(dg.AssetKey(name)).description or ""
+        named = re.findall(r"`docs/([^`]+)`", plain)
+        assert len(named) == 2, plain
+        for page in named:
+            file, _, table = page.partition("#")
+            text = (REPOSITORY / "docs" / file).read_text(encoding="utf-8")
+            assert not table or f"## `{table}`" in text
+        links = re.findall(
+            r"\]\(https://docs\.example/v1/([^)]+)\)", with_docs.get(dg.AssetKey(name)).description or ""
+        )
+        assert links == named
+
+
 def test_assets_are_due_every_hour_where_schedules_start_by_themselves(graph: BaseAssetGraph) -> None:
     assert all(graph.get(dg.AssetKey(name)).freshness_policy for name in ASSETS)
-    quiet = build_definitions(Settings(raw="/tmp", schedules=False)).resolve_asset_graph()
+    quiet = build_definitions(Settings(raw="/nowhere", schedules=False)).resolve_asset_graph()
     assert not any(quiet.get(dg.AssetKey(name)).freshness_policy for name in ASSETS)
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, dict[str, dict[str, dict[str, float]]]]:
-    """Three hours in one run, and the numbers of each asset's events by partition."""
-    world = World.at(tmp_path_factory.mktemp("drawn"), window_hours=3, lookback_hours=6)
-    hours = HourRange(NOON - 3 * HOUR, NOON)
-    world.write_hours(hours)
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    with dg.instance_for_test() as instance:
-        result = world.run(instance, hours)
-        assert result.success
-        for event in result.get_asset_materialization_events():
-            made = event.step_materialization_data.materialization
-            numbers = {
-                name: value.value for name, value in made.metadata.items() if isinstance(value.value, int | float)
-            }
-            found.setdefault(made.asset_key.to_user_string(), {})[made.partition] = numbers
-    return world, found
-
-
-def test_every_hour_of_a_run_has_its_own_row_count(drawn: tuple[World, dict]) -> None:
-    world, found = drawn
-    assert set(found) == set(ASSETS)
-    for name, by_hour in found.items():
-        counts = dict(world.query(f"SELECT hour, count(*) FROM {name} GROUP BY hour"))
-        hours = [NOON - back * HOUR for back in (3, 2, 1)]
-        expected = {f"{hour:{KEY_FORMAT}}": counts.get(hour, 0) for hour in hours}
-        assert {key: numbers[ROWS] for key, numbers in by_hour.items()} == expected, name
-
-
-def test_curves_are_the_hours_agents_by_state_mean_score_and_rejected_lines(drawn: tuple[World, dict]) -> None:
-    world, found = drawn
-    for state in ("healthy", "degraded", "unhealthy", "inactive"):
-        sql = f"SELECT hour, count(*) FILTER (state = '{state}') FROM agent_health GROUP BY hour"
-        expected = {f"{hour:{KEY_FORMAT}}": count for hour, count in world.query(sql)}
-        assert {key: own[f"agents {state}"] for key, own in found["agent_health"].items()} == expected, state
-    means = {
-        f"{hour:{KEY_FORMAT}}": mean
-        for hour, mean in world.query("SELECT hour, avg(health_score) FROM agent_health GROUP BY 1")
-    }
-    assert {key: own["mean health score"] for key, own in found["agent_health"].items()} == pytest.approx(means)
-    assert [own.get("rejected lines", 0) for _, own in sorted(found["rejected_records"].items())] == [1, 0, 0]

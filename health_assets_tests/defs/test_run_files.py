@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,19 +12,12 @@ from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import Pipeline, pipeline_resource
 from health_assets.defs.run_files import shrink
 from health_assets.defs.run_retention import prune_runs_job
-from health_assets_tests.support.dagster_world import batching_instance
 
 RESOURCES = {"pipeline": pipeline_resource(Pipeline(settings=Settings()))}
 KIB = 1 << 10
 RUNS = 3
 TEXT_KIB = 1000
 """What each run leaves in its own file, and again in the one of all assets' events."""
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with batching_instance(tmp_path) as made:
-        yield made
 
 
 @dg.op
@@ -49,6 +41,19 @@ def bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def record_a_check(instance: dg.DagsterInstance, run_id: str) -> None:
+    with instance.event_log_storage.index_connection() as connection:
+        columns = "asset_key, check_name, run_id, execution_status"
+        connection.exec_driver_sql(
+            f"INSERT INTO asset_check_executions ({columns}) VALUES ('[\"much\"]', 'enough', '{run_id}', 'SUCCEEDED')"
+        )
+
+
+def recorded_checks(instance: dg.DagsterInstance) -> list[str]:
+    with instance.event_log_storage.index_connection() as connection:
+        return [run_id for (run_id,) in connection.exec_driver_sql("SELECT run_id FROM asset_check_executions")]
+
+
 def make_old(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
     with instance.run_storage.connect() as connection:
         places = ", ".join(f"'{run_id}'" for run_id in run_ids)
@@ -65,6 +70,8 @@ def test_the_job_gives_back_the_disk_that_old_runs_took_and_keeps_those_of_young
     empty = bytes_in(tmp_path)
     young, *old = [run_of_much(instance) for _ in range(RUNS + 1)]
     make_old(instance, old)
+    for run_id in (young, *old):
+        record_a_check(instance, run_id)
     full = bytes_in(tmp_path)
     assert full - empty > 2 * (RUNS + 1) * TEXT_KIB * KIB
     assert prune(instance).success
@@ -75,6 +82,7 @@ def test_the_job_gives_back_the_disk_that_old_runs_took_and_keeps_those_of_young
     assert f"{young}.db" in names and young in names
     assert instance.has_run(young) and instance.all_logs(young) and not any(map(instance.has_run, old))
     assert len(instance.fetch_materializations(dg.AssetKey("much"), limit=100).records) == 4
+    assert recorded_checks(instance) == [young]
 
 
 def test_files_of_runs_that_an_earlier_version_deleted_go_too(instance: dg.DagsterInstance) -> None:

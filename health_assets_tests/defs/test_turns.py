@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from health_assets.defs.turns.lease_store import LeaseStore
 from health_assets.defs.turns.leases import Claim
 from health_assets.defs.turns.turns import Turn
 from health_assets_tests.support import postgres_server
-from health_assets_tests.support.dagster_world import batching_instance
 from health_assets_tests.support.holders import COMMAND, holding, settings
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from, materialize_arguments, start_forked_command
@@ -32,14 +30,6 @@ AT_ONCE_S = 30.0
 
 @dg.job
 def work() -> None: ...
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as made:
-        yield made
 
 
 def run_under_way(instance: dg.DagsterInstance) -> str:
@@ -246,7 +236,7 @@ class Waiting:
         }  # fmt: skip
 
     def start(self) -> BaseProcess:
-        arguments = materialize_arguments(self.project, hours_from(START, 1))
+        arguments = materialize_arguments(self.project, hours_from(START, 1), "agent_health_model")
         outputs = [os.devnull, str(self._said)]
         process = start_forked_command(arguments, self._environment, self.project.folder, outputs)
         while "waiting for the warehouse" not in self.said:

@@ -34,8 +34,9 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.systems.suites import SUITES
+from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import ASSETS, World
-from health_assets_tests.support.projects import SURVEY_TABLES
+from health_assets_tests.support.projects import SURVEY_TABLES, command_environment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHROMIUM = "/usr/bin/chromium"
@@ -68,32 +69,21 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     now = datetime.now(UTC)
     hours = HourRange(floor_hour(now) - 3 * HOUR, floor_hour(now))
     World.at(workspace / "data").write_hours(hours)
-    environment = _environment(now)
-    _materialize(workspace, environment, hours)
-    with _dagster_dev(workspace, environment) as address:
+    _materialize(workspace, hours)
+    with _dagster_dev(workspace) as address:
         yield address
 
 
-def _environment(now: datetime) -> dict[str, str]:
-    """This process's, without the developer's settings; no schedule is due while the test runs."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEALTH_", "DAGSTER_"))}
-    return kept | {
-        "HEALTH_SCHEDULE_MINUTE": str((now.minute + 30) % 60),
-        "HEALTH_LATE_AFTER_MINUTES": str((now.minute + 30) % 60 + 60),
-    }
-
-
-def _materialize(workspace: Path, environment: dict[str, str], hours: HourRange) -> None:
+def _materialize(workspace: Path, hours: HourRange) -> None:
     bounds = ["--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "health_assets", "materialize", *bounds],
-        cwd=workspace, env=environment, capture_output=True, text=True, timeout=START_S, check=False,
-    )  # fmt: skip
+    done = command_here("materialize", *bounds, folder=workspace)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @contextmanager
-def _dagster_dev(workspace: Path, environment: dict[str, str]) -> Iterator[str]:
+def _dagster_dev(workspace: Path) -> Iterator[str]:
+    """The page, without the developer's settings; no schedule or sensor works while the test runs."""
+    environment = command_environment() | {"HEALTH_SCHEDULES": "off"}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

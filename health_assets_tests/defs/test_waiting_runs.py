@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, ClassVar
 
 import dagster as dg
@@ -16,7 +15,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.turns.lease_store import LeaseStore
 from health_assets.defs.turns.turns import Turn
-from health_assets_tests.support.dagster_world import batching_instance
 from health_assets_tests.support.holders import settings
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from, run_bodies
@@ -24,14 +22,6 @@ from health_assets_tests.support.projects import Project, hours_from, run_bodies
 HOURS = hours_from(START, 1)
 LINES = [line(execution(f"e{number:02}", "planner", START)) for number in range(20)]
 URGENT = 10
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as made:
-        yield made
 
 
 def ingest_with(pipeline: Pipeline) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def kill_in_writes(killed: Killed, folder: Path, step: str, count: int, random: 
         tables = RECORD_TABLES if step == "ingest" else (step,)
         assert_same_tables(project.tables(names=tables), {table: killed.clean[table] for table in tables})
         if (done.in_write + done.elsewhere) % WHOLE_CHECK_EVERY == 1:
-            project.materialize(ALL_HOURS)
+            killed.mend(project)
             killed.assert_mended(project)
         shutil.rmtree(project.folder)
     return done

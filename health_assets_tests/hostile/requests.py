@@ -16,12 +16,18 @@ from health_assets_tests.support.serving_made import Served
 PATHS = (
     "/agents", "/agents?limit=2&cursor=x", "/agents/fine", "/agents/fine/.well-known/agent-health", "/models",
     "/models/best?candidates=a,b", "/sessions/s", "/status", "/docs", "/openapi.json", "/.well-known/agent-health",
+    "/", "/ui/sign-in", "/ui/sign-in?next=//x", "/ui/incidents?q=%ff", "/ui/incidents/x", "/ui/silences?agents=[&rules=x",
     "/agents/%2e%2e%2f", "/agents/" + "x" * 300, "/%00", "/agents?limit=99999999999999999999", "*", "http://x/agents",
 )  # fmt: skip
 HEADERS = (
     "Accept: */*", 'If-None-Match: "x"', "If-Modified-Since: Sun, 07 Jun 2026 13:00:00 GMT", "Authorization: Bearer x",
     "Authorization: Basic eDp5", "Range: bytes=0-1", "Connection: keep-alive", "Upgrade: websocket", "Expect: 100-continue",
     "Content-Length: 3", "Transfer-Encoding: chunked", "X-Forwarded-For: 10.0.0.1", "Cookie: a=b", "Accept-Encoding: gzip, br",
+)  # fmt: skip
+FORMS = ("/ui/sign-in", "/ui/sign-out", "/ui/silences", "/ui/silences/end")
+BODIES = (
+    b"", b"token=x&next=//example.org", b"token=%ff&next=/ui/%0d%0aSet-Cookie:x", b"csrf=x&agents=*&until=1h&reason=x",
+    b"silence_id=%00", b"=&&=&", b"a=b&" * 200, b"\xff\x00", b"token=" + b"x" * 20_000,
 )  # fmt: skip
 METHODS = ("GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "PRI", "get")
 ANSWERED_WITHIN_S = 30.0
@@ -31,9 +37,28 @@ LEAKS = re.compile(rb"Traceback|File \"|uvicorn|starlette|duckdb|/site-packages/
 
 def request_of(random: Random) -> bytes:
     """A request, mostly damaged."""
+    if random.random() < 0.2:
+        return _damaged(random, form_of(random))
     lines = [f"{random.choice(METHODS)} {random.choice(PATHS)} HTTP/1.1", "Host: 127.0.0.1"]
     lines += random.sample(HEADERS, random.choice([0, 0, 1, 3]))
     request = "\r\n".join([*lines, "Connection: close", "", ""]).encode()
+    return _damaged(random, request)
+
+
+def form_of(random: Random) -> bytes:
+    """A form, as a page of the server sends it."""
+    body = random.choice(BODIES)
+    lines = [
+        f"POST {random.choice(FORMS)} HTTP/1.1", "Host: 127.0.0.1", "Origin: http://127.0.0.1",
+        "Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(body)}",
+    ]  # fmt: skip
+    return (
+        "\r\n".join([*lines, *random.sample(HEADERS, random.choice([0, 0, 1])), "Connection: close", "", ""]).encode()
+        + body
+    )
+
+
+def _damaged(random: Random, request: bytes) -> bytes:
     for _ in range(random.choice([0, 1, 1, 2, 4])):
         request = random.choice(EVERYDAY[:5])(random, request)
     return request

@@ -126,7 +126,8 @@ def test_every_setting_is_one_of_ours_or_of_dagster_and_the_database() -> None:
         "HEALTH_RAW", "HEALTH_WAREHOUSE", "DAGSTER_PG_URL", "PGPASSWORD", "DAGSTER_CODE_SERVER_HOST",
     }  # fmt: skip
     stored = yaml.safe_load((REPOSITORY / "docs" / "dagster-postgres.yaml").read_text(encoding="utf-8"))
-    assert stored["storage"]["postgres"]["postgres_url"] == {"env": "DAGSTER_PG_URL"}
+    for storage in ("run_storage", "event_log_storage", "schedule_storage"):
+        assert stored[storage]["config"] == {"postgres_url": {"env": "DAGSTER_PG_URL"}}
 
 
 def test_every_volume_and_path_is_declared_and_there() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from runpy import run_path
@@ -14,7 +15,8 @@ from health_assets.core.targets import AgentTargets
 from health_assets.defs.build import build_definitions
 from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
 from health_assets.logs.files import list_files
-from health_assets.logs.native import RECORD_TYPES, RULES
+from health_assets.logs.native_fields import RULES
+from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.reader import contents
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.schema.catalog import ALL_TABLES
@@ -37,7 +39,7 @@ LOG_FORMAT = _page("docs/log-format.md")
 
 def _pages() -> Iterator[Path]:
     yield from ROOT.glob("*.md")
-    yield from DOCS.glob("*.md")
+    yield from DOCS.rglob("*.md")
 
 
 def _anchors(page: str) -> set[str]:
@@ -176,6 +178,18 @@ def test_every_ending_of_a_log_is_on_the_page_of_the_log_format() -> None:
 
 def test_the_page_on_opentelemetry_states_the_error_as_the_tables_have_it() -> None:
     assert "`ValueError: no such city`" in (ROOT / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
+
+
+def test_every_dependency_and_no_other_is_on_the_page_of_contributing() -> None:
+    project = tomllib.loads(_page("pyproject.toml"))["project"]
+    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    declared = {(group, re.split(r"[\[<>=,]", wanted)[0]) for group, names in groups.items() for wanted in names}
+    named = set()
+    for cell in re.findall(r"^\| (.*?) \|", _page("CONTRIBUTING.md").split("\n|---|---|\n")[-1], re.M):
+        for part in cell.split("; "):
+            group, _, names = part.rpartition(": ")
+            named |= {(group, name) for name in names.split(", ")}
+    assert named == declared - {("dev", "health-assets")}
 
 
 def test_nothing_left_to_fill_in() -> None:

@@ -10,7 +10,7 @@ REQUESTS = 400
 
 def test_damaged_requests_get_answers_that_are_no_fault_of_the_server(tmp_path: Path) -> None:
     fill_agents(tmp_path / "health.duckdb", (state("fine"), score("fine")))
-    with served(tmp_path / "health.duckdb", host_agent="fine") as server:
+    with served(tmp_path / "health.duckdb", host_agent="fine", pages=True) as server:
         statuses = send_requests(server, REQUESTS, 1)
         assert server.ask("/agents/fine").status == 200
     assert statuses["200"] > REQUESTS / 20, "some are good"

@@ -6,7 +6,9 @@ from collections import defaultdict
 from health_assets_tests.support.projects import REPOSITORY
 
 SOURCES = REPOSITORY / "health_assets"
-PARTS_OF_A_PATTERN = {"__init__", "__main__", "tables", "assets", "batches", "expectations", "report", "store", "sql"}
+PARTS_OF_A_PATTERN = {
+    "__init__", "__main__", "tables", "names", "assets", "batches", "expectations", "report", "store", "sql",
+}  # fmt: skip
 """Modules that every system, or every engine, has of its own."""
 MOST_BY_PLACE = 3
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from health_assets.core.hours import HOUR, parse_hour
+from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import REPOSITORY, command_environment
 
 SOURCES = ("health_assets", "pyproject.toml", "README.md", "LICENSE")
@@ -105,7 +106,21 @@ def test_dev_of_an_installed_wheel_has_the_projects_configuration_and_workspace(
     assert (tmp_path / "data" / "dagster" / "history" / "runs" / "index.db").exists()
 
 
-def test_an_installed_wheel_runs_the_demo_and_materializes_logs_without_the_repository(
+def test_an_installed_wheel_materializes_logs_without_the_repository(installed: Path, tmp_path: Path) -> None:
+    """One system of one hour; the demo, with all of them, is run by night."""
+    (tmp_path / "raw").mkdir()
+    ran = execution("e", "planner", START)
+    (tmp_path / "raw" / "a.jsonl").write_text(line(ran) + "\n", encoding="utf-8")
+    hours = ["--from", f"{START:%Y-%m-%dT%H}", "--to", f"{START + HOUR:%Y-%m-%dT%H}"]
+    logs = ["--raw", "raw", "--warehouse", "own.duckdb", "--system", "agent_health_model"]
+    command = str(installed / "bin" / "health-assets")
+    shown = run(installed, tmp_path, command, "materialize", *logs, *hours)
+    assert f"\nFleet at {START:%Y-%m-%d %H}:00 UTC" in shown, shown
+    assert (tmp_path / "own.duckdb").exists()
+
+
+@pytest.mark.nightly
+def test_an_installed_wheel_runs_the_demo_and_materializes_its_logs_without_the_repository(
     installed: Path, tmp_path: Path
 ) -> None:
     command = str(installed / "bin" / "health-assets")

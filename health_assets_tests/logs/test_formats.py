@@ -29,7 +29,7 @@ from health_assets.logs.formats.foreign_lines import UTF_16 as REASON_OF_UTF_16
 from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.json_pieces import Document, DocumentError
-from health_assets.logs.native import RECORD_TYPES
+from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.support import foreign_logs_made as made
 from health_assets_tests.support.foreign_lines import Row, lines_of, spans_of

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -21,11 +20,11 @@ from health_assets.logs import file_looks
 from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.limits import Limits
-from health_assets.logs.native import RECORD_TYPES, RULES
+from health_assets.logs.native_fields import RULES
+from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.wanted_hours import wanted_hours
-from health_assets_tests.support.dagster_world import batching_instance
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import (
     Project,
@@ -108,14 +107,6 @@ def test_a_line_comes_in_once_its_time_has_come_as_in_a_clean_rebuild(clocked: P
         assert_same_tables(clocked.tables(), clean.tables())
         assert clocked.ingest(DAY).files_read == []
         assert_lines_are_conserved(clocked)
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as opened:
-        yield opened
 
 
 def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, instance: dg.DagsterInstance) -> None:

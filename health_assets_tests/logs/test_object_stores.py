@@ -35,7 +35,7 @@ from health_assets_tests.support.projects import (
     RECORD_TABLES,
     Project,
     assert_same_tables,
-    command,
+    forked_command,
     materialize_arguments,
     start_forked_command,
 )  # fmt: skip
@@ -150,8 +150,8 @@ def test_an_object_is_read_as_a_stream_and_in_ranges(s3: Any, monkeypatch: pytes
 
 def test_the_command_reads_from_s3(remote: Project, s3: Any) -> None:
     in_store(remote, s3, f"s3://{BUCKET}/logs")
-    arguments = [*materialize_arguments(remote, HourRange.of(START)), "--system", "agent_health_model"]
-    done = command(*arguments)
+    arguments = materialize_arguments(remote, HourRange.of(START), "agent_health_model")
+    done = forked_command(*arguments)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "2,013 lines of 3 files" in done.stdout, done.stdout
@@ -421,7 +421,9 @@ def test_a_run_that_waits_for_a_store_ends_at_once_when_it_is_asked_to(
     far.latency_s = 0.0
     remote.raw = raw_root(f"s3://{BUCKET}/logs")  # type: ignore[assignment]
     outputs = [str(tmp_path / "out"), str(tmp_path / "err")]
-    process = start_forked_command(materialize_arguments(remote, HourRange.of(START)), {}, remote.folder, outputs)
+    process = start_forked_command(
+        materialize_arguments(remote, HourRange.of(START), "tool_health"), {}, remote.folder, outputs
+    )
     deadline = time.monotonic() + 300
     while not any(".jsonl" in request for request in far.requests):
         assert process.is_alive() and time.monotonic() < deadline, Path(outputs[1]).read_text(encoding="utf-8")

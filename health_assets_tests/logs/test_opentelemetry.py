@@ -18,7 +18,14 @@ from health_assets_tests.pipeline.test_ingestion_properties import (
 )
 from health_assets_tests.pipeline.test_trace_properties import assert_equal_to_the_reference
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved, forked_command, hours_from
+from health_assets_tests.support.projects import (
+    FLEET,
+    Project,
+    Row,
+    assert_lines_are_conserved,
+    forked_command,
+    hours_from,
+)
 from health_assets_tests.support.traces_made import (
     Span,
     agent,
@@ -477,22 +484,23 @@ def test_the_sensor_builds_every_hour_that_a_late_span_touches_and_then_rests(pr
         for number in range(1, 9)
     ]
     project.write_log("early.jsonl", early)
-    project.materialize(hours_from(START, 12))
+    steps = FLEET
+    project.materialize(hours_from(START, 12), only=steps)
     late = [otlp_line(agent(2, 1, AT + 6 * HOUR)), otlp_line(tool(7, 9, AT + 3 * HOUR, 2)), otlp_line(agent(9, 1, AT))]
     project.write_log("late.jsonl", late)
     ticks = 0
-    while late_logs_tick(project):
+    while late_logs_tick(project, steps):
         ticks += 1
         assert ticks < 4, "the sensor does not come to rest"
     assert_equal_to_the_reference(project, hours_from(START, 12))
-    assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START, 12))
+    assert_like_a_clean_rebuild_in_the_hours_built(project, hours_from(START, 12), only=steps)
 
 
 def test_the_whole_way_to_health(project: Project) -> None:
-    """All assets, with their suites' tables, from spans alone."""
+    """The assets of two systems from spans alone."""
     spans = [agent(number, 1, AT, status={"code": 2} if number == 1 else {}) for number in range(1, 21)]
     project.write_log("traces.jsonl", [otlp_line(*spans, *(chat(number, 2, AT, 1) for number in range(1, 21)))])
-    metadata = project.materialize(FIRST)
+    metadata = project.materialize(FIRST, only=[*FLEET, "model_components", "model_health"])
     [health] = project.rows("agent_health", FIRST)
     assert (health["agent_id"], health["n"], health["failures"], health["asr"]) == ("planner", 20, 1, 0.95)
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]
@@ -513,7 +521,8 @@ def test_one_command_takes_a_newcomer_from_a_collectors_file_to_a_health_table(p
     """All hours that the logs hold; a bad line of another time does not count."""
     spans = [agent(number, 1, AT + number * HOUR) for number in range(3)]
     project.write_log("traces.jsonl", ["bad", *map(otlp_line, spans[1:])], modified=AT - 100 * HOUR)
-    done = forked_command("materialize", "--raw", str(project.raw), folder=project.folder)
+    arguments = ["materialize", "--raw", str(project.raw), "--system", "agent_health_model"]
+    done = forked_command(*arguments, folder=project.folder)
     assert done.returncode == 0, done.stderr
     assert "hold events of 2026-06-07T01 to 2026-06-07T03 (2 h)" in " ".join(done.stdout.split())
     assert "read 1 line and 2 spans of 1 file, kept 2, rejected 1" in done.stdout

@@ -18,6 +18,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import list_files
 from health_assets.logs.plain import COMPRESSED_BLOCK_BYTES
 from health_assets_tests.support import reference
+from health_assets_tests.support.examples import example_count
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import (
     TABLE_OF_RECORD,
@@ -323,12 +324,15 @@ def test_every_way_to_write_a_time_gives_the_same_moment(project: Project) -> No
         assert found[f"{number}.jsonl"] == ("trigger", moment.replace(minute=0, second=0, microsecond=0)), value
 
 
-@pytest.mark.parametrize(("value", "moment"), [pair for pair in TIMES if pair[1].microsecond])
-def test_fractions_of_a_second_are_kept_to_the_microsecond(project: Project, value: Any, moment: datetime) -> None:
+def test_fractions_of_a_second_are_kept_to_the_microsecond(project: Project) -> None:
     project.now = datetime(2100, 1, 1, tzinfo=UTC)
-    project.write_log("a.jsonl", [line(GOOD["trigger"] | {"fired_at": value})])
-    project.ingest(HourRange.of(moment.replace(minute=0, second=0, microsecond=0)))
-    assert project.query("SELECT fired_at FROM trigger_events") == [(moment,)]
+    fractions = {f"t{number}": pair for number, pair in enumerate(TIMES) if pair[1].microsecond}
+    fired = [GOOD["trigger"] | {"trigger_id": name, "fired_at": value} for name, (value, _) in fractions.items()]
+    project.write_log("a.jsonl", map(line, fired))
+    for hour in {moment.replace(minute=0, second=0, microsecond=0) for _, moment in fractions.values()}:
+        project.ingest(HourRange.of(hour))
+    found = dict(project.query("SELECT trigger_id, fired_at FROM trigger_events"))
+    assert found == {name: moment for name, (_, moment) in fractions.items()}
 
 
 # -- any line, like the reference ------------------------------------------------------------------------------------------
@@ -352,18 +356,19 @@ COMMA_TOO_MANY = re.compile(r",\s*[]}]")  # a case of its own in BAD
 FIELDS = sorted(reference.KNOWN_FIELDS | {"unknown", "Agent_id"})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+NO_TIMES = [
         " 2026-06-07T00:10:00Z", "2026-06-07T00:10:00Z ", "2026-06-07T00:10:00 UTC", "2026-06-07T00:10:00+25:00",
         "2026-06-07T00:10:00+00:60", "2026-06-07T00:10:00+02:00:00", "2026-06-07T00:10:00.Z", "2026-06-07T0:10:00Z", "2026-06-07T 0:10:00Z", "2026-06-07T00:10:00 NZ",
         "2026-6-7T00:10:00Z", "2026/06/07 00:10:00", "2026-06-07T00:10:00z+1", "2026-06-07T00:10:00+02:00Z",
-    ],
-)  # fmt: skip
-def test_a_time_that_is_not_iso_8601_is_rejected(project: Project, text: str) -> None:
-    project.write_log("a.jsonl", [line(GOOD["trigger"] | {"fired_at": text})], modified=START)
+]  # fmt: skip
+
+
+def test_a_time_that_is_not_iso_8601_is_rejected(project: Project) -> None:
+    for number, text in enumerate(NO_TIMES):
+        project.write_log(f"{number}.jsonl", [line(GOOD["trigger"] | {"fired_at": text})], modified=START)
     project.ingest(HourRange.of(START))
-    assert project.query("SELECT record_type, hour FROM raw_logs") == [("rejected", START)]
+    found = {name: found for name, *found in project.query("SELECT source_file, record_type, hour FROM raw_logs")}
+    assert found == {f"{number}.jsonl": ["rejected", START] for number in range(len(NO_TIMES))}
 
 
 def test_a_fraction_of_a_second_may_follow_a_comma(project: Project) -> None:
@@ -437,17 +442,19 @@ def test_every_odd_value_of_every_field_is_judged_like_the_reference(project: Pr
     assert_lines_are_conserved(project)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 def test_random_odd_lines_are_judged_like_the_reference(project: Project, seed: int) -> None:
-    lines = list(random_lines_with_odd_fields(Random(seed), 3000))
+    lines = list(random_lines_with_odd_fields(Random(seed), example_count(1000, 3000)))
     assert judge_like_the_reference(project, lines) == {}
     assert_lines_are_conserved(project)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 def test_an_unknown_field_changes_neither_what_is_loaded_nor_why_a_line_is_rejected(tmp_path: Path, seed: int) -> None:
     """Lines with more fields than are read are looked at more closely."""
-    lines = with_own_ids([*every_line_with_one_odd_field(), *random_lines_with_odd_fields(Random(seed), 3000)])
+    lines = with_own_ids(
+        [*every_line_with_one_odd_field(), *random_lines_with_odd_fields(Random(seed), example_count(1000, 3000))]
+    )
     with_unknown = [text.replace("{", '{"x": [{"at": 1}], ', 1) if text.startswith("{") else text for text in lines]
     found = []
     for name, texts in (("plain", lines), ("with unknown", with_unknown)):
@@ -562,10 +569,10 @@ def test_a_line_may_go_on_in_the_next_gzip_member(project: Project) -> None:
     assert rejected(project) == []
 
 
-@pytest.mark.parametrize("name", ["empty.jsonl", "empty.jsonl.gz"])
-@pytest.mark.parametrize("content", [b"", b"\n", b"\n\n \t \r\n\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n"])
-def test_a_file_without_any_line_is_fine(project: Project, name: str, content: bytes) -> None:
-    project.write_bytes(name, content)
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_a_file_without_any_line_is_fine(project: Project, ending: str) -> None:
+    for number, content in enumerate([b"", b"\n", b"\n\n \t \r\n\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n"]):
+        project.write_bytes(f"empty {number}.{ending}", content)
     project.write_log("good.jsonl", [line(GOOD["execution"])])
     project.ingest(HourRange.of(START))
     assert executions(project) == ["e1"]
@@ -649,13 +656,13 @@ def test_a_line_that_is_far_too_long_is_rejected_without_holding_up_the_rest(pro
     assert project.query("SELECT length(raw) FROM rejected_records") == [(RAW_BYTES,)]
 
 
-@pytest.mark.parametrize("letter", ["x", "é", "€", "😀"])
-@pytest.mark.parametrize("shift", [0, 1, 2, 3])
-def test_raw_text_is_cut_between_two_characters(project: Project, letter: str, shift: int) -> None:
-    project.write_log("a.jsonl", ["x" * shift + letter * RAW_BYTES], modified=START)
+def test_raw_text_is_cut_between_two_characters(project: Project) -> None:
+    pairs = [(shift, letter) for letter in ("x", "é", "€", "😀") for shift in range(4)]
+    project.write_log("a.jsonl", ["x" * shift + letter * RAW_BYTES for shift, letter in pairs], modified=START)
     project.ingest(HourRange.of(START))
-    ((raw,),) = project.query("SELECT raw FROM rejected_records")
-    assert raw == "x" * shift + letter * ((RAW_BYTES - shift) // len(letter.encode()))
+    found = project.query("SELECT raw FROM rejected_records ORDER BY line_number")
+    for (shift, letter), (raw,) in zip(pairs, found, strict=True):
+        assert raw == "x" * shift + letter * ((RAW_BYTES - shift) // len(letter.encode())), f"{shift} {letter}"
 
 
 def test_raw_text_of_exactly_64_kibibytes_is_kept_whole(project: Project) -> None:
@@ -711,13 +718,13 @@ def test_a_link_that_leads_back_is_no_trap(project: Project) -> None:
     assert project.query("SELECT source_file FROM executions") == [("deep/a.jsonl",)]
 
 
-@pytest.mark.parametrize(
-    "name", ["ünï 'quoted'; --.jsonl", "a\nb.jsonl", "%41 *?[x].jsonl", "-rf.jsonl", "A.JSONL", "B.jsonl.GZ"]
-)
-def test_any_file_name_will_do(project: Project, name: str) -> None:
-    content = line(GOOD["execution"]).encode() + b"\nbad\n"
-    (project.raw / name).write_bytes(gzip.compress(content) if name.endswith("GZ") else content)
+def test_any_file_name_will_do(project: Project) -> None:
+    names = ["ünï 'quoted'; --.jsonl", "a\nb.jsonl", "%41 *?[x].jsonl", "-rf.jsonl", "A.JSONL", "B.jsonl.GZ"]
+    for name in names:
+        content = line(GOOD["execution"] | {"execution_id": name}).encode() + b"\nbad\n"
+        (project.raw / name).write_bytes(gzip.compress(content) if name.endswith("GZ") else content)
     project.ingest(HourRange.of(START))
-    assert project.query("SELECT source_file FROM executions") == [(name,)]
-    assert [row[:2] for row in rejected(project)] == [(name, 2)]
+    found = project.query("SELECT execution_id, source_file FROM executions")
+    assert sorted(found) == sorted((name, name) for name in names)
+    assert sorted(row[:2] for row in rejected(project)) == sorted((name, 2) for name in names)
     assert project.ingest(HourRange.of(START)).files_read == []

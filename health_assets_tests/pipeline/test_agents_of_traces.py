@@ -41,7 +41,8 @@ def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
 
 def test_a_run_over_model_calls_alone_says_that_there_is_no_agent_span(project: Project) -> None:
     project.write_log("a.jsonl", [otlp_line(*(chat(number, 1, AT) for number in range(1, 7)))])
-    done = forked_command("materialize", "--raw", str(project.raw), folder=project.folder)
+    arguments = ["materialize", "--raw", str(project.raw), "--system", "agent_health_model"]
+    done = forked_command(*arguments, folder=project.folder)
     assert done.returncode == 0, done.stderr
     told = "6 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only"
     assert told in done.stdout

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -24,6 +25,7 @@ from health_assets.logs.files import list_files
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
+    FLEET,
     Project,
     Row,
     assert_same_tables,
@@ -32,11 +34,15 @@ from health_assets_tests.support.projects import (
     command_line,
     forked_command,
     hours_from,
+    in_a_process,
     materialize_arguments,
+    run_as_a_command,
 )
 
 HOURS = hours_from(START, 2)
 LATER = hours_from(START + 2 * HOUR, 1)
+SYSTEM = "agent_health_model"
+"""One that stands for all: the faults are the same to each."""
 
 DUCKDB_PROCESS = """
 import sys, time, duckdb
@@ -51,7 +57,7 @@ def make_filled_project(folder: Path) -> Project:
     project = Project(folder, {"agents": {"listed": {}}})
     records = [execution(f"e{n}", "a", START + n * HOUR / 4) for n in range(12)]
     project.write_log("deep/a.jsonl", [line(record) for record in records], modified=START)
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     return project
 
 
@@ -75,7 +81,7 @@ class Case:
     name: str
     message: str
     prepare: Callable[[Project], None] = lambda project: None
-    arguments: Callable[[Project], Sequence[str]] = lambda project: materialize_arguments(project, LATER)
+    arguments: Callable[[Project], Sequence[str]] = lambda project: materialize_arguments(project, LATER, SYSTEM)
     environment: dict[str, str] = field(default_factory=dict)
     keeps_warehouse: bool = True
 
@@ -128,7 +134,7 @@ def with_a_folder_as_warehouse(project: Project) -> None:
 
 def between(start: str, end: str) -> Callable[[Project], Sequence[str]]:
     def arguments(project: Project) -> Sequence[str]:
-        made = materialize_arguments(project, HOURS)
+        made = materialize_arguments(project, HOURS, SYSTEM)
         made[made.index("--from") + 1], made[made.index("--to") + 1] = start, end
         return made
 
@@ -137,7 +143,7 @@ def between(start: str, end: str) -> Callable[[Project], Sequence[str]]:
 
 def with_warehouse(name: str) -> Callable[[Project], Sequence[str]]:
     def arguments(project: Project) -> Sequence[str]:
-        made = materialize_arguments(project, LATER)
+        made = materialize_arguments(project, LATER, SYSTEM)
         made[made.index("--warehouse") + 1] = name.format(folder=project.folder)
         return made
 
@@ -229,7 +235,7 @@ def test_after_a_fault_is_mended_the_run_succeeds(outcomes: dict[str, Outcome], 
         (project.raw / "deep" / "dangling.jsonl").unlink(missing_ok=True)
         shutil.copytree(filled.raw, project.raw, dirs_exist_ok=True)
         shutil.copy(filled.targets_path, project.targets_path)
-        project.materialize(LATER)
+        project.materialize(LATER, only=FLEET)
         assert project.query("SELECT count(*) FROM executions") == [(12,)]
 
 
@@ -289,7 +295,9 @@ def test_a_locked_warehouse_is_waited_for_and_then_its_holder_is_named(filled: P
     before = project.tables()
     with held_by_another_process(project.warehouse_path, 300) as holder:
         start = time.monotonic()
-        done = forked_command(*materialize_arguments(project, LATER), environment={"HEALTH_LOCK_TIMEOUT_S": "2"})
+        done = forked_command(
+            *materialize_arguments(project, LATER, SYSTEM), environment={"HEALTH_LOCK_TIMEOUT_S": "2"}
+        )
         assert time.monotonic() - start > 2
         assert_one_sentence(done, rf"health\.duckdb.*process {holder.pid}\b.*2 s")
     assert_same_tables(project.tables(), before)
@@ -348,14 +356,14 @@ def test_a_full_disk_is_named_and_nothing_is_lost(filled: Project, tmp_path: Pat
     project.warehouse_path = Path(shutil.copy(project.warehouse_path, small_disk / "health.duckdb"))
     before = project.tables()
     write_much(project)
-    done = forked_command(*materialize_arguments(project, LATER))
+    done = forked_command(*materialize_arguments(project, LATER, SYSTEM))
     assert_one_sentence(done, r"disk.*health\.duckdb.*full")
     assert_same_tables(project.tables(), before)
     for path in project.raw.glob("much*"):
         path.unlink()
     # what was cut off may fill the disk to its last byte, so somebody makes room
     subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
-    project.materialize(LATER)
+    project.materialize(LATER, only=FLEET)
     assert project.query("SELECT count(*) FROM executions") == [(12,)]
 
 
@@ -366,24 +374,27 @@ def test_a_disk_without_any_room_left_is_named(filled: Project, tmp_path: Path, 
     with (small_disk / "filling").open("wb", buffering=0) as filling, suppress(OSError):
         while filling.write(b"\0" * 4096):
             pass
-    assert_one_sentence(forked_command(*materialize_arguments(project, LATER)), r"disk.*full")
+    assert_one_sentence(forked_command(*materialize_arguments(project, LATER, SYSTEM)), r"disk.*full")
     (small_disk / "filling").unlink()
     assert_same_tables(project.tables(), before)
+
+
+def _write_small_files(most_bytes: int, *command: Any) -> None:
+    """Be the command where no file may be larger."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    run_as_a_command(*command)
 
 
 def test_a_limit_on_file_sizes_is_named_like_a_full_disk(filled: Project, tmp_path: Path) -> None:
     project = copy_of(filled, tmp_path / "project")
     before = project.tables()
     write_much(project)
-    limit = 8 << 20
-    done = subprocess.run(
-        command_line(*materialize_arguments(project, LATER)),
-        env=command_environment(),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = materialize_arguments(project, LATER, SYSTEM)
+    outputs = [str(tmp_path / "stdout"), str(tmp_path / "stderr")]
+    process = in_a_process(_write_small_files, 8 << 20, arguments, command_environment(), str(tmp_path), outputs)
+    process.join(300)
+    said = [Path(output).read_text(encoding="utf-8") for output in outputs]
+    done = subprocess.CompletedProcess(arguments, process.exitcode or 0, *said)
     assert_one_sentence(done, r"(disk.*full|too large)")
     assert_same_tables(project.tables(), before)
 
@@ -397,7 +408,7 @@ def test_a_full_temporary_folder_is_named(filled: Project, tmp_path: Path, small
         project.write_log(
             f"much {number}.jsonl", ["x" * 1000 + os.urandom(500).hex() for _ in range(5000)], modified=START + 2 * HOUR
         )
-    done = forked_command(*materialize_arguments(project, LATER), environment={"TMPDIR": str(small_disk)})
+    done = forked_command(*materialize_arguments(project, LATER, SYSTEM), environment={"TMPDIR": str(small_disk)})
     assert_one_sentence(done, r"(full|space)")
     assert_same_tables(project.tables(), before)
 
@@ -406,7 +417,7 @@ def test_ctrl_c_stops_without_a_wall_of_text(filled: Project, tmp_path: Path) ->
     project = copy_of(filled, tmp_path / "project")
     before = project.tables()
     process = subprocess.Popen(
-        command_line(*materialize_arguments(project, LATER)),
+        command_line(*materialize_arguments(project, LATER, SYSTEM)),
         env=command_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,17 +1,17 @@
 """Which hours Dagster's pages offer and which ones its runs take, where HEALTH_FIRST_HOUR is not set."""
 
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
+from dagster._core.definitions.partitions.context import partition_loading_context
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.defs.build import SURVEY_JOB, build_definitions
-from health_assets.defs.partitions import hours_tags
+from health_assets.defs.partitions import begun_hours, hours_tags
 from health_assets.pipeline import first_hour as module
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
 from health_assets.systems.survey.surveying import keep_probes
@@ -23,13 +23,6 @@ from health_assets_tests.support.surveys_made import made_probe
 NOW = NOON + timedelta(minutes=40)
 NEWEST = NOON - HOUR
 LOOKBACK_HOURS = 168
-
-
-@pytest.fixture(autouse=True)
-def _loaded_to_be_shown() -> Iterator[None]:
-    """Dagster keeps how it last loaded definitions in a global: an earlier test's run must not decide ours."""
-    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)):
-        yield
 
 
 @pytest.fixture
@@ -161,6 +154,13 @@ def test_a_run_takes_hours_from_before_and_the_one_that_runs_which_are_not_offer
         )
         assert result.success
         assert instance.get_materialized_partitions(dg.AssetKey("agent_probes")) == {keys(hour)}
+
+
+def test_the_hours_that_a_run_takes_are_listed_anew_once_the_hour_turns() -> None:
+    taken = begun_hours(NOON - 2 * HOUR)
+    for end in (NOON + HOUR, NOON + 2 * HOUR, NOON + HOUR):
+        with partition_loading_context(end - HOUR / 2):
+            assert taken.get_partition_keys() == list(map(keys, HourRange(NOON - 2 * HOUR, end)))
 
 
 def test_loading_for_a_run_opens_no_warehouse(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

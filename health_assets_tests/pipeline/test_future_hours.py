@@ -1,6 +1,5 @@
 """Hours that run or lie in the future, as older programs made them too: they never hide those that are over."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from health_assets.apps.alerts.rules import HourLate
 from health_assets.apps.report.blocks import report_hours
-from health_assets.apps.serving.reader_process import read_session, write_snapshot
+from health_assets.apps.serving.reader_process import read_newest, read_session
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import FRESHNESS_JOB
@@ -17,7 +16,7 @@ from health_assets.systems.model_health.choice import best_model
 from health_assets.systems.staleness import left_behind
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.alerts_made import look
-from health_assets_tests.support.dagster_world import QUIET, World, batching_instance
+from health_assets_tests.support.dagster_world import QUIET, World
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, forked_command, hours_from
 
@@ -39,14 +38,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def test_the_endpoint_serves_the_newest_hour_that_is_over(made: Project, tmp_path: Path) -> None:
-    facts = write_snapshot(made.settings, tmp_path, None, NOW)
+    facts = read_newest(made.settings, tmp_path, None, NOW)["snapshot"]
     assert facts is not None
     assert facts["hour"] == (HOURS.end - HOUR).isoformat()
     assert facts["model_hour"] == (HOURS.end - HOUR).isoformat()
-    running = write_snapshot(made.settings, tmp_path, None, NOW - HOUR / 2)
+    running = read_newest(made.settings, tmp_path, None, NOW - HOUR / 2)["snapshot"]
     assert running is not None
     assert running["hour"] == START.isoformat(), "the hour that runs is not the newest"
-    later = write_snapshot(made.settings, tmp_path, None, FUTURE.end)
+    later = read_newest(made.settings, tmp_path, None, FUTURE.end)["snapshot"]
     assert later is not None
     assert later["hour"] == FUTURE.start.isoformat()
     found = read_session(made.settings, "monday", NOW)
@@ -78,14 +77,6 @@ def test_an_hour_that_is_missing_is_alerted_with_the_newest_that_is_over(made: P
     assert len(reasons) == 1
     assert "2026-06-07 01:00" in reasons[0]
     assert "2099" not in reasons[0]
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as opened:
-        yield opened
 
 
 def test_dagsters_check_and_sensor_know_no_hour_of_the_future(made: Project, instance: dg.DagsterInstance) -> None:

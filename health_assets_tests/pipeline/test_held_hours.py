@@ -1,6 +1,6 @@
 """Hours that need lines which cannot be read now: they are held, and all others of the range are built."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from health_assets.pipeline.retention import prune
 from health_assets.warehouse.holds import Holds
 from health_assets_tests.defs.test_dagster_runs import schedule_tick, sensor_tick
 from health_assets_tests.pipeline.test_unreadable_logs import back, executions, hidden
-from health_assets_tests.support.dagster_world import NOON, World, batching_instance, requested_hours
+from health_assets_tests.support.dagster_world import FLEET_ASSETS, NOON, World, requested_hours
 from health_assets_tests.support.dagster_world import execution as world_execution
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
+    FLEET,
+    ONE_SYSTEM_BY_DAY,
     Project,
     assert_same_tables,
     forked_command,
@@ -35,19 +37,24 @@ def two_logs(project: Project) -> None:
     for agent in ("a", "b"):
         made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(4)]
         project.write_log(f"{agent}.jsonl", map(line, made))
-    project.materialize(hours_from(START, 2))
+    project.materialize(hours_from(START, 2), only=FLEET)
 
 
 def held(project: Project) -> list[tuple]:
     return project.query("SELECT hour, source_file, lines FROM held_hours ORDER BY ALL")
 
 
-def test_an_hour_whose_known_lines_cannot_be_read_is_held_and_the_others_are_built(project: Project) -> None:
+@pytest.mark.parametrize("only", ONE_SYSTEM_BY_DAY)
+def test_an_hour_whose_known_lines_cannot_be_read_is_held_and_the_others_are_built(
+    project: Project, only: Sequence[str] | None
+) -> None:
     two_logs(project)
+    if only is None:
+        project.materialize(hours_from(START, 2))
     away = hidden(project, "b.jsonl")
     project.write_log("c.jsonl", [line(execution("c1", "c", START + HOUR)), line(execution("c2", "c", HELD))])
     before = project.tables()
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=only)
     assert held(project) == [(HELD, "b.jsonl", 1), (HELD + HOUR, "b.jsonl", 1)]
     assert executions(project) == ["a0", "a1", "b0", "b1", "c1"], "nothing of a held hour, not even of other logs"
     assert project.built_hours("agent_health") == project.built_hours("executions") == {START, START + HOUR}
@@ -55,31 +62,31 @@ def test_an_hour_whose_known_lines_cannot_be_read_is_held_and_the_others_are_bui
         row for row in before["agent_health"] if row["hour"] == START
     ]
     since = project.query("SELECT held_at FROM held_hours")
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert project.query("SELECT held_at FROM held_hours") == since
     back(project, "b.jsonl", away)
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=only)
     assert held(project) == []
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=only).tables())
 
 
 def test_an_hour_waits_for_a_log_for_a_while_and_is_built_without_it_then(project: Project) -> None:
     two_logs(project)
     away = hidden(project, "b.jsonl")
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert project.query("SELECT DISTINCT held_until - held_at FROM held_hours") == [(timedelta(hours=2),)]
     project.change("UPDATE held_hours SET held_until = held_at")
     for _ in range(2):  # what has held an hour for long enough holds it no second time
-        project.materialize(HOURS)
+        project.materialize(HOURS, only=FLEET)
         assert project.built_hours("agent_health") == project.built_hours("executions") == set(HOURS)
         assert executions(project) == ["a0", "a1", "a2", "a3", "b0", "b1"]
     with project.warehouse.read() as session:
         assert Holds(session).within() == []
         assert [hold.source_file for hold in Holds(session).overdue()] == ["b.jsonl", "b.jsonl"]
     back(project, "b.jsonl", away)
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert held(project) == []
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
 
 
 def test_where_no_hour_may_wait_each_is_built_without_what_cannot_be_read(
@@ -88,7 +95,7 @@ def test_where_no_hour_may_wait_each_is_built_without_what_cannot_be_read(
     monkeypatch.setenv("HEALTH_HOLD_HOURS", "0")
     two_logs(project)
     hidden(project, "b.jsonl")
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert project.built_hours("agent_health") == set(HOURS)
     assert executions(project) == ["a0", "a1", "a2", "a3", "b0", "b1"]
 
@@ -98,12 +105,12 @@ def test_a_held_hour_keeps_what_it_had_and_windows_that_look_back_on_it_see_that
     twice = execution("twice", "a", START + HOUR)
     project.write_log("b.jsonl", [line(twice)])
     project.write_log("z.jsonl", [line({**twice, "status": "failure"})])
-    project.materialize(hours_from(START, 2))
+    project.materialize(hours_from(START, 2), only=FLEET)
     before = project.tables(hours_from(START, 2))
     away = hidden(project, "b.jsonl")
     project.write_log("z.jsonl", [line(execution("other", "a", START + HOUR))])
     project.write_log("a.jsonl", [line(execution("late", "a", START))])
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert held(project) == [(START + HOUR, "b.jsonl", 1)]
     after = project.tables(hours_from(START + HOUR, 1))
     for table in ("executions", "health_components", "agent_health"):
@@ -111,15 +118,15 @@ def test_a_held_hour_keeps_what_it_had_and_windows_that_look_back_on_it_see_that
     assert "late" in executions(project)
     assert project.built_hours("agent_health") == set(HOURS)
     back(project, "b.jsonl", away)
-    project.materialize(HOURS)
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    project.materialize(HOURS, only=FLEET)
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
 
 
 def test_a_log_that_cannot_be_read_holds_no_hour_that_lacks_nothing(project: Project) -> None:
     two_logs(project)
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     hidden(project, "b.jsonl")
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert held(project) == []
     assert project.built_hours("agent_health") == set(HOURS)
 
@@ -127,11 +134,11 @@ def test_a_log_that_cannot_be_read_holds_no_hour_that_lacks_nothing(project: Pro
 def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project: Project) -> None:
     two_logs(project)
     project.write_log("c.jsonl", [line(execution("c1", "c", START + HOUR)), line(execution("c3", "c", HELD + HOUR))])
-    project.materialize(hours_from(START, 2))
+    project.materialize(hours_from(START, 2), only=FLEET)
     for name in ("b.jsonl", "c.jsonl"):
         hidden(project, name)
     project.write_log("d.jsonl", [line(execution("d", "d", START))])
-    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, HOURS, "agent_health_model"), folder=project.folder)
     assert done.returncode == 1
     why = "{0}.jsonl: cannot read the raw log {1}/{0}.jsonl: it is a link that leads nowhere, to nowhere"
     sentence = (
@@ -205,14 +212,6 @@ def test_retention_forgets_holds_before_its_cutoff_and_tells_the_lines_that_wait
 # -- in Dagster --
 
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as made:
-        yield made
-
-
 def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is_gone(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -220,12 +219,12 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
     for name, hours in (("a", 3), ("b", 2)):
         made = [world_execution(NOON + number * HOUR, f"{name}{number}") for number in range(hours)]
         world.write(f"{name}.jsonl", made)
-    world.materialize(HourRange.of(NOON))
+    world.materialize(HourRange.of(NOON), only=FLEET)
     path, away = Path(world.settings.raw, "b.jsonl"), tmp_path / "away"
     path.rename(away)
     path.symlink_to("nowhere")
     hours = HourRange(NOON + HOUR, NOON + 3 * HOUR)
-    result = world.run(instance, hours)
+    result = world.run(instance, hours, assets=FLEET_ASSETS)
     (failure,) = [event.step_failure_data for event in result.get_step_failure_events()]
     assert failure.user_failure_data.description.startswith("1 of 2 h are held, and all others were built: ")
     (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == EVERY_HOUR_WAS_BUILT]
@@ -249,8 +248,9 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
     path.unlink()
     away.rename(path)
     for wanted in sensor_tick(world, instance).run_requests:
-        world.materialize(tags=wanted.tags)
-    assert world.tables() == world.rebuilt(tmp_path / "clean", HourRange(NOON, NOON + 3 * HOUR)).tables()
+        world.materialize(tags=wanted.tags, only=FLEET)
+    clean = world.rebuilt(tmp_path / "clean", HourRange(NOON, NOON + 3 * HOUR), only=FLEET)
+    assert world.tables() == clean.tables()
     assert not sensor_tick(world, instance).run_requests
 
 
@@ -260,7 +260,7 @@ def test_a_run_whose_hours_are_all_held_fails_no_check_but_the_one_that_names_th
     world = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
     world.write("a.jsonl", [world_execution(NOON, "a0")])
     world.write("b.jsonl", [world_execution(NOON + number * HOUR, f"b{number}") for number in range(2)])
-    world.materialize(HourRange.of(NOON))
+    world.materialize(HourRange.of(NOON), only=FLEET)
     path = Path(world.settings.raw, "b.jsonl")
     path.rename(tmp_path / "away")
     path.symlink_to("nowhere")

@@ -1,7 +1,8 @@
 """The same logs on DuckDB and on PostgreSQL: the same rows in every table, and the same answers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -12,7 +13,10 @@ import pytest
 from rich.console import Console
 
 from health_assets.apps.alerts.config import Alerts, Webhook
+from health_assets.apps.alerts.delivering import deliver
+from health_assets.apps.alerts.digest_store import write_due_digest
 from health_assets.apps.alerts.outbox import recent_incidents
+from health_assets.apps.alerts.periodic import PERIODIC, DigestSchedule
 from health_assets.apps.alerts.rules import (
     BudgetBurn,
     Drop,
@@ -23,6 +27,7 @@ from health_assets.apps.alerts.rules import (
     NoData,
     StateWorsened,
 )
+from health_assets.apps.alerts.silencing import Silences
 from health_assets.apps.alerts.ticking import tick
 from health_assets.apps.report.incidents_block import print_alerts
 from health_assets.cli.demo import Demo
@@ -99,6 +104,7 @@ def test_every_table_of_random_logs_is_the_same_on_both_engines(pair: Pair) -> N
     pair.assert_equal()
 
 
+@pytest.mark.nightly
 def test_every_table_of_the_sample_fleet_is_the_same_on_both_engines(tmp_path: Path) -> None:
     sample = Demo(tmp_path / "sample")
     hours = sample.make_samples(START + 24 * HOUR)
@@ -147,11 +153,19 @@ def strange_records() -> Iterator[Record]:
         )  # fmt: skip
 
 
-def test_names_in_any_script_and_extreme_numbers_come_out_the_same_on_both_engines(tmp_path: Path) -> None:
+FEW_STEPS = ("ingest", "health_components", "agent_health", "usage_components", "agent_usage", "trace_risks", "session_scores",
+             "task_consistency", "agent_reliability")  # fmt: skip
+"""The steps that make most of names and numbers."""
+
+
+@pytest.mark.parametrize("only", [FEW_STEPS, pytest.param(None, marks=pytest.mark.nightly)], ids=["few steps", "all"])
+def test_names_in_any_script_and_extreme_numbers_come_out_the_same_on_both_engines(
+    tmp_path: Path, only: Sequence[str] | None
+) -> None:
     projects = [Project(tmp_path / engine, {"agents": {"listed $1": {}}}, engine=engine) for engine in ENGINES]
     for project in projects:
         project.write_log("ü?$1 %s.jsonl", map(line, strange_records()))
-        project.materialize(HourRange.of(START))
+        project.materialize(HourRange.of(START), only=only)
     assert len(projects[1].rows("executions")) > 200
     assert_tables_equal_to_9_digits(projects[1].tables(), projects[0].tables())
 
@@ -163,7 +177,7 @@ def test_what_postgresql_cannot_hold_is_shown_as_a_replacement_and_loses_no_line
     lenient = '[{"constraint": "c", "severity": "low", "severity": "high", "x": [NaN, -Infinity, "NaN",]}]'
     other = line(execution("e2", "b", START, task_id="t", violations="?")).replace('"?"', lenient)
     project.write_log("a.jsonl", [line(record), other, '{"type": "nul \\u0000"}', b"\x00"])
-    project.materialize(HourRange.of(START))
+    project.materialize(HourRange.of(START), only=["ingest", "task_consistency", "agent_reliability"])
     row, second = sorted(project.rows("executions"), key=lambda row: row["line_number"])
     assert json.loads(second["violations"]) == [{"constraint": "c", "severity": "low"}]
     assert (row["execution_id"], row["agent_id"], row["actions"]) == ("e\ufffd", "a\ufffdb", ["x\ufffd", "y"])
@@ -235,7 +249,8 @@ def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
             again = tick(project.settings, alerts, Targets(), now)
         assert str(again) == "0 hours judged, 0 incidents opened, 0 closed; 0 messages delivered"
         assert len(done.watched.hours) == pair.duckdb.lookback_hours + 1
-        assert len(hook.keys) == len(set(hook.keys)) == len(done.sent.delivered)
+        assert len(hook.keys) == len(set(hook.keys))
+        assert sum(len(body.get("notices", "1")) for body in hook.bodies) == len(done.sent.delivered)
         with project.warehouse.read() as session:
             kept = recent_incidents(session, START)
             print_alerts(Console(file=StringIO()), session, START, Targets())
@@ -244,6 +259,33 @@ def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
     assert found[0] == found[1]
     assert {one.rule for one in found[0]} >= {"floor", "drop", "budget_burn", "model_degraded"}
     assert any(one.closed_at for one in found[0])
+
+
+def test_silences_and_digests_are_the_same_on_both_engines(pair: Pair) -> None:
+    now, end = later(), START + 12 * HOUR
+    schedule = DigestSchedule(every="daily", at=f"{end:%H:%M}")
+    told = []
+    for project in pair:
+        silences = Silences(project.warehouse)
+        wanted = {
+            "agents": ["*"],
+            "rules": ["floor"],
+            "reason": 'a "move"',
+            "by": "ops",
+            "until": now + HOUR,
+            "now": now,
+        }
+        kept = silences.add(**wanted)
+        with receiver() as hook:
+            alerts = Alerts(channels={"c": Webhook(type="webhook", url=hook.url)}, digest=schedule)
+            digest = write_due_digest(project.warehouse, alerts, project.settings, Targets(), end)
+            deliver(project.warehouse, project.warehouse, alerts, end)
+        assert digest is not None
+        bodies = [body for body in hook.bodies if body["event"] == PERIODIC]
+        told.append((bodies, silences.listed(now), silences.end(kept.silence_id, now + timedelta(minutes=1))))
+    assert told[0] == told[1]
+    [body] = told[0][0]
+    assert body["fleet"]["agents"] > 0
 
 
 def test_a_survey_is_kept_and_summed_up_on_postgresql(tmp_path: Path) -> None:

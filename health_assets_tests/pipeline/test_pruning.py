@@ -145,7 +145,11 @@ def random_project(folder: Path, random: Random, engine: str) -> Project:
     return project
 
 
-@pytest.mark.parametrize(("engine", "only"), [("duckdb", None), ("postgres", STEPS)])
+@pytest.mark.parametrize(
+    ("engine", "only"),
+    [("duckdb", STEPS), ("postgres", STEPS), pytest.param("duckdb", None, marks=pytest.mark.nightly)],
+    ids=["duckdb", "postgres", "all systems"],
+)
 def test_pruned_hours_come_back_as_a_clean_rebuild_makes_them_and_history_never_changes(
     tmp_path: Path, engine: str, only: list[str] | None
 ) -> None:

@@ -1,6 +1,6 @@
 """A run over hours with holes, as Dagster keeps it: its partitions are exactly the hours that it made."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -9,18 +9,11 @@ import pytest
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import HOURS_TAG, hours_tags, named_hours_tags, only_partitions
-from health_assets_tests.support.dagster_world import ASSETS, NOON, QUIET, World, batching_instance, execution
+from health_assets_tests.support.dagster_world import ASSETS, NOON, QUIET, World, execution
+from health_assets_tests.support.projects import FLEET as STEPS_OF_FLEET
 
 GROUPS = HourGroups((HourRange(NOON - 30 * HOUR, NOON - 28 * HOUR), HourRange.of(NOON)))
 FLEET = [dg.AssetKey(name) for name in ("raw_logs", "executions", "health_components", "agent_health", "system_health")]
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as made:
-        yield made
 
 
 @pytest.fixture
@@ -62,21 +55,30 @@ def test_a_run_with_holes_that_is_started_again_on_dagsters_page_makes_all_hours
     assert {hour for (hour,) in world.query("SELECT hour FROM system_health")} == set(span)
 
 
+@pytest.mark.parametrize(
+    ("selection", "only"),
+    [
+        pytest.param(FLEET, STEPS_OF_FLEET, id="one system"),
+        pytest.param(None, None, id="all systems", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_run_whose_records_are_thrown_away_has_no_partitions_and_makes_the_same(
-    world: World, instance: dg.DagsterInstance, tmp_path: Path
+    world: World,
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    selection: Sequence[dg.AssetKey] | None,
+    only: Sequence[str] | None,
 ) -> None:
     definitions = build_definitions(world.settings, is_partitioned=False)
     job = definitions.resolve_job_def(JOB)
     tags = named_hours_tags(GROUPS)
-    result = job.execute_in_process(instance=instance, tags=tags, run_config=QUIET)
+    result = job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, asset_selection=selection)
     assert result.success
-    assert (
-        len(result.get_asset_materialization_events())
-        == len(definitions.resolve_asset_graph().materializable_asset_keys) - 2
-    )
+    all_keys = definitions.resolve_asset_graph().materializable_asset_keys
+    assert len(result.get_asset_materialization_events()) == (len(selection) if selection else len(all_keys) - 2)
     assert not instance.get_materialized_partitions(dg.AssetKey("agent_health"))
-    clean = world.rebuilt(tmp_path / "clean", GROUPS.span)
-    for name in ASSETS:
+    clean = world.rebuilt(tmp_path / "clean", GROUPS.span, only=only)
+    for name in [key.to_user_string() for key in selection or ()] or ASSETS:
         inside = [row for row in clean.query(f"SELECT hour, * FROM {name} ORDER BY ALL") if row[0] in GROUPS]
         found = [row for row in world.query(f"SELECT hour, * FROM {name} ORDER BY ALL") if row[0] in GROUPS]
         assert found == inside, name

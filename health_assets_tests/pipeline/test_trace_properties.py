@@ -15,11 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pruning_job import COMPONENTS
+from health_assets.pipeline import trace_assembly
 from health_assets.pipeline.retention import prune
 from health_assets_tests.support import reference_traces
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
-    ENGINES,
     Project,
     Row,
     assert_lines_are_conserved,
@@ -153,11 +154,10 @@ def assert_same_rows(found: list[Row], expected: list[Row]) -> None:
 
 
 def test_any_history_of_spans_ends_like_a_clean_rebuild_and_like_the_reference() -> None:
-    examples = 4 if settings.get_current_profile_name() == "steady" else 60
-    run_state_machine_as_test(Traces, settings=settings(max_examples=examples, stateful_step_count=9))
+    run_state_machine_as_test(Traces, settings=settings(tried_with(2, 60), stateful_step_count=9))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_after_every_delivery_the_tables_are_those_of_the_reference(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     project = Project(tmp_path / "project", None, 1, LOOKBACK_HOURS)
@@ -170,7 +170,20 @@ def test_after_every_delivery_the_tables_are_those_of_the_reference(tmp_path: Pa
         assert_equal_to_the_reference(project)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rows_at_once", [1, trace_assembly.ROWS_AT_ONCE])
+def test_traces_far_from_each_other_are_those_of_the_reference_however_many_rows_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(trace_assembly, "ROWS_AT_ONCE", rows_at_once)
+    targets = {"agents": {"planner": {"sla_s": 40}}}
+    project = Project(tmp_path / "project", targets, 1, LOOKBACK_HOURS)
+    project.write_log("a.jsonl", in_lines(Random(5), random_spans(Random(5), traces=12, hours=12 * HOURS)))
+    hours = hours_from(START - 2 * HOUR, 12 * HOURS + 4)
+    project.ingest(hours)
+    assert_equal_to_the_reference(project, hours)
+
+
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("duckdb", marks=pytest.mark.nightly)])
 def test_spans_that_come_late_and_twice_end_like_the_reference_on_both_engines(tmp_path: Path, engine: str) -> None:
     random = Random(17)
     targets = {"agents": {"planner": {"sla_s": 40}}}

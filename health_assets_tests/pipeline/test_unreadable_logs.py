@@ -23,10 +23,11 @@ from health_assets.defs.checks import EVERY_LOG_WAS_READ
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
-from health_assets_tests.support.dagster_world import NOON, World, batching_instance
+from health_assets_tests.support.dagster_world import NOON, World
 from health_assets_tests.support.dagster_world import execution as world_execution
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
+    FLEET,
     Project,
     assert_same_tables,
     forked_command,
@@ -36,6 +37,8 @@ from health_assets_tests.support.projects import (
 )
 
 HOURS = hours_from(START, 3)
+SYSTEM = "tool_health"
+"""One that stands for all: whether logs can be read is the same to each."""
 LATE = timedelta(minutes=30)
 
 
@@ -55,25 +58,26 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     project.write_log("deep/z.jsonl", [line(execution("z", "planner", START + HOUR))])
     path = dangling(project, "deep/gone.jsonl")
-    for _ in range(2):  # as long as it lies there
-        done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
-        assert done.returncode == 1
-        assert done.stderr == (
-            "health-assets: 1 raw log could not be read; all others were loaded: "
-            f"cannot read the raw log {path}: it is a link that leads nowhere, to nowhere\n"
-        )
-        assert "these hours hold 2 executions" in done.stdout
-        assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
-        assert executions(project) == ["a", "z"]
+    read = project.materialize(HOURS, only=["ingest"])["raw_logs"]
+    assert (read["files_unreadable"], executions(project)) == (1, ["a", "z"])
+    done = forked_command(*materialize_arguments(project, HOURS, SYSTEM), folder=project.folder)  # it still lies there
+    assert done.returncode == 1
+    assert done.stderr == (
+        "health-assets: 1 raw log could not be read; all others were loaded: "
+        f"cannot read the raw log {path}: it is a link that leads nowhere, to nowhere\n"
+    )
+    assert "these hours hold 2 executions" in done.stdout
+    assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
+    assert executions(project) == ["a", "z"]
     path.unlink()
-    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, HOURS, SYSTEM), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_without_hours_named_the_logs_that_can_be_read_tell_them(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     dangling(project, "gone.jsonl")
-    arguments = ["materialize", "--raw", str(project.raw), "--warehouse", project.warehouse_url]
+    arguments = ["materialize", "--raw", str(project.raw), "--warehouse", project.warehouse_url, "--system", SYSTEM]
     done = forked_command(*arguments, folder=project.folder)
     assert done.returncode == 1
     assert "gone.jsonl" in done.stderr
@@ -84,7 +88,7 @@ def test_many_unreadable_logs_are_counted_and_the_first_are_named(project: Proje
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     for number in range(30):
         dangling(project, f"gone-{number:02}.jsonl")
-    done = forked_command(*materialize_arguments(project, hours_from(START, 1)), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, hours_from(START, 1), SYSTEM), folder=project.folder)
     assert "30 raw logs could not be read" in done.stderr
     assert "gone-02.jsonl" in done.stderr
     assert "gone-03.jsonl" not in done.stderr
@@ -187,40 +191,40 @@ def back(project: Project, name: str, away: Path) -> None:
 
 def test_rows_of_a_log_that_can_no_longer_be_read_stay_while_others_come(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     away = hidden(project, "a.jsonl")
     project.write_log("b.jsonl", [line(execution("b", "planner", START + LATE))])
-    read = project.materialize(HOURS)["raw_logs"]
+    read = project.materialize(HOURS, only=FLEET)["raw_logs"]
     assert executions(project) == ["a", "b"]
     assert read["files_unreadable"] == 1
     back(project, "a.jsonl", away)
-    project.materialize(HOURS)
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    project.materialize(HOURS, only=FLEET)
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
     assert project.query("SELECT note FROM raw_file_notes") == []
 
 
 def test_a_line_that_lost_against_one_that_is_gone_wins_as_soon_as_its_log_can_be_read(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("twice", "planner", START))])
     project.write_log("b.jsonl", [line(execution("twice", "planner", START + LATE))])
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     away = hidden(project, "a.jsonl")
     project.write_log("b.jsonl", [line(execution("other", "planner", START + LATE))])
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert executions(project) == ["twice"], "the hour is held"
     back(project, "a.jsonl", away)
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     assert executions(project) == ["other", "twice"]
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
 
 
 def test_a_log_that_was_never_read_is_loaded_when_it_can_be(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     project.write_log("b.jsonl", [line(execution("b", "planner", START + LATE))])
     away = hidden(project, "b.jsonl")
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     back(project, "b.jsonl", away)
-    project.materialize(HOURS)
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+    project.materialize(HOURS, only=FLEET)
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
 
 
 # -- what shows only when it is read -----------------------------------------------------------------------------------
@@ -263,7 +267,7 @@ def test_objects_that_a_store_does_not_give_are_told_and_all_others_are_loaded(f
     put("forbidden.jsonl", execution("no", "planner", START))
     put("torn.jsonl", execution("torn", "planner", START))
     put("z.jsonl", execution("z", "planner", START + HOUR))
-    read = flaky.materialize(HOURS)["raw_logs"]
+    read = flaky.materialize(HOURS, only=["ingest"])["raw_logs"]
     assert executions(flaky) == ["a", "z"]
     assert read["files_unreadable"] == 2
     told = read["could not be read"].data
@@ -292,14 +296,6 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_told_after_all_othe
 # -- in Dagster --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    with batching_instance(folder) as made:
-        yield made
-
-
 def test_in_dagster_a_check_says_which_log_could_not_be_read_and_the_sensor_does_not_ask_again(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -318,13 +314,13 @@ def test_in_dagster_a_check_says_which_log_could_not_be_read_and_the_sensor_does
     )
     assert history == [(NOON, False, 2, 1, "warn")]
 
-    world.materialize(HourRange.of(NOON))
+    world.materialize(HourRange.of(NOON), only=FLEET)
     tick = sensor_tick(world, instance)
     assert not tick.run_requests
     assert tick.skip_message.startswith("the tables agree with all 1 raw logs; 1 cannot be read: cannot read the raw")
     world.write("late.jsonl", [world_execution(NOON, "late")])
     (request,) = sensor_tick(world, instance).run_requests
-    world.materialize(tags=request.tags)
+    world.materialize(tags=request.tags, only=FLEET)
     assert world.query("SELECT count(*) FROM executions") == [(2,)]
     assert not sensor_tick(world, instance).run_requests
 

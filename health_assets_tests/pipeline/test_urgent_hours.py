@@ -11,11 +11,11 @@ from health_assets.systems.staleness import stale_hours
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
-HOURS = hours_from(START, 16)
+HOURS = hours_from(START, 12)
 NEWEST = HourRange.of(HOURS.end - HOUR)
 STEPS = [asset.op.name for asset in all_assets(hourly_partitions(HOURS))]
-PLACES = [STEPS.index("ingest") + 1, STEPS.index("agent_health"), STEPS.index("agent_health_state") + 1]
-"""The step of the backfill before which the newest hour's run goes."""
+FEW_STEPS = ["ingest", "health_components", "agent_health", "system_health", "state_components", "agent_health_state"]
+"""The steps of two systems, one of which is made from the other's components; they stand for all by day."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def write_first_logs(project: Project) -> None:
     random = Random(3)
-    for name, lines in cut_into_files(random, random_lines(random, 400, len(HOURS))).items():
+    for name, lines in cut_into_files(random, random_lines(random, 300, len(HOURS))).items():
         project.write_log(name, lines, modified=START + HOUR)
 
 
@@ -34,26 +34,34 @@ def write_logs_of_the_newest_hour(project: Project) -> None:
     project.write_log("newest.jsonl", found, modified=NEWEST.end)
 
 
+@pytest.mark.parametrize("steps", [FEW_STEPS, pytest.param(STEPS, marks=pytest.mark.nightly)], ids=len)
 @pytest.mark.parametrize(
-    ("backfill", "place"),
-    list(zip([HourRange(HOURS.start, NEWEST.start), HOURS, HourRange(HOURS.start, NEWEST.start)], PLACES, strict=True)),
-    ids=["after the logs are read", "before the scores", "amid them"],
+    ("backfill", "last_before"),
+    [
+        pytest.param(
+            HourRange(HOURS.start, NEWEST.start), "ingest", id="after the logs are read", marks=pytest.mark.nightly
+        ),
+        pytest.param(HOURS, "health_components", id="before the scores"),
+        pytest.param(HourRange(HOURS.start, NEWEST.start), "agent_health_state", id="amid them"),
+    ],
 )
 def test_the_newest_hour_between_two_steps_of_a_backfill_leaves_the_tables_of_a_clean_rebuild(
-    project: Project, backfill: HourRange, place: int
+    project: Project, backfill: HourRange, last_before: str, steps: list[str]
 ) -> None:
+    steps = sorted(steps, key=STEPS.index)
+    place = steps.index(last_before) + 1
     write_first_logs(project)
-    for step in STEPS[:place]:
+    for step in steps[:place]:
         project.materialize(backfill, only=[step])
     write_logs_of_the_newest_hour(project)
-    project.materialize(NEWEST)
-    for step in STEPS[place:]:
+    project.materialize(NEWEST, only=steps)
+    for step in steps[place:]:
         project.materialize(backfill, only=[step])
     with project.warehouse.read() as session:
         components, scores = stale_hours(session, HOURS, project.settings)
     assert components == set()
     assert scores <= set(NEWEST), "but for what the newest hour looks back on, the backfill leaves nothing to do"
     for hours in contiguous(scores):
-        project.materialize(hours, only_stale=True)  # as the late-log sensor does
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS).tables())
+        project.materialize(hours, only_stale=True, only=steps)  # as the late-log sensor does
+    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=steps).tables())
     assert_lines_are_conserved(project)

@@ -1,6 +1,7 @@
 """Which hours a command is about: named ones, those of the logs, never the future, and no long holes."""
 
 import os
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from health_assets.pipeline.wanted_hours import WantedHours, wanted_hours, worth
 from health_assets.systems.staleness import left_behind, stale_hours
 from health_assets.warehouse.ledger import Ledger
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.projects import FLEET, ONE_SYSTEM_BY_DAY, Project, Row, assert_same_tables, hours_from
 
 NOW = START + timedelta(days=3, minutes=20)
 RUNNING = START + timedelta(days=3)
@@ -130,7 +131,10 @@ def within(tables: dict[str, list[Row]], hours: HourGroups) -> dict[str, list[Ro
     return {name: [row for row in rows if row["hour"] in hours] for name, rows in tables.items()}
 
 
-def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(project: Project) -> None:
+@pytest.mark.parametrize("only", ONE_SYSTEM_BY_DAY)
+def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
+    project: Project, only: Sequence[str] | None
+) -> None:
     sparse_project(project)
     found = wanted(project, now=FAR)
     assert [(own.start, len(own)) for own in found.hours.ranges] == [(hour(0), 170), (hour(400), 168), (hour(1400), 11)]
@@ -138,8 +142,8 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
         f"{1411 - 349:,} of these 1,411 hours are left out: no event lies in them nor in the 168 h before, "
         "so nothing is known of any agent there"
     )
-    project.materialize(found.hours)
-    clean = project.clean_rebuild(HourRange(START, hour(1411)))
+    project.materialize(found.hours, only=only)
+    clean = project.clean_rebuild(HourRange(START, hour(1411)), only=only)
     assert_same_tables(project.tables(), within(clean.tables(), found.hours))
     lost = [name for name, rows in clean.tables().items() if len(rows) > len(project.rows(name))]
     assert set(lost) <= {"system_health", "agent_health", "agent_health_state", "error_budget", "agent_usage"}
@@ -163,7 +167,7 @@ def test_hours_before_the_first_event_after_a_hole_are_said_to_be_left_out(proje
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:
     sparse_project(project)
     hours = wanted(project, now=FAR).hours
-    project.materialize(hours)
+    project.materialize(hours, only=FLEET)
     with project.warehouse.read() as session:
         assert late_parts(unread(session, list_files(project.raw))) == {}
         assert stale_hours(session, hours.span, project.settings) == (set(), set())
@@ -173,8 +177,8 @@ def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> 
     project.write_log("late.jsonl", [line(execution("late", "planner", hour(900)))])
     found = wanted(project, now=FAR)
     assert HourRange(hour(900), hour(1068)) in found.hours.ranges
-    project.materialize(found.hours)
-    clean = project.clean_rebuild(HourRange(START, hour(1411)))
+    project.materialize(found.hours, only=FLEET)
+    clean = project.clean_rebuild(HourRange(START, hour(1411)), only=FLEET)
     assert_same_tables(project.tables(), within(clean.tables(), found.hours))
 
 

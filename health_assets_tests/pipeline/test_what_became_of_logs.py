@@ -20,6 +20,7 @@ from health_assets_tests.support.dagster_world import NOON, World, batching_inst
 from health_assets_tests.support.dagster_world import execution as world_execution
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import (
+    FLEET,
     RECORD_TABLES,
     Project,
     Row,
@@ -80,8 +81,9 @@ def test_a_live_log_that_is_gzipped_before_one_of_its_lines_was_loaded_stops_no_
     path = project.write_log("0420.jsonl", [restart("a", 0), line(execution("e", "a", START + 4 * HOUR))])
     project.ingest(FIRST)
     gzipped(path)
-    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
-    assert (done.returncode, done.stderr) == (0, "")
+    read = project.materialize(HOURS, only=FLEET)["raw_logs"]
+    assert "could not be read" not in read
+    assert project.built_hours("agent_health") == {*HOURS}
     assert project.query("SELECT execution_id, source_file FROM executions") == [("e", "0420.jsonl.gz")]
     assert restarts(project) == [("a", "0420.jsonl.gz", 1)]
     assert lost(project) == []
@@ -96,8 +98,16 @@ WAYS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("grew", [False, True], ids=["as it was", "grown unseen"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("way", "grew"),
+    [
+        pytest.param(
+            way, grew, id=f"{way}, {'grown unseen' if grew else 'as it was'}",
+            marks=() if grew == (way in ("gzipped", "numbered")) else pytest.mark.nightly,
+        )
+        for way in WAYS for grew in (False, True)
+    ],
+)  # fmt: skip
 def test_lines_without_an_id_count_once_whatever_becomes_of_their_file(project: Project, way: str, grew: bool) -> None:
     """Also where the hours asked for are others than those of the lines."""
     path = project.write_log("app.jsonl", [restart("a", 0), "bad", restart("b", 5)])
@@ -294,6 +304,9 @@ def test_what_a_log_lost_when_it_was_cut_is_lost_until_its_lines_stand_in_a_log_
     with project.warehouse.read() as session:
         [told] = FileLedger(session).lost()
         assert FileLedger(session).lines_and_lost(FIRST, 0) == {START: (3, 3)}
+        assert [log.lines for log in FileLedger(session).lost(FIRST)] == [3], (
+            "what is lost of later hours is not theirs"
+        )
     assert str(told).startswith("app.jsonl was cut or replaced, and 4 lines of 2026-06-07T00 to 2026-06-07T06 (6 h)")
     path.write_bytes(bytes_of(restart("d", 0)))
     for _ in range(2):
@@ -358,7 +371,7 @@ def test_a_log_that_is_gone_blocks_nothing_and_what_is_lost_of_it_is_told(projec
     project.write_log("kept.jsonl", [restart("k", 0), restart("l", 4)])
     project.ingest(FIRST)
     path.unlink()
-    done = forked_command(*materialize_arguments(project, HOURS), folder=project.folder)
+    done = forked_command(*materialize_arguments(project, HOURS, "tool_health"), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert "gone.jsonl was gone before 3 lines of 2026-06-07T04 to 2026-06-07T06 (2 h)" in done.stdout
     assert [row[0] for row in restarts(project)] == ["a", "k", "l"], "what was loaded of it stays"
@@ -387,13 +400,13 @@ def test_in_dagster_a_check_and_the_sensor_say_which_log_was_gone_and_how_many_l
     gone = Path(world.settings.raw, "gone.jsonl")
     world.write("gone.jsonl", [world_execution(NOON, "loaded"), world_execution(NOON + HOUR, "lost")])
     world.write("cut.jsonl", [world_execution(NOON, "cut"), world_execution(NOON + HOUR, "cut too")])
-    world.materialize(HourRange.of(NOON))
+    world.materialize(HourRange.of(NOON), only=FLEET)
     gone.unlink()
     world.write("cut.jsonl", [])
     (tmp_path / "dagster").mkdir()
     with batching_instance(tmp_path / "dagster") as instance:
         (request,) = sensor_tick(world, instance).run_requests
-        world.materialize(tags=request.tags)
+        world.materialize(tags=request.tags, only=FLEET)
         tick = sensor_tick(world, instance)
         assert not tick.run_requests
         assert "gone.jsonl was gone before 1 line of 2026-06-07T13" not in tick.skip_message, "long ago by the clock"
@@ -417,10 +430,10 @@ def test_a_name_that_is_not_utf_8_is_escaped_and_told_once(project: Project) -> 
     path = project.raw / os.fsdecode(b"b\xff\xfe/caf\xe9.jsonl")
     path.parent.mkdir()
     path.write_bytes(bytes_of(restart("a", 0), "bad"))
-    told = forked_command(*materialize_arguments(project, HOURS), folder=project.folder).stdout
+    told = project.materialize(HOURS, only=["ingest"])["raw_logs"]["odd files"].data
     name = r"b\xff\xfe/caf\xe9.jsonl"
     assert restarts(project) == [("a", name, 1)]
-    assert f"{name}: its name is not UTF-8" in told
+    assert [sentence for sentence in told if f"{name}: its name is not UTF-8" in sentence]
     assert "odd files" not in project.materialize(FIRST, only=["ingest"])["raw_logs"]
     assert project.ingest(HOURS).files_read == []
 

@@ -1,12 +1,15 @@
 """Great Expectations' private parts: its metaclass takes a kind that remembers, and progress bars can be turned off."""
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from health_assets.quality.evaluation import import_great_expectations
-from health_assets.quality.gx_internals import remembering, without_progress_bars
+from health_assets.quality.gx_internals import OF_OTHER_EXPECTATIONS, remembering, without_progress_bars
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +50,36 @@ def test_a_context_shows_no_progress_bars_once_they_are_off(gx: Any) -> None:
         without_progress_bars(context)
     assert context.progress_bars.globally is False
     assert context.progress_bars.metric_calculations is False
+
+
+def test_statistics_and_charts_are_imported_only_when_an_expectation_that_needs_them_is_used() -> None:
+    program = f"""
+import sys
+from importlib.util import _LazyModule
+import pandas as pd
+from health_assets.quality.evaluation import _verdicts, import_great_expectations
+from health_assets.quality.expectations import Expectation
+
+import_great_expectations()
+waiting = lambda: [type(sys.modules[name]) is _LazyModule for name in {OF_OTHER_EXPECTATIONS}]
+frame = pd.DataFrame({{"a": [1.0, 2.0, 2.0]}})
+assert _verdicts(frame, [Expectation("ExpectColumnValuesToBeBetween", {{"column": "a", "max_value": 2}})]) == [True]
+assert waiting() == [True, True]
+partition = {{"values": ["1.0", "2.0"], "weights": [0.5, 0.5]}}
+told = {{"column": "a", "partition_object": partition, "threshold": 0.6}}
+assert _verdicts(frame, [Expectation("ExpectColumnKLDivergenceToBeLessThan", told)]) in ([True], [False])
+assert waiting()[0] is False
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_batch_is_loaded_without_a_digest_of_what_it_holds(gx: Any) -> None:
+    from health_assets.quality.evaluation import _great_expectations
+
+    batch = _great_expectations()[1].get_batch({"dataframe": pd.DataFrame({"a": [1]})})
+    kind = gx.expectations.ExpectColumnValuesToNotBeNull
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
+        outcome = batch.validate(gx.ExpectationSuite(name="of one", expectations=[kind(column="a")]))
+    assert outcome.meta["batch_markers"]["pandas_data_fingerprint"] == ""

@@ -17,7 +17,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.systems import parts
 from health_assets.logs.formats.tau_bench import NO_TIMES
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
-from health_assets.schema.documentation import SQL_NAMES
+from health_assets.schema.column_types import SQL_NAMES
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.engines.postgres.sql import TYPES as POSTGRES_TYPES

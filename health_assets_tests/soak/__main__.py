@@ -65,12 +65,13 @@ def figures(verdict: Verdict) -> str:
     memory = "; ".join(
         f"{name} {first:.0f}, {second:.0f}, {third:.0f} MiB" for name, (first, second, third) in verdict.rss_mib.items()
     )
+    disk = "; ".join(f"{part} {before:.0f}, {after:.0f}" for part, (before, after) in verdict.disk_mib.items())
     return (
         f"{verdict.lines:,} lines written; all {verdict.executions:,} executions of {verdict.hours} hours are there, once\n"
         f"every table equals a clean rebuild, no hour is stuck, {verdict.quiet_after_s:.0f} s after the writer ended\n"
         f"runs: {runs}\n"
         f"memory in the first, second and last third: {memory}\n"
-        f"disk: {verdict.disk_mib[0]:.0f} MiB before, {verdict.disk_mib[1]:.0f} after"
+        f"disk, MiB before and after: {disk}; a new warehouse takes {verdict.rebuilt_mib:.0f}"
     )
 
 

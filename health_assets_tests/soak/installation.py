@@ -35,6 +35,8 @@ DISK_MIB = 3072
 READY_S = 180.0
 WRITER_END_S = 60.0
 SENSOR = "late_logs"
+WAREHOUSE, DAGSTER, WRITE_AHEAD_LOG, ELSE = "warehouse", "Dagster's records", "write-ahead log", "else"
+"""Parts of the disk."""
 AGREES = "the tables agree with all"
 """What the sensor says once there is nothing left to do."""
 POSTGRES_SETTINGS = {
@@ -121,13 +123,33 @@ class Installation:
                         found.append(process)
         return found
 
-    def used_mib(self) -> float:
-        """What its data takes on the disk."""
-        used = 0
+    def used_mib(self) -> dict[str, float]:
+        """The space that its data takes on the disk, in MiB: the warehouse, Dagster's records, PostgreSQL's log, all else.
+
+        PostgreSQL's log is brought to a checkpoint first: how much is left to write says nothing about growth.
+        """
+        databases: dict[str, str] = {}
+        if "postgres" in self.services:
+            with psycopg.connect(self.environment["HEALTH_WAREHOUSE"], autocommit=True) as connection:
+                connection.execute("CHECKPOINT")
+                databases = dict(connection.execute("SELECT oid::text, datname FROM pg_database").fetchall())
+        used = dict.fromkeys((WAREHOUSE, DAGSTER, WRITE_AHEAD_LOG, ELSE), 0.0)
         for path in self.disk.rglob("*"):
             with suppress(FileNotFoundError):  # a temporary file
-                used += path.lstat().st_blocks * 512
-        return used / 2**20
+                used[_part_of(path.relative_to(self.disk), databases)] += path.lstat().st_blocks * 512 / 2**20
+        return used
+
+
+def _part_of(path: Path, databases: Mapping[str, str]) -> str:
+    """The part that a file on the disk belongs to; databases are folders that are named by their numbers."""
+    if "pg_wal" in path.parts:
+        return WRITE_AHEAD_LOG
+    if path.parts[0].startswith("health.duckdb"):
+        return WAREHOUSE
+    if path.parts[0] == "dagster":
+        return DAGSTER
+    names = {databases.get(part) for part in path.parts[:-1]}
+    return WAREHOUSE if "health" in names else DAGSTER if "dagster" in names else ELSE
 
 
 @contextmanager

@@ -83,12 +83,14 @@ def main(message: str, commit: str = "HEAD") -> None:
     (version,), (digest,) = VERSION.findall(before), DIGEST.findall(before)
     if digest == digest_of_the_tables():
         raise SystemExit(f"no table differs from what it was at {short}")
+    print(f"storing the tables as they were at {short}, on both engines, for the tests of upgrades", flush=True)
     store(short)
     known = set(_git("ls-tree", "--name-only", f"{short}:{VERSIONS.relative_to(REPOSITORY)}").decode().split())
     for path in VERSIONS.glob("r*.py"):
         if path.name not in known:  # of an earlier turn
             path.unlink()
     declare(int(version) + 1)
+    print("comparing with the tables as they are declared, for the revision", flush=True)
     made = revise(message)
     print(f"version {int(version) + 1} of the tables; read {made.relative_to(REPOSITORY)} before you commit it")
     os.chdir(REPOSITORY)

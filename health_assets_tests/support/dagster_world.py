@@ -22,7 +22,7 @@ from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets_tests.support.projects import run_bodies
+from health_assets_tests.support.projects import RECORD_TABLES, run_bodies
 
 ASSETS = (
     "raw_logs", "spans", "executions", "trigger_events", "model_calls", "tool_calls", "signals", "judgements", "agent_updates",
@@ -31,6 +31,8 @@ ASSETS = (
     "model_components", "model_health", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
     "error_budget", "tool_components", "tool_health", "usage_components", "agent_usage",
 )  # fmt: skip
+FLEET_ASSETS = (*RECORD_TABLES, "raw_logs", "health_components", "agent_health", "system_health")
+"""What the steps `FLEET` materialize."""
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 QUIET = {"loggers": {"progress": {}}}
 NOON = datetime(2026, 6, 7, 12, tzinfo=UTC)
@@ -99,11 +101,11 @@ class World:
         changed = {"raw": folder / "raw", "warehouse": str(folder / "health.duckdb"), **settings}
         return World(self.settings.model_copy(update=changed))
 
-    def rebuilt(self, folder: Path, hours: HourRange) -> "World":
-        """The same logs in a new warehouse, with these hours materialized from nothing and without checks."""
+    def rebuilt(self, folder: Path, hours: HourRange, *, only: Sequence[str] | None = None) -> "World":
+        """The same logs in a new warehouse, with these hours materialized from nothing and without checks; all steps, or these."""
         folder.mkdir(parents=True, exist_ok=True)
         world = World(self.settings.model_copy(update={"warehouse": str(folder / "health.duckdb")}))
-        world.materialize(hours)
+        world.materialize(hours, only=only)
         return world
 
     def materialize(
@@ -163,11 +165,11 @@ class World:
             connection.execute("SET TimeZone = 'UTC'")
             return connection.execute(sql).fetchall()
 
-    def tables(self) -> dict[str, list[tuple]]:
-        """All rows of every asset's table in a fixed order, and which hours of which asset there are."""
-        hours = "SELECT asset, hour, rows FROM materialized_hours ORDER BY ALL"
-        rows = {asset: self.query(f"SELECT * FROM {asset} ORDER BY ALL") for asset in ASSETS}
-        return {**rows, "materialized_hours": self.query(hours)}
+    def tables(self, assets: Sequence[str] = ASSETS) -> dict[str, list[tuple]]:
+        """All rows of these assets' tables in a fixed order, and which hours of which of them there are."""
+        noted = self.query("SELECT asset, hour, rows FROM materialized_hours ORDER BY ALL")
+        rows = {asset: self.query(f"SELECT * FROM {asset} ORDER BY ALL") for asset in assets}
+        return {**rows, "materialized_hours": [hour for hour in noted if assets == ASSETS or hour[0] in assets]}
 
 
 @contextmanager

@@ -4,19 +4,22 @@
 code in a tenth of the time. What Dagster itself does with the assets is tested elsewhere.
 """
 
+import atexit
 import contextlib
 import gzip
 import math
 import multiprocessing
 import os
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,7 +38,9 @@ from health_assets.defs.partitions import hourly_partitions, named_hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.logs.files import list_files
-from health_assets.pipeline.ingestion import IngestReport, ingest
+from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.pipeline.ingestion import ingest
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
@@ -59,6 +64,13 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
 RESULT_TABLES = (*RECORD_TABLES, *DERIVED)
 """Every table whose rows follow from the logs and the targets alone."""
+FLEET = ("ingest", "health_components", "agent_health", "system_health")
+"""The steps of the Agent Health Model: they stand for those of all systems where the test is not about one of the others."""
+ONE_SYSTEM_BY_DAY = [
+    pytest.param(FLEET, id="one system"),
+    pytest.param(None, id="all systems", marks=pytest.mark.nightly),
+]
+"""Values of `only` for what is the same to every system."""
 SURVEY_TABLES = ("agent_probes", "survey_summary")
 """Tables of what was observed."""
 
@@ -121,15 +133,17 @@ class Project:
 
     @property
     def settings(self) -> Settings:
-        return Settings(
-            raw=self.raw,
-            targets=None if self.targets is None else self.targets_path,
-            warehouse=self.warehouse_url,
-            window_hours=self.window_hours,
-            lookback_hours=self.lookback_hours,
-            lock_timeout_s=self.lock_timeout_s,
-            evaluation_window_hours=self.evaluation_window_hours,
-        )
+        own = {
+            "raw": self.raw,
+            "targets": None if self.targets is None else self.targets_path,
+            "warehouse": self.warehouse_url,
+            "window_hours": self.window_hours,
+            "lookback_hours": self.lookback_hours,
+            "lock_timeout_s": self.lock_timeout_s,
+            "evaluation_window_hours": self.evaluation_window_hours,
+        }
+        others = {name: value for name, value in os.environ.items() if name.upper().startswith("HEALTH_")}
+        return _settings(tuple(own.items()), tuple(others.items()), Path.cwd())
 
     @property
     def pipeline(self) -> Pipeline:
@@ -161,6 +175,12 @@ class Project:
         with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
             pipeline = replace(self.pipeline, shared_duckdb=shared_duckdb)
             return run_bodies(pipeline, hours, only_stale=only_stale, only=only)
+
+    def copied(self, folder: Path) -> "Project":
+        """A copy of all that there is, in a folder that must not exist, which a test may change."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        url = postgres_server.copy_of(self.url) if self.url else ""
+        return replace(self, folder=folder, url=url)
 
     def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
@@ -216,23 +236,25 @@ class Project:
         return twin
 
 
+@lru_cache(128)
+def _settings(own: tuple[tuple[str, Any], ...], others: tuple[tuple[str, str], ...], folder: Path) -> Settings:
+    """Settings with these values; the others come from the environment, which is read anew only where it is another."""
+    del others, folder
+    return Settings(**dict(own))
+
+
 def run_bodies(
     pipeline: Pipeline, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Do as `Project.materialize`, with any pipeline."""
     metadata = {}
-    tags = {ONLY_STALE_TAG: "true"} if only_stale else {}
-    if isinstance(hours, HourGroups):
-        tags |= named_hours_tags(hours)
-    span = HourRange(hours.start, hours.end)
-    for asset in all_assets(hourly_partitions(span.extended_back(pipeline.settings.lookback_hours))):
+    tags = ({ONLY_STALE_TAG: "true"} if only_stale else {}) | named_hours_tags(HourGroups(hours.ranges))
+    for asset in _assets_of(tuple(_ById(derived) for derived in DERIVED.values())):
         if only is not None and asset.op.name not in only:
             continue
         context = SimpleNamespace(
-            has_partition_key=len(hours) == 1,
-            has_partition_key_range=True,
-            partition_keys=list(hours),
-            partition_time_window=SimpleNamespace(start=hours.start, end=hours.end),
+            has_partition_key=False,  # as in a command whose warehouse is not Dagster's own
+            has_partition_key_range=False,
             selected_asset_keys=asset.keys,
             run=SimpleNamespace(tags=tags),
             log_event=lambda _: None,
@@ -253,6 +275,27 @@ def run_bodies(
     return metadata
 
 
+@dataclass(frozen=True, eq=False)
+class _ById:
+    """A declaration by what it is rather than by what it says, which may not be hashable; it stays as long as this."""
+
+    derived: Derived
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.derived is self.derived
+
+    def __hash__(self) -> int:
+        return id(self.derived)
+
+
+@cache
+def _assets_of(derived: tuple[_ById, ...]) -> list[dg.AssetsDefinition]:
+    """The assets of what is declared now; their bodies are told the hours and know nothing of partitions."""
+    made = all_assets(hourly_partitions(HourRange.of(datetime(2026, 1, 1, tzinfo=UTC))))
+    assert {key.to_user_string() for asset in made for key in asset.keys} >= {asset.derived.name for asset in derived}
+    return made
+
+
 def tick(
     sensor: dg.SensorDefinition, pipeline: Pipeline, instance: dg.DagsterInstance | None = None
 ) -> SensorExecutionData:
@@ -262,6 +305,13 @@ def tick(
         dg.build_sensor_context(instance=own, resources={"pipeline": pipeline}) as context,
     ):
         return sensor.evaluate_tick(context)
+
+
+def lasting_folder() -> Path:
+    """A folder for what many tests copy; it is removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="health-assets-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 ENGINES = ("duckdb", "postgres")
@@ -307,13 +357,14 @@ def _without_numbers(row: Row) -> list[str]:
 
 def assert_lines_are_conserved(project: Project) -> None:
     """Every line that is not blank is a row of exactly one record table, or counted as superseded there."""
-    for record_type, table in TABLE_OF_RECORD.items():
-        kept = project.query(
-            "SELECT coalesce(sum(lines - superseded - lost), 0) FROM raw_logs WHERE is_loaded AND record_type = ?",
-            [record_type],
-        )
-        lines = "coalesce(CAST(sum(lines) AS BIGINT), 0)" if record_type == "rejected" else "count(*)"
-        assert kept == project.query(f"SELECT {lines} FROM {table}"), f"lines and rows of {table} differ"
+    with project.warehouse.read() as session:
+        for record_type, table in TABLE_OF_RECORD.items():
+            kept = session.query(
+                "SELECT coalesce(sum(lines - superseded - lost), 0) FROM raw_logs WHERE is_loaded AND record_type = ?",
+                [record_type],
+            )
+            lines = "coalesce(CAST(sum(lines) AS BIGINT), 0)" if record_type == "rejected" else "count(*)"
+            assert kept == session.query(f"SELECT {lines} FROM {table}"), f"lines and rows of {table} differ"
 
 
 def command(
@@ -354,12 +405,13 @@ def start_forked_command(
     outputs: Sequence[str] = (os.devnull, os.devnull),
 ) -> BaseProcess:
     """Begin what `forked_command` waits for; stdout and stderr go to two files."""
-    return in_a_process(_run_as_a_command, arguments, command_environment() | environment, str(folder), outputs)
+    return in_a_process(run_as_a_command, arguments, command_environment() | environment, str(folder), outputs)
 
 
-def _run_as_a_command(
+def run_as_a_command(
     arguments: Sequence[str], environment: dict[str, str], folder: str, outputs: Sequence[str]
 ) -> None:
+    """Be the command, in a process that was forked for it."""
     for number, path in enumerate(outputs, 1):
         with Path(path).open("wb") as output:
             os.dup2(output.fileno(), number)
@@ -391,9 +443,11 @@ def command_environment() -> dict[str, str]:
     return kept | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-def materialize_arguments(project: Project, hours: HourRange) -> list[str]:
+def materialize_arguments(project: Project, hours: HourRange, system: str | None = None) -> list[str]:
+    """Words of the command line that materialize all systems, or one of them: a fraction of the time."""
     arguments = ["materialize", "--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
     arguments += ["--raw", str(project.raw), "--warehouse", project.warehouse_url]
+    arguments += [] if system is None else ["--system", system]
     return arguments if project.targets is None else [*arguments, "--targets", str(project.targets_path)]
 
 

@@ -20,6 +20,8 @@ import yaml
 
 from health_assets.apps.serving import reader_process, refresher, sessions
 from health_assets.apps.serving.client import ReaderError
+from health_assets.apps.serving.history import keeper
+from health_assets.apps.serving.process_loop import reply_to
 from health_assets.apps.serving.server import configured, listening
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
@@ -99,7 +101,7 @@ class ReaderInThisProcess:
         self._settings = settings
 
     def ask(self, request: dict[str, Any], _: float) -> Any:
-        reply = json.loads(json.dumps(reader_process._reply(self._settings, request)))
+        reply = json.loads(json.dumps(reply_to(self._settings, request, reader_process.read)))
         if "fault" in reply:
             raise ReaderError(reply["fault"], reply["sentence"])
         return reply["ok"]
@@ -123,6 +125,7 @@ def readers_in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refresher, "Reader", ReaderInThisProcess)
         patch.setattr(sessions, "Reader", ReaderInThisProcess)
+        patch.setattr(keeper, "Reader", ReaderInThisProcess)
         yield
 
 
@@ -148,7 +151,12 @@ class Served:
     tls: ssl.SSLContext | None = None
 
     def ask(
-        self, path: str, method: str = "GET", headers: dict[str, str] | None = None, source: str = "127.0.0.1"
+        self,
+        path: str,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        source: str = "127.0.0.1",
+        body: bytes | None = None,
     ) -> Reply:
         connection = (
             http.client.HTTPSConnection("localhost", self.port, timeout=PATIENCE_S, context=self.tls)
@@ -156,7 +164,7 @@ class Served:
             else http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S, source_address=(source, 0))
         )
         try:
-            connection.request(method, path, headers=headers or {})
+            connection.request(method, path, body, headers or {})
             reply = connection.getresponse()
             named = {name.lower(): value for name, value in reply.getheaders()}
             return Reply(reply.status, named, reply.read())
@@ -201,7 +209,7 @@ def served(
 ) -> Iterator[Served]:
     """The real server; settings go past their limits, so that a test need not wait a minute."""
     chosen = Settings(warehouse=str(warehouse), targets=targets).model_copy(
-        update={"serve_refresh_s": 3600.0, **settings}
+        update={"serve_refresh_s": 3600.0, "pages": False, **settings}
     )
     faults: list[str] = []
     listener = listening("127.0.0.1", 0)

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 PIECE_BYTES = 1 << 20
@@ -25,6 +25,7 @@ class SlowProxy:
         """First line of every request, in the order in which they came."""
         self.answered_bytes = 0
         """Bytes that clients have got."""
+        self._connections: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self.most_waiting = 0
         """Most requests that waited at once."""
@@ -37,19 +38,25 @@ class SlowProxy:
         started.set()
         await self._ended.wait()
         server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     def end(self) -> None:
         """Let `serve` end."""
         self._loop.call_soon_threadsafe(self._ended.set)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answers, requests = await asyncio.open_connection(self._behind.hostname, self._behind.port)
-        passed = (self._pass_requests(reader, requests), self._pass_answers(answers, writer))
-        try:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        async with AsyncExitStack() as ends:
+            ends.push_async_callback(_closed, writer)
+            answers, requests = await asyncio.open_connection(self._behind.hostname, self._behind.port)
+            ends.push_async_callback(_closed, requests)
+            passed = (self._pass_requests(reader, requests), self._pass_answers(answers, writer))
             await asyncio.gather(*passed, return_exceptions=True)  # who hangs up ends no test
-        finally:
-            requests.close()
-            writer.close()
 
     async def _pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE_BYTES):
@@ -67,6 +74,13 @@ class SlowProxy:
             writer.write(piece)
             await writer.drain()
         writer.close()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Close a connection and wait until it is, as one that the end of the loop closes counts as forgotten."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.explanation import COMPONENTS, costliest, explain, points_lost
-from health_assets.systems.explanations.evidence import KINDS
+from health_assets.systems.explanations.names import KINDS
 from health_assets_tests.support import reference
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import (
     START,
     cut_into_files,
@@ -120,7 +121,7 @@ def windowed(events: list[Row], scores: list[Row], hour: datetime, window_hours:
 KEYS = ["hour", "agent_id", "kind", "rank"]
 
 
-@pytest.mark.parametrize(("seed", "window_hours"), [(1, 24), (2, 3)])
+@pytest.mark.parametrize(("seed", "window_hours"), [pytest.param(1, 24, marks=pytest.mark.nightly), (2, 3)])
 def test_the_evidence_of_random_logs_equals_the_reference(tmp_path: Path, seed: int, window_hours: int) -> None:
     random = Random(seed)
     targets = random_targets(random)
@@ -178,7 +179,7 @@ def test_late_events_and_another_order_give_the_evidence_of_a_clean_rebuild(proj
 # -- explanations ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=3)
+@tried_with(3, 60)
 @given(st.lists(sums_and_targets(), min_size=1, max_size=40), st.sampled_from([1, 24]))
 def test_the_points_lost_add_up_to_what_the_score_lacks(cases: list[tuple[Row, Row]], window_hours: int) -> None:
     targets = {f"{place:03}": own for place, (_, own) in enumerate(cases)}

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -33,13 +34,13 @@ from health_assets.warehouse.holds import Hold, Holds
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import START, random_lines
 from health_assets_tests.support.projects import (
-    ENGINES,
     RESULT_TABLES,
     Project,
     Row,
     assert_same_tables,
     hours_from,
     in_a_process,
+    lasting_folder,
     tick,
 )
 
@@ -102,13 +103,26 @@ def raise_version(monkeypatch: pytest.MonkeyPatch, system: str, formulas: Mappin
         monkeypatch.setitem(DERIVED, asset.name, asset)
 
 
-def made(folder: Path, engine: str = "duckdb", lines: int = 120) -> Project:
-    """Random logs of more than a day, materialized with the formulas of version 1.0."""
+@cache
+def made_once(engine: str) -> Project:
+    """Random logs of more than a day, materialized with the formulas of version 1.0; to be copied."""
     targets = {"agents": {"listed": {}}}
-    project = Project(folder / "project", targets, WINDOW_HOURS, LOOKBACK_HOURS, engine=engine)
-    project.write_log("all.jsonl", random_lines(Random(7), lines, len(HOURS)), modified=START)
+    project = Project(lasting_folder() / "project", targets, WINDOW_HOURS, LOOKBACK_HOURS, engine=engine)
+    project.write_log("all.jsonl", random_lines(Random(7), 100, len(HOURS)), modified=START)
     project.materialize(HOURS, only=STEPS)
     return project
+
+
+def made(folder: Path, engine: str = "duckdb") -> Project:
+    """A copy of that, which a test may change."""
+    return made_once(engine).copied(folder / "project")
+
+
+@cache
+def rebuilt(engine: str, system: str) -> dict[str, list[Row]]:
+    """The tables that the formulas of `CHANGES` make of those logs in one go; ask first while these are declared."""
+    assert {asset.formula_version for asset in SYSTEMS[system]} == {"2.0"}
+    return made_once(engine).clean_rebuild(HOURS, f"with another {system}", only=STEPS).tables()
 
 
 def noted_versions(project: Project) -> dict[str, dict[datetime, str]]:
@@ -173,8 +187,12 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few_at_once")
 @pytest.mark.parametrize(
-    ("system", "engine"), [*(("agent_usage", engine) for engine in ENGINES), ("session_scores", "duckdb")]
-)
+    ("system", "engine"),
+    [
+        ("agent_usage", "duckdb"),
+        *(pytest.param(*more, marks=pytest.mark.nightly) for more in [("agent_usage", "postgres"), ("session_scores", "duckdb")]),
+    ],
+)  # fmt: skip
 def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_them_up_to_date_newest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, engine: str
 ) -> None:
@@ -182,7 +200,7 @@ def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_t
     before, written = project.tables(), materialized_at(project)
     assert stale_by_version(project) == {}
     raise_version(monkeypatch, system, CHANGES[system]())
-    after = project.clean_rebuild(HOURS, only=STEPS).tables()
+    after = rebuilt(engine, system)
     names = {asset.name for asset in SYSTEMS[system]}
     assert all(before[name] != after[name] for name in names), "the new formula changes nothing"
     assert stale_by_version(project) == {name: set(HOURS) for name in names}
@@ -201,7 +219,7 @@ def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_t
 
 
 @pytest.mark.usefixtures("few_at_once")
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("duckdb", marks=pytest.mark.nightly)])
 def test_results_of_other_systems_follow_where_the_components_that_they_are_made_from_come_out_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
@@ -212,7 +230,7 @@ def test_results_of_other_systems_follow_where_the_components_that_they_are_made
     for _ in range(10):
         if not late_logs_tick(project, STEPS):
             break
-    after = project.clean_rebuild(HOURS, only=STEPS).tables()
+    after = rebuilt(engine, "agent_health_model")
     assert before["error_budget"] != after["error_budget"]
     assert_same_tables(project.tables(), after)
     assert {*noted_versions(project)["error_budget"].values()} == {"1.0"}
@@ -222,7 +240,7 @@ def test_results_of_other_systems_follow_where_the_components_that_they_are_made
 def test_a_new_version_whose_rows_come_out_the_same_makes_nothing_stale_that_is_made_from_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = made(tmp_path, lines=80)
+    project = made(tmp_path)
     changed = project.query("SELECT asset, hour, changed_at FROM materialized_hours ORDER BY ALL")
     raise_version(monkeypatch, "agent_health_model", {})
     assert late_logs_tick(project, STEPS) == [HOURS]
@@ -237,10 +255,10 @@ def test_the_command_brings_the_hours_asked_for_up_to_date_and_tells_of_the_othe
 ) -> None:
     monkeypatch.setenv("HEALTH_WINDOW_HOURS", str(WINDOW_HOURS))
     monkeypatch.setenv("HEALTH_LOOKBACK_HOURS", str(LOOKBACK_HOURS))
-    project = made(tmp_path, lines=80)
+    project = made(tmp_path)
     before = project.tables()
     raise_version(monkeypatch, "agent_usage", of_usage())
-    after = project.clean_rebuild(HOURS, only=STEPS).tables()
+    after = rebuilt("duckdb", "agent_usage")
     common = ["--warehouse", project.warehouse_url]
     told = CliRunner().invoke(app, ["report", *common, "--hour", f"{HOURS.end - HOUR:%Y-%m-%dT%H}"])
     assert (
@@ -248,7 +266,8 @@ def test_the_command_brings_the_hours_asked_for_up_to_date_and_tells_of_the_othe
     )
     newest = HourRange(HOURS.end - 4 * HOUR, HOURS.end)
     asked = ["--from", f"{newest.start:%Y-%m-%dT%H}", "--to", f"{newest.end:%Y-%m-%dT%H}", "--raw", str(project.raw)]
-    done = CliRunner().invoke(app, ["materialize", *asked, *common, "--targets", str(project.targets_path)])
+    asked += ["--targets", str(project.targets_path), "--system", "agent_usage"]
+    done = CliRunner().invoke(app, ["materialize", *asked, *common])
     assert done.exit_code == 0, done.output
     assert "22 hours of agent_usage are of formula version 1.0, now 2.0" in done.output
     assert f"health-assets materialize --from {START:%Y-%m-%dT%H} --to {newest.start:%Y-%m-%dT%H}" in done.output
@@ -270,18 +289,18 @@ def _kill_before_the_results(project: Project, hours: HourRange) -> None:
     project.materialize(hours, only_stale=True, only=["usage_components", "agent_usage"])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)])
 def test_a_kill_between_components_and_results_leaves_nothing_mixed_under_one_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    project = made(tmp_path, engine, lines=80)
+    project = made(tmp_path, engine)
     before = project.tables()
     hours = HourRange(HOURS.end - 12 * HOUR, HOURS.end)
     process = in_a_process(_kill_before_the_results, project, hours)
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
     raise_version(monkeypatch, "agent_usage", of_usage())
-    after = project.clean_rebuild(HOURS, only=STEPS).tables()
+    after = rebuilt(engine, "agent_usage")
     noted = noted_versions(project)
     reach = hours.extended_back(REACH_HOURS - 1)
     assert {hour for hour, version in noted["usage_components"].items() if version == "2.0"} == {*reach}
@@ -294,7 +313,7 @@ def test_a_kill_between_components_and_results_leaves_nothing_mixed_under_one_ve
 def test_results_made_while_components_are_left_out_say_so_and_stay_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = made(tmp_path, lines=80)
+    project = made(tmp_path)
     raise_version(monkeypatch, "agent_usage", of_usage())
     last = HourRange.of(HOURS.end - HOUR)
     project.materialize(last, only=["agent_usage"])
@@ -303,13 +322,13 @@ def test_results_made_while_components_are_left_out_say_so_and_stay_stale(
     [found] = older(project)
     assert (found.versions, found.due) == (("1.0", MIXED), frozenset(HOURS))
     late_logs_tick(project, STEPS)
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=STEPS).tables())
+    assert_same_tables(project.tables(), rebuilt("duckdb", "agent_usage"))
 
 
 def test_results_that_look_back_on_a_held_hour_say_so_and_others_wait_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = made(tmp_path, lines=80)
+    project = made(tmp_path)
     raise_version(monkeypatch, "agent_usage", of_usage())
     held = HOURS.end - 3 * HOUR
     with project.warehouse.write() as session:
@@ -336,17 +355,19 @@ def test_results_that_look_back_on_a_held_hour_say_so_and_others_wait_for_it(
 # -- retention -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("system", CHANGES)
+@pytest.mark.parametrize(
+    "system", ["agent_usage", *(pytest.param(name, marks=pytest.mark.nightly) for name in CHANGES if name != "agent_usage")]
+)  # fmt: skip
 def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str
 ) -> None:
-    project = made(tmp_path, lines=80)
+    project = made(tmp_path)
     before = project.tables()
     cut = START + 6 * HOUR
     prune(project.warehouse, COMPONENTS, cut, LOOKBACK_HOURS)
     raise_version(monkeypatch, system, CHANGES[system]())
-    after = project.clean_rebuild(HOURS, only=STEPS).tables()
-    with project.warehouse.write() as session:  # the twin has read the same logs
+    after = rebuilt("duckdb", system)
+    with project.warehouse.write() as session:  # which a warehouse that was copied knows at another place
         session.query("DELETE FROM raw_roots")
     for log in project.raw.iterdir():
         log.rename(project.folder / log.name)
@@ -375,11 +396,11 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
 def test_dropped_components_that_come_back_with_a_new_formula_make_stale_what_was_made_of_the_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = made(tmp_path, lines=80)
+    project = made(tmp_path)
     prune(project.warehouse, COMPONENTS, START + 12 * HOUR, LOOKBACK_HOURS)
     raise_version(monkeypatch, "agent_health_model", of_agent_health())
     project.materialize(HOURS, only=STEPS)  # as a user asks for it, while the logs are still there
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=STEPS).tables())
+    assert_same_tables(project.tables(), rebuilt("duckdb", "agent_health_model"))
     assert stale_by_version(project) == {}
 
 
@@ -395,8 +416,8 @@ def test_every_system_declares_one_version_and_all_its_assets_carry_it() -> None
 
 
 def test_every_computed_hour_notes_its_version_and_no_record_does(tmp_path: Path) -> None:
-    project = made(tmp_path, lines=60)
-    project.materialize(HOURS)
+    project = made(tmp_path)
+    project.materialize(HourRange.of(START))
     found = project.query("SELECT DISTINCT asset, formula_version FROM materialized_hours")
     assert {asset: version for asset, version in found if asset in DERIVED} == dict.fromkeys(DERIVED, "1.0")
     assert {version for asset, version in found if asset not in DERIVED} == {None}

@@ -12,7 +12,7 @@ from typing import Any
 import ibis
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -24,6 +24,7 @@ from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_health_model.agent_health import TARGETS_USED, agent_health
 from health_assets.systems.agent_health_model.system_health import system_health
 from health_assets_tests.support import reference
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import (
     START,
     cut_into_files,
@@ -102,7 +103,10 @@ def make_random_project(folder: Path, seed: int, window_hours: int, lookback_hou
 # -- on random logs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "window_hours", "lookback_hours"), [(1, 24, 168), (2, 3, 5), (3, 1, 1), (4, 6, 6)])
+@pytest.mark.parametrize(
+    ("seed", "window_hours", "lookback_hours"),
+    [(1, 24, 168), (2, 3, 5), *(pytest.param(*more, marks=pytest.mark.nightly) for more in [(3, 1, 1), (4, 6, 6)])],
+)
 def test_every_score_of_random_logs_equals_the_reference(
     tmp_path: Path, seed: int, window_hours: int, lookback_hours: int
 ) -> None:
@@ -289,7 +293,7 @@ def sums_and_targets(draw: st.DrawFn) -> tuple[Row, Row]:
     return counts, targets
 
 
-@settings(max_examples=15)
+@tried_with(5, 60)
 @given(st.lists(sums_and_targets(), min_size=1, max_size=40), st.sampled_from([1, 7, 24, 100]))
 def test_the_formulas_equal_the_reference_for_any_sums_and_targets(
     cases: list[tuple[Row, Row]], window_hours: int

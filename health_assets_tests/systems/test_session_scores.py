@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from health_assets.core.hours import HOUR, HourRange
@@ -22,6 +22,7 @@ from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets.warehouse.engines.duckdb.tables import create_statement
 from health_assets_tests.support import reference, reference_session_scores
+from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from
 from health_assets_tests.support.reference_session_scores import DEFAULTS
@@ -313,8 +314,11 @@ def random_project(folder: Path, seed: int, lookback_hours: int, count: int = 25
 
 @pytest.mark.parametrize(
     ("seed", "lookback_hours", "first", "count"),
-    [(1, 3, 0, 16), (2, 168, 0, 14), (3, 5, 6, 3), (4, 4, 9, 1), (5, 1, 2, 9)],
-)
+    [
+        (1, 3, 0, 16), (4, 4, 9, 1),
+        *(pytest.param(*more, marks=pytest.mark.nightly) for more in [(2, 168, 0, 14), (3, 5, 6, 3), (5, 1, 2, 9)]),
+    ],
+)  # fmt: skip
 def test_traces_and_sessions_of_random_logs_equal_the_reference(
     tmp_path: Path, seed: int, lookback_hours: int, first: int, count: int
 ) -> None:
@@ -335,7 +339,7 @@ def test_traces_and_sessions_of_random_logs_equal_the_reference(
 share_or_none = st.none() | st.sampled_from([0.0, 1.0, 0.5, 0.7]) | st.floats(0, 1)
 
 
-@settings(max_examples=4)
+@tried_with(2, 60)
 @given(
     st.lists(
         st.lists(st.fixed_dictionaries(dict.fromkeys(SIGNALS, share_or_none)), min_size=1, max_size=45),
@@ -395,7 +399,7 @@ def test_late_files_and_any_order_of_hours_give_the_same_tables_to_the_last_bit(
     assert_same_tables(project.tables(hours, TABLES), expected)
 
 
-@pytest.mark.parametrize("traces_at_once", [1, 60])
+@pytest.mark.parametrize("traces_at_once", [60, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_range_too_large_for_memory_is_scored_in_pieces_with_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traces_at_once: int
 ) -> None:

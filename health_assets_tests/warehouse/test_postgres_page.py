@@ -24,14 +24,18 @@ BLOCKS = re.findall(r"```(console|sql)\n(.*?)```", PAGE, re.S)
 HOST = "db.example"
 VERSIONS = (15, 16, 17)
 PROGRAMS = installed_programs()  # now, while the environment has what tests may not see
+ALL_SYSTEMS = "health-assets materialize"
+BY_DAY = (max(PROGRAMS.keys() & {*VERSIONS}, default=VERSIONS[-1]), f"{ALL_SYSTEMS} --system agent_health_model")
+"""The newest version here and one system; by night all versions and, to the letter of the page, all systems."""
 
 
 @dataclass
 class Server:
-    """A server on which nothing was done yet, and a folder for what the commands make."""
+    """A server on which nothing was done yet, a folder for what the commands make, and what they materialize."""
 
     address: str
     folder: Path
+    materialize: str
 
     def url(self, role: str) -> str:
         return f"postgresql://{role}@{self.address}/health"
@@ -43,7 +47,7 @@ class Server:
 
     def run(self, kind: str, block: str) -> str:
         """Run a block of the page; its host is this server, and what it says on stdout is given back."""
-        block = block.replace(HOST, self.address)
+        block = block.replace(HOST, self.address).replace("health-assets materialize", self.materialize)
         if kind == "sql":  # the first line says where
             shell, _, statements = block.removeprefix("-- ").partition("\n")
             return self._done(f"{shell} --set=ON_ERROR_STOP=1", statements)
@@ -71,13 +75,15 @@ def _clients() -> list[Path]:
     return [folder for folder in PROGRAMS.values() if (folder / "psql").exists()]
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(
+    params=[BY_DAY, *(pytest.param((one, ALL_SYSTEMS), marks=pytest.mark.nightly) for one in VERSIONS)],
+    ids=lambda given: f"{given[0]}, {'all systems' if given[1] == ALL_SYSTEMS else 'one system'}",
+)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    programs = PROGRAMS.get(request.param)
+    version, materialize = request.param
+    programs = PROGRAMS.get(version)
     if programs is None:
-        pytest.skip(
-            f"no PostgreSQL {request.param} here; HEALTH_TEST_POSTGRES_PROGRAMS may name its folder of programs"
-        )
+        pytest.skip(f"no PostgreSQL {version} here; HEALTH_TEST_POSTGRES_PROGRAMS may name its folder of programs")
     folder = Path(tempfile.mkdtemp(prefix="health-assets-postgres-"))  # where nobody may enter it, too
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # behind the server's end
     url = start_server(folder, FAST, readable_programs(programs, folder), "trust")
@@ -85,7 +91,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
         connection.execute("CREATE ROLE postgres SUPERUSER LOGIN")
     (tmp_path / "raw").mkdir()
     (tmp_path / "dagster").mkdir()
-    yield Server(urlsplit(url).netloc.rpartition("@")[2], tmp_path)
+    yield Server(urlsplit(url).netloc.rpartition("@")[2], tmp_path, materialize)
 
 
 def test_the_page_makes_a_warehouse_that_its_owner_upgrades_its_writer_fills_and_its_reader_reads(

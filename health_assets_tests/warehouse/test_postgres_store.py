@@ -23,7 +23,8 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, describe, schema_of
 from health_assets.warehouse.engines.postgres.sql import numbered, postgres_sql
 from health_assets.warehouse.engines.postgres.tables import metadata
-from health_assets.warehouse.ledger import Ledger, Part
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.ledger_parts import Part
 from health_assets.warehouse.location import database_of, is_postgres
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.migrations import config, connected, migrate
@@ -37,7 +38,7 @@ from health_assets_tests.support.postgres_server import (
     fresh_warehouse,
     server_url,
 )
-from health_assets_tests.support.projects import REPOSITORY, Project, command
+from health_assets_tests.support.projects import REPOSITORY, Project, forked_command
 from health_assets_tests.support.serving_made import fill_agents, score, served, state
 
 HOUR = HourRange.of(START)
@@ -324,7 +325,7 @@ def test_migrating_again_changes_nothing_and_an_older_version_is_brought_up_to_d
     for opened in (Warehouse(url).write, Warehouse(url).read):
         with pytest.raises(HealthAssetsError, match="health-assets migrate"), opened():
             pass
-    assert command("migrate", environment={"HEALTH_WAREHOUSE": url}).returncode == 0
+    assert forked_command("migrate", environment={"HEALTH_WAREHOUSE": url}).returncode == 0
     with Warehouse(url).write() as session:
         assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
         session.query("UPDATE warehouse_version SET version = ?", [SCHEMA_VERSION + 1])
@@ -445,7 +446,7 @@ class _migrating:  # a context, as the other ways of opening are
 def test_the_command_says_what_is_wrong_in_one_line_without_the_password(tmp_path: Path) -> None:
     (tmp_path / "registry.yaml").write_text("[{name: a, platform: p, url: 'http://127.0.0.1:1'}]", encoding="utf-8")
     url, sentence = wrong_urls()["database"]
-    failed = command(
+    failed = forked_command(
         "survey", environment={"HEALTH_WAREHOUSE": url, "HEALTH_REGISTRY": "registry.yaml"}, folder=tmp_path
     )
     assert failed.returncode == 1

@@ -24,14 +24,19 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)  # the server ends with this process
 
 
-def test_a_run_leaves_no_warning_in_the_servers_log(tmp_path: Path, open_folder: Path) -> None:
+@pytest.mark.parametrize(
+    "system",
+    ["agent_health_model", pytest.param(None, marks=pytest.mark.nightly)],
+    ids=["one system", "all systems"],
+)
+def test_a_run_leaves_no_warning_in_the_servers_log(tmp_path: Path, open_folder: Path, system: str | None) -> None:
     folder = open_folder
     url = postgres_server.start_server(folder, {**postgres_server.FAST, **TELLING})
     migrate(url, 10)
     project = Project(tmp_path / "project", engine="postgres", url=url)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START)) for n in range(3)])
     before = (folder / "log").stat().st_size  # of its start, a server may say much
-    done = forked_command(*materialize_arguments(project, hours_from(START, 3)), folder=tmp_path)
+    done = forked_command(*materialize_arguments(project, hours_from(START, 3), system), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [row["n"] for row in project.rows("agent_health")] == [3, 3, 3]
     told = (folder / "log").read_bytes()[before:].decode().splitlines()

@@ -1,16 +1,19 @@
-"""`alerts.yaml`: which rules are in force and which channels tell of incidents.
+"""`alerts.yaml`: which rules are in force, which channels tell of incidents, what is silenced, when digests are due.
 
 What belongs here: reading and checking the file. What does not: what rules mean (`rules`) and sending (`channels`).
 Secrets stand in environment variables that the file names; they are looked up when a message is sent, and nowhere kept.
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from health_assets.apps.alerts.periodic import DigestSchedule
 from health_assets.apps.alerts.rules import RULES, Rule
+from health_assets.apps.alerts.silences import SilenceWanted
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.terminal import printable
 from health_assets.core.yaml_files import VALUE_SHOWN, mapping, read_yaml, shown, validated
@@ -102,7 +105,7 @@ class Email(Channel):
         host: its name.
         port: its port.
         security: `starttls`, `tls` from the start, or `none` for a server on the same machine.
-        username: who logs in; without one nobody does.
+        username: name to log in by; without one nobody logs in.
         password_env: the variable that holds the password.
         sender: address that the mail is from.
         to: addresses that it goes to.
@@ -145,6 +148,8 @@ class Alerts(BaseModel):
         rules: the rules.
         channels: the channels.
         digest_above: so many messages that wait for a channel are sent one by one; more are sent as one.
+        silences: the silences that stand in the file.
+        digest: when the periodic digest is sent; None where none is wanted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -152,11 +157,21 @@ class Alerts(BaseModel):
     rules: tuple[Any, ...] = tuple(rule() for rule in RULES.values())
     channels: dict[str, Any] = {}
     digest_above: int = 10
+    silences: tuple[SilenceWanted, ...] = ()
+    digest: DigestSchedule | None = None
 
     def channels_of(self, rule: str) -> tuple[str, ...]:
         """Names of the channels that tell of a rule's incidents."""
         own = next((one.channels for one in self.rules if one.name == rule), ())
         return own or tuple(self.channels)
+
+    def channels_of_digest(self) -> tuple[str, ...]:
+        """Names of the channels that send the periodic digest."""
+        return (self.digest.channels if self.digest else ()) or tuple(self.channels)
+
+
+SECTIONS = ("rules", "channels", "digest_above", "silences", "digest")
+MOST_SILENCES = 1000
 
 
 def load_alerts(path: Path | None) -> Alerts:
@@ -168,23 +183,55 @@ def load_alerts(path: Path | None) -> Alerts:
     if path is None:
         return Alerts()
     document = mapping(path, "the file", read_yaml(path, "alerts file"), is_secret=True)
-    if unknown := sorted(set(document) - {"rules", "channels", "digest_above"}):
-        raise HealthAssetsError(
-            f"{path}: unknown section {shown(unknown[0])}; use 'rules', 'channels' and 'digest_above'"
-        )
+    if unknown := sorted(set(document) - set(SECTIONS)):
+        raise HealthAssetsError(f"{path}: unknown section {shown(unknown[0])}; there are {', '.join(SECTIONS)}")
     channels = {
         name: _channel(path, name, mapping(path, f"channel {printable(name, VALUE_SHOWN)}", values, is_secret=True))
         for name, values in mapping(path, "channels", document.get("channels"), is_secret=True).items()
     }
     rules = _rules(path, mapping(path, "rules", document.get("rules"), is_secret=True))
     for rule in rules:
-        if not set(rule.channels) <= set(channels):
-            there_are = ", ".join(printable(name, VALUE_SHOWN) for name in channels) or "none"
-            raise HealthAssetsError(f"{path}: rule {rule.name}: channels: one is not there; there are {there_are}")
+        _require_channels(path, f"rule {rule.name}", rule.channels, channels)
+    digest = _digest(path, document.get("digest"))
+    _require_channels(path, "digest", digest.channels if digest else (), channels)
     digest_above = document.get("digest_above", 10)
     if not isinstance(digest_above, int) or isinstance(digest_above, bool) or digest_above < 1:
         raise HealthAssetsError(f"{path}: digest_above: must be a whole number from 1 on")
-    return Alerts(rules=rules, channels=channels, digest_above=digest_above)
+    return Alerts(
+        rules=rules,
+        channels=channels,
+        digest_above=digest_above,
+        silences=_silences(path, document.get("silences")),
+        digest=digest,
+    )
+
+
+def _require_channels(path: Path, owner: str, named: Sequence[str], channels: Mapping[str, Channel]) -> None:
+    if not set(named) <= set(channels):
+        there_are = ", ".join(printable(name, VALUE_SHOWN) for name in channels) or "none"
+        raise HealthAssetsError(f"{path}: {owner}: channels: one is not there; there are {there_are}")
+
+
+def _digest(path: Path, given: object) -> DigestSchedule | None:
+    """The schedule of the digest; none where the file has none, or says `off`."""
+    if given is None or given is False:
+        return None
+    return validated(path, "digest", DigestSchedule, mapping(path, "digest", given, is_secret=True), is_secret=True)
+
+
+def _silences(path: Path, given: object) -> tuple[SilenceWanted, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise HealthAssetsError(f"{path}: silences must be a list")
+    if len(given) > MOST_SILENCES:
+        raise HealthAssetsError(f"{path}: silences: there are more than {MOST_SILENCES:,}")
+    found = []
+    for number, values in enumerate(given, 1):
+        owner = f"silence {number}"
+        own = mapping(path, owner, values, is_secret=True)
+        found.append(validated(path, owner, SilenceWanted, own, is_secret=True))
+    return tuple(found)
 
 
 def _rules(path: Path, given: dict[str, Any]) -> tuple[Rule, ...]:

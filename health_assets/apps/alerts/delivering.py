@@ -7,15 +7,18 @@ of its own and a limit of time, so that one that hangs holds up neither the othe
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from health_assets.apps.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, TooLarge, send
 from health_assets.apps.alerts.config import Alerts, Channel
+from health_assets.apps.alerts.digest_store import due_digests
+from health_assets.apps.alerts.digest_texts import message_of_digest
 from health_assets.apps.alerts.incidents import personal_by_now
-from health_assets.apps.alerts.messages import digest_of, message_of, trial_message
+from health_assets.apps.alerts.messages import Message, gathered, message_about, trial_message
 from health_assets.apps.alerts.outbox import Notice, due_notices, mark_delivered, mark_failed
+from health_assets.apps.alerts.periodic import DigestNotice
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
@@ -25,6 +28,8 @@ BUDGET_S = 30.0
 """Most time that a tick spends on sending."""
 MOST_A_TICK = 1000
 """Notices of one channel."""
+Told = Notice | DigestNotice
+"""A notice to a channel: something of an incident, or a periodic digest."""
 FIRST_WAIT = timedelta(minutes=1)
 LONGEST_WAIT = timedelta(hours=1)
 
@@ -38,8 +43,11 @@ class Delivery:
         failed: notices that it did not take, why, and when to try again.
     """
 
-    delivered: list[Notice] = field(default_factory=list)
-    failed: list[tuple[Notice, str, datetime]] = field(default_factory=list)
+    delivered: list[Told] = field(default_factory=list)
+    failed: list[tuple[Told, str, datetime]] = field(default_factory=list)
+
+    def __add__(self, other: "Delivery") -> "Delivery":
+        return Delivery(self.delivered + other.delivered, self.failed + other.failed)
 
     def __str__(self) -> str:
         told = f"{counted(len(self.delivered), 'message')} delivered"
@@ -64,7 +72,7 @@ def deliver(
         writing: the same, to mark what was sent; it may wait longer, since what is not marked is sent again.
         alerts: the channels.
         now: the time.
-        targets: who is personal by now, whatever was so when the incident opened.
+        targets: the personal agents of now, whatever was so when the incident opened.
         budget_s: most time to spend on sending.
         pause_s: about how long to wait before a channel is tried again.
 
@@ -73,9 +81,13 @@ def deliver(
     """
     with reading.read() as session:
         due = {name: due_notices(session, name, now, MOST_A_TICK) for name in alerts.channels}
+        digests = {name: due_digests(session, name, now) for name in alerts.channels}
     known = targets or Targets()
-    waiting = {
-        name: [replace(notice, incident=personal_by_now(notice.incident, known)) for notice in notices]
+    waiting: dict[str, list[Told]] = {
+        name: [
+            *digests[name],
+            *(replace(notice, incident=personal_by_now(notice.incident, known)) for notice in notices),
+        ]
         for name, notices in due.items()
     }
     sent = _send_side_by_side(
@@ -89,7 +101,7 @@ def deliver(
 
 
 def _send_side_by_side(
-    waiting: dict[str, list[Notice]], alerts: Alerts, now: datetime, budget_s: float, pause_s: float
+    waiting: Mapping[str, Sequence[Told]], alerts: Alerts, now: datetime, budget_s: float, pause_s: float
 ) -> Delivery:
     until = time.monotonic() + budget_s
     posts = {
@@ -128,7 +140,7 @@ class _Post(threading.Thread):
     """
 
     def __init__(
-        self, channel: Channel, notices: Sequence[Notice], digest_above: int, until: float, pause_s: float
+        self, channel: Channel, notices: Sequence[Told], digest_above: int, until: float, pause_s: float
     ) -> None:
         super().__init__(daemon=True)
         self.rest_s = 0
@@ -136,50 +148,57 @@ class _Post(threading.Thread):
         self._until = until
         self._pause_s = pause_s
         self._lock = threading.Lock()
-        self._delivered: list[Notice] = []
-        self._failed: list[tuple[Notice, str]] = []
-        self._current: Sequence[Notice] = ()
+        self._delivered: list[Told] = []
+        self._failed: list[tuple[Told, str]] = []
+        self._current: Sequence[Told] = ()
         self._notices = notices
         self._digest_above = digest_above
 
     def run(self) -> None:
         """Send until all is sent, the channel does not work, or the time is over.
 
-        A digest that is too large for the channel is halved until it fits, and one message that is too large is cut. Of
-        a digest that is refused for another reason the oldest notices are sent one by one, so that one that the channel
-        will not take is set aside and holds up the others no longer; those come with the next tick.
+        What several rules say of a subject at one time is one message. One about several notices that is too large for
+        the channel is halved until it fits, and one about a single notice is cut. Where one about several is refused
+        for another reason, they are sent one by one, so that one that the channel will not take is set aside and holds
+        up the others no longer; of a digest these are the oldest, and the others come with the next tick.
         """
         lost: set[str] = set()
         """Incidents of which the channel has not heard, and so does not hear their end."""
         writable = [notice for notice in self._notices if self._is_writable(notice, lost)]
-        is_digest = len(writable) > self._digest_above
-        parts = deque([writable] if is_digest else _singly(writable))
+        notices = [notice for notice in writable if isinstance(notice, Notice)]
+        groups = gathered(notices)
+        is_digest = len(groups) > self._digest_above
+        parts: deque[Sequence[Told]] = deque([notice] for notice in writable if isinstance(notice, DigestNotice))
+        parts.extend([notices] if is_digest else groups)
         while parts and time.monotonic() < self._until:
-            part = [notice for notice in parts.popleft() if notice.incident.incident_id not in lost]
+            part = [notice for notice in parts.popleft() if notice.about_id not in lost]
             if not part:
                 continue
             error = self._error_of(part)
             if isinstance(error, TooLarge) and len(part) > 1:
                 parts.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
             elif isinstance(error, Refused | TakenInPart) and len(part) == 1:
-                lost.add(part[0].incident.incident_id)
+                lost.add(part[0].about_id)
             elif isinstance(error, Refused):
-                parts = deque(_singly(part[: self._digest_above]))
+                singles = _singly(part[: self._digest_above])
+                if is_digest:
+                    parts.clear()
+                parts.extendleft(reversed(singles))
             elif error:
                 return
 
-    def _is_writable(self, notice: Notice, lost: set[str]) -> bool:
+    def _is_writable(self, notice: Told, lost: set[str]) -> bool:
         """Whether a message can be made of it; one of which none can is its own failure and no other's."""
         try:
-            message_of(notice)
+            _message([notice])
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             with self._lock:
                 self._failed.append((notice, printable(f"it cannot be written: {type(error).__name__}: {error}")))
-            lost.add(notice.incident.incident_id)
+            lost.add(notice.about_id)
             return False
         return True
 
-    def _error_of(self, notices: Sequence[Notice]) -> NotDelivered | None:
+    def _error_of(self, notices: Sequence[Told]) -> NotDelivered | None:
         """Send one message about these; why it was not taken, or None. A digest that is refused is no outcome yet."""
         with self._lock:
             self._current = notices
@@ -196,24 +215,30 @@ class _Post(threading.Thread):
                 self._failed += [(notice, str(error)) for notice in notices]
         return error
 
-    def _send(self, notices: Sequence[Notice]) -> None:
-        if len(notices) > 1:
-            send(self._channel, digest_of(notices), pause_s=self._pause_s)
-            return
-        message = message_of(notices[0])
+    def _send(self, notices: Sequence[Told]) -> None:
+        message = _message(notices)
         try:
             send(self._channel, message, pause_s=self._pause_s)
         except TooLarge:
+            if len(notices) > 1:
+                raise
             send(self._channel, message.cut(), pause_s=self._pause_s)
 
-    def outcome(self) -> tuple[list[Notice], list[tuple[Notice, str]]]:
+    def outcome(self) -> tuple[list[Told], list[tuple[Told, str]]]:
         """The deliveries up to now, good and failed; one that is still under way counts as failed."""
         with self._lock:
             hanging = [(notice, "it did not answer in time") for notice in self._current]
             return list(self._delivered), [*self._failed, *hanging]
 
 
-def _singly(notices: Iterable[Notice]) -> list[list[Notice]]:
+def _message(notices: Sequence[Told]) -> Message:
+    """The message about one digest, or about these notices."""
+    if isinstance(notices[0], DigestNotice):
+        return message_of_digest(notices[0].digest)
+    return message_about([notice for notice in notices if isinstance(notice, Notice)])
+
+
+def _singly(notices: Iterable[Told]) -> list[list[Told]]:
     return [[notice] for notice in notices]
 
 

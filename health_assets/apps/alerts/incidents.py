@@ -38,6 +38,8 @@ class Incident:
     good_hours: int
     is_personal: bool
     evidence: str
+    silenced_by: str | None = None
+    unsilenced_at: datetime | None = None
 
     @property
     def subject(self) -> Subject:
@@ -48,6 +50,11 @@ class Incident:
     def is_recovered(self) -> bool:
         """Whether good hours closed it; one that was given up has none."""
         return self.closed_at is not None and self.good_hours > 0
+
+    @property
+    def is_silenced(self) -> bool:
+        """Whether nobody is told of it now, or was until it ended."""
+        return self.silenced_by is not None and self.unsilenced_at is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +91,7 @@ def judge(
 
     Args:
         rules: the rules in force that are to look at it.
-        seen: what an hour shows, of each subject once.
+        seen: facts of an hour, of each subject once.
         open_incidents: the incidents that are open.
         at: when what is seen was so: the end of the hour.
         gone: subjects that are left out from now on, by kind and id, and why.

@@ -23,9 +23,11 @@ LINES_OF_DIGEST = 30
 IDS_SHOWN = 5
 CUT_TEXT = 200
 """Most characters of any text in a message that is cut."""
+ENTRIES_OF_CUT = 5
 CUT_NOTE = "this message is cut, since the channel refused the whole as too large; all of it is in the table alerts"
 SLACK_TEXT = 2900
 """A block of Slack's takes 3,000 characters."""
+RANKS = {"info": 0, "warning": 1, "critical": 2}
 SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴"}
 RECOVERED, GIVEN_UP = "🟢", "⚪"
 """Signs of the end of an incident: not everything that ends has become good."""
@@ -37,7 +39,7 @@ class Message:
 
     Args:
         key: the same whenever it is sent again.
-        event: `opened`, `closed`, `digest` or `test`.
+        event: `opened`, `closed`, `group`, `digest`, `periodic_digest` or `test`.
         title: one line.
         lines: further lines.
         body: all of it, for programs.
@@ -63,6 +65,8 @@ class Message:
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _short(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_short(one) for one in value[:ENTRIES_OF_CUT]]
     return f"{value[:CUT_TEXT]}…" if isinstance(value, str) and len(value) > CUT_TEXT else value
 
 
@@ -74,6 +78,7 @@ def message_of(notice: Notice) -> Message:
         lines = [f"open from {opened_at} to {_when(notice)}: {_reason(notice)}"]
     else:
         lines.append(f"opened {opened_at}")
+    lines += _after_a_silence(notice)
     return Message(
         key=notice.key,
         event=notice.event,
@@ -83,9 +88,70 @@ def message_of(notice: Notice) -> Message:
     )
 
 
+def message_about(notices: Sequence[Notice]) -> Message:
+    """One message about one event, about one event of several rules of a subject, or about many events."""
+    if len(notices) == 1:
+        return message_of(notices[0])
+    is_group = len({occasion_of(notice) for notice in notices}) == 1
+    return group_of(notices) if is_group else digest_of(notices)
+
+
+def occasion_of(notice: Notice) -> tuple:
+    """The occasion for which rules are told together: a subject, its event, and when there was something to tell."""
+    incident = notice.incident
+    return incident.subject_kind, incident.subject_id, incident.is_personal, notice.event, notice.told_at
+
+
+def gathered(notices: Sequence[Notice]) -> list[list[Notice]]:
+    """The notices by occasion, in their order; no end of an incident comes before its opening."""
+    groups: dict[tuple, list[Notice]] = {}
+    places: dict[tuple, int] = {}
+    for place, notice in enumerate(notices):
+        occasion = occasion_of(notice)
+        groups.setdefault(occasion, []).append(notice)
+        if occasion not in places or notice.event == CLOSED:
+            places[occasion] = place
+    return [groups[occasion] for occasion in sorted(places, key=lambda occasion: places[occasion])]
+
+
+def group_of(notices: Sequence[Notice]) -> Message:
+    """One message about what several rules say of a subject at one time; the most severe is its title."""
+    ranked = sorted(notices, key=lambda notice: (-RANKS[notice.incident.severity], notice.incident.rule))
+    first = ranked[0]
+    key = f"{_key_of(notices)}-group"
+    lines: list[str] = []
+    if not first.incident.is_personal:
+        lines += [
+            f"{_sign(notice)} {notice.incident.rule}: {_sentence(notice)} ({_when(notice)})"
+            for notice in ranked[:LINES_OF_DIGEST]
+        ]
+        if first.event == OPENED:
+            explained = (line for notice in ranked for line in _explained(json.loads(notice.incident.evidence)))
+            lines += list(dict.fromkeys(explained))[:LINES_OF_DIGEST]
+    lines += _after_a_silence(first)
+    return Message(
+        key=key,
+        event="group",
+        title=f"{_sign(first)} {_sentence(first)} (and {len(notices) - 1:,} more)",
+        lines=tuple(lines),
+        body={"idempotency_key": key, "event": "group", "notices": [_body(notice) for notice in ranked]},
+    )
+
+
+def _after_a_silence(notice: Notice) -> list[str]:
+    incident = notice.incident
+    if incident.silenced_by is None or incident.unsilenced_at is None or notice.told_at > incident.unsilenced_at:
+        return []
+    return [f"silenced until {_time(incident.unsilenced_at)}, by {printable(incident.silenced_by)}"]
+
+
+def _key_of(notices: Sequence[Notice]) -> str:
+    return hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
+
+
 def digest_of(notices: Sequence[Notice]) -> Message:
     """One message about many events, so that a bad hour of a large fleet is not a storm."""
-    key = hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
+    key = _key_of(notices)
     opened = sum(notice.event == OPENED for notice in notices)
     title = f"{counted(opened, 'incident')} opened and {len(notices) - opened:,} closed"
     lines = [f"{_sign(notice)} {_sentence(notice)} ({_when(notice)})" for notice in notices[:LINES_OF_DIGEST]]
@@ -164,6 +230,7 @@ def _body(notice: Notice) -> dict[str, Any]:
         "hour": incident.hour.isoformat(),
         "opened_at": incident.opened_at.isoformat(),
         "closed_at": incident.closed_at.isoformat() if incident.closed_at and notice.event == CLOSED else None,
+        "silenced_by": incident.silenced_by,
     }
     if incident.is_personal:
         return _as_text({**common, "is_personal": True})

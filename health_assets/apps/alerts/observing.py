@@ -34,8 +34,8 @@ class View:
         session: a session.
         hour: the hour.
         rules: the rules in force.
-        open_subjects: what there are open incidents of.
-        targets: who is personal.
+        open_subjects: subjects with open incidents.
+        targets: the personal agents.
         window_hours: length of the evaluation window.
     """
 

@@ -7,16 +7,14 @@ hour was judged is noted like that of an asset, under `alerts`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
-import ibis
-import pyarrow as pa
 from ibis import ir
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject
+from health_assets.apps.alerts.kept_rows import append_rows, correct_rows
 from health_assets.core.hours import HourRange
-from health_assets.schema.catalog import columns_of
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -28,6 +26,31 @@ OUTBOX = "alert_deliveries"
 NOTICE = ("hour", "incident_id", "event", "channel")
 """What a row of the outbox is known by."""
 OPENED, CLOSED = "opened", "closed"
+SILENCES, DIGESTS = "alert_silences", "alert_digests"
+
+
+class Waiting(Protocol):
+    """A row of the outbox: something that a channel is to be told."""
+
+    @property
+    def hour(self) -> datetime:
+        """The hour that it is kept with."""
+
+    @property
+    def about_id(self) -> str:
+        """The incident, or the digest, that it is about."""
+
+    @property
+    def event(self) -> str:
+        """The event that it tells."""
+
+    @property
+    def channel(self) -> str:
+        """Name of the channel."""
+
+    @property
+    def attempts(self) -> int:
+        """Ticks that tried before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +74,27 @@ class Notice:
         """The same in every message about this event, so that a receiver can drop duplicates."""
         return f"{self.incident.incident_id}-{self.event}"
 
+    @property
+    def hour(self) -> datetime:
+        """The hour that opened the incident."""
+        return self.incident.hour
+
+    @property
+    def about_id(self) -> str:
+        """The incident."""
+        return self.incident.incident_id
+
+    @property
+    def told_at(self) -> datetime:
+        """The moment at which there was something to tell: as it happened, or when a silence was over."""
+        incident = self.incident
+        happened_at = (incident.closed_at if self.event == CLOSED else None) or incident.opened_at
+        return max(happened_at, incident.unsilenced_at or happened_at)
+
 
 def is_there(session: Session) -> bool:
     """Whether the warehouse has a place for incidents; one that only an older program wrote to does not."""
-    return session.has_tables([ASSET, OUTBOX])
+    return session.has_tables([ASSET, OUTBOX, SILENCES, DIGESTS])
 
 
 def open_incidents(session: Session) -> dict[Subject, Incident]:
@@ -83,13 +123,13 @@ def _read(session: Session, incidents: ir.Table) -> list[Incident]:
 def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Sequence[Incident]:
     """Write what opened and closed, with a notice for every channel that is to tell of it; gives what is new."""
     new = not_kept(session, judged.opened)
-    session.insert_arrow(ASSET, _rows(ASSET, [asdict(incident) for incident in new]))
+    append_rows(session, ASSET, [asdict(incident) for incident in new])
     changes = [{name: getattr(incident, name) for name in CHANGING} for incident in judged.changed]
-    _correct(session, ASSET, changes, ("hour", "incident_id"))
+    correct_rows(session, ASSET, changes, ("hour", "incident_id"))
     notices = [(incident, OPENED, channel) for incident in new for channel in alerts.channels_of(incident.rule)]
     told = _channels_told(session, judged.closed)
     notices += [(incident, CLOSED, channel) for incident in judged.closed for channel in told[incident.incident_id]]
-    session.insert_arrow(OUTBOX, _rows(OUTBOX, [_waiting(*one, now) for one in notices]))
+    append_rows(session, OUTBOX, [_waiting(*one, now) for one in notices])
     return new
 
 
@@ -114,32 +154,21 @@ def _channels_told(session: Session, incidents: Sequence[Incident]) -> Mapping[s
     return told
 
 
-def _waiting(incident: Incident, event: str, channel: str, now: datetime) -> dict:
+def _waiting(incident: Incident, event: str, channel: str, now: datetime) -> dict[str, Any]:
+    return new_row(incident.hour, incident.incident_id, event, channel, now)
+
+
+def new_row(hour: datetime, about_id: str, event: str, channel: str, now: datetime) -> dict[str, Any]:
+    """A row of the outbox that nobody has tried to deliver yet."""
     return {
-        "hour": incident.hour,
-        "incident_id": incident.incident_id,
+        "hour": hour,
+        "incident_id": about_id,
         "event": event,
         "channel": channel,
         "written_at": now,
         "attempts": 0,
         "next_attempt_at": now,
-        "delivered_at": None,
-        "last_error": None,
     }
-
-
-_ARROW_TYPES = {
-    **dict.fromkeys(("hour", "opened_at", "closed_at", "written_at", "next_attempt_at", "delivered_at"),
-                    pa.timestamp("us", "UTC")),
-    **dict.fromkeys(("good_hours", "attempts"), pa.int64()),
-    "recovers_at": pa.float64(),
-    "is_personal": pa.bool_(),
-}  # fmt: skip
-
-
-def _rows(table: str, rows: Sequence[dict]) -> pa.Table:
-    schema = pa.schema([(name, _ARROW_TYPES.get(name, pa.string())) for name in columns_of(table)])
-    return pa.Table.from_pylist(list(rows), schema)
 
 
 # -- judged hours ------------------------------------------------------------------------------------------------------
@@ -165,14 +194,33 @@ def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
 
 def due_notices(session: Session, channel: str, now: datetime, most: int) -> list[Notice]:
     """Notices that wait for a channel and may be tried, the oldest first; no end of an incident before its opening."""
-    notices = session.table(OUTBOX)
-    waiting = notices.filter(notices.channel == channel, notices.delivered_at.isnull())
+    waiting = _unsent(session)
+    waiting = waiting.filter(waiting.channel == channel)
     due = waiting.filter(waiting.next_attempt_at <= now)
     openings_to_come = waiting.filter(waiting.event == OPENED, waiting.next_attempt_at > now)
     is_early = due.incident_id.isin(openings_to_come.incident_id)
     ready = due.filter((due.event == OPENED) | ~is_early)
-    notice_of = ready.select("incident_id", "event", "channel", "attempts", "written_at")
-    rows = notice_of.join(_incidents(session), "incident_id")
+    incidents = _incidents(session)
+    loud = incidents.filter(incidents.silenced_by.isnull() | incidents.unsilenced_at.notnull())
+    return _notices(session, ready, loud, most)
+
+
+def waiting_notices(session: Session, *, of_silenced: bool) -> list[Notice]:
+    """Notices that no channel has taken yet, whether or not they may be tried; or only those of hushed incidents."""
+    incidents = _incidents(session)
+    if of_silenced:
+        incidents = incidents.filter(incidents.silenced_by.notnull(), incidents.unsilenced_at.isnull())
+    return _notices(session, _unsent(session), incidents, None)
+
+
+def _unsent(session: Session) -> ir.Table:
+    notices = session.table(OUTBOX)
+    return notices.filter(notices.delivered_at.isnull(), notices.hushed_by.isnull())
+
+
+def _notices(session: Session, outbox: ir.Table, incidents: ir.Table, most: int | None) -> list[Notice]:
+    notice_of = outbox.select("incident_id", "event", "channel", "attempts", "written_at")
+    rows = notice_of.join(incidents, "incident_id")
     first = rows.order_by("written_at", "opened_at", rows.event.desc(), "incident_id").limit(most)
     names = [field.name for field in fields(Incident)]
     return [
@@ -187,31 +235,47 @@ def due_notices(session: Session, channel: str, now: datetime, most: int) -> lis
 
 
 def count_waiting(session: Session) -> dict[str, tuple[int, str | None]]:
-    """The number of notices that wait, and the reason why the last attempt failed, by channel."""
-    notices = session.table(OUTBOX)
-    waiting = notices.filter(notices.delivered_at.isnull())
+    """The number of messages that wait, and the reason why the last attempt failed, by channel; none that is hushed."""
+    incidents = session.table(ASSET)
+    hushed = incidents.filter(incidents.silenced_by.notnull(), incidents.unsilenced_at.isnull())
+    waiting = _unsent(session)
+    waiting = waiting.filter(~waiting.incident_id.isin(hushed.incident_id))
     counted = waiting.group_by("channel").aggregate(notices=waiting.count(), last_error=waiting.last_error.max())
     return {row["channel"]: (row["notices"], row["last_error"]) for row in session.dicts(counted.order_by("channel"))}
 
 
-def mark_delivered(session: Session, notices: Iterable[Notice], at: datetime) -> None:
+def mark_delivered(session: Session, notices: Iterable[Waiting], at: datetime) -> None:
     """Note that a channel took them."""
-    _correct(session, OUTBOX, [_marked(notice, delivered_at=at, last_error=None) for notice in notices], NOTICE)
+    rows = [_tried(notice) | {"delivered_at": at, "last_error": None} for notice in notices]
+    correct_rows(session, OUTBOX, rows, NOTICE)
 
 
-def mark_failed(session: Session, notices: Iterable[tuple[Notice, str, datetime]]) -> None:
+def mark_failed(session: Session, notices: Iterable[tuple[Waiting, str, datetime]]) -> None:
     """Note why they were not taken, and when to try again."""
-    rows = [_marked(notice, last_error=error, next_attempt_at=again_at) for notice, error, again_at in notices]
-    _correct(session, OUTBOX, rows, NOTICE)
+    rows = [_tried(notice) | {"last_error": error, "next_attempt_at": again_at} for notice, error, again_at in notices]
+    correct_rows(session, OUTBOX, rows, NOTICE)
 
 
-def _marked(notice: Notice, **columns: Any) -> dict:
-    names = {"hour": notice.incident.hour, "incident_id": notice.incident.incident_id}
-    return {**names, "event": notice.event, "channel": notice.channel, "attempts": notice.attempts + 1, **columns}
+def mark_hushed(session: Session, notices: Iterable[tuple[Waiting, str]]) -> None:
+    """Note that they are never delivered, and because of which silence."""
+    correct_rows(session, OUTBOX, [_named(notice) | {"hushed_by": silence} for notice, silence in notices], NOTICE)
 
 
-def _correct(session: Session, table: str, rows: Sequence[dict], keys: Sequence[str]) -> None:
-    """Set the columns that all of these rows name."""
-    if rows:
-        schema = pa.schema([(name, _ARROW_TYPES.get(name, pa.string())) for name in rows[0]])
-        MaterializedHours(session).correct_rows(table, ibis.memtable(pa.Table.from_pylist(list(rows), schema)), keys)
+def keep_silenced(session: Session, incidents: Iterable[Incident]) -> None:
+    """Note by which silence incidents are hushed, and since when they are not any more."""
+    names = ("hour", "incident_id", "silenced_by", "unsilenced_at")
+    rows = [{name: getattr(incident, name) for name in names} for incident in incidents]
+    correct_rows(session, ASSET, rows, ("hour", "incident_id"))
+
+
+def _tried(notice: Waiting) -> dict[str, Any]:
+    return _named(notice) | {"attempts": notice.attempts + 1}
+
+
+def _named(notice: Waiting) -> dict[str, Any]:
+    return {
+        "hour": notice.hour,
+        "incident_id": notice.about_id,
+        "event": notice.event,
+        "channel": notice.channel,
+    }

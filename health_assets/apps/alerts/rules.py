@@ -8,7 +8,7 @@ what is missing. All is pure; a rule's fields are what `alerts.yaml` may set.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -18,6 +18,8 @@ STATES = ("healthy", "degraded", "unhealthy")
 """The best first."""
 
 Severity = Literal["info", "warning", "critical"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)[::-1]
+"""The worst first."""
 Points = Annotated[float, Field(ge=0, le=100)]
 
 
@@ -33,7 +35,7 @@ class Opening:
     """An incident that opens.
 
     Args:
-        reason: what happened, in one sentence.
+        reason: the event, in one sentence.
         recovers_at: score, or burn rate, from which on an hour is good again.
     """
 
@@ -252,7 +254,7 @@ class ExpectationFailed(Rule):
     """A data-quality check failed.
 
     Args:
-        severities: which checks it looks at: `error`, `warn`.
+        severities: severities of the checks that it looks at: `error`, `warn`.
     """
 
     name: ClassVar[str] = "expectation_failed"

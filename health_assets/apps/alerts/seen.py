@@ -16,7 +16,7 @@ class Seen:
 
     Args:
         hour: the hour.
-        subject_id: which agent, model, expectation.
+        subject_id: the agent, model or expectation.
     """
 
     hour: datetime

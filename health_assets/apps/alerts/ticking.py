@@ -1,10 +1,11 @@
-"""One tick: judge what is new, then deliver what waits. The sensor and the command do the same."""
+"""One tick: judge what is new, deliver what waits, and where it is due a digest. Sensor and command do the same."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.delivering import Delivery, deliver
+from health_assets.apps.alerts.digest_store import write_due_digest
 from health_assets.apps.alerts.watching import Watch, watch
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -37,7 +38,7 @@ def tick(settings: Settings, alerts: Alerts, targets: Targets, now: datetime) ->
     Args:
         settings: where the warehouse is, how long windows are.
         alerts: rules and channels.
-        targets: who is personal or retired.
+        targets: the personal agents and the retired ones.
         now: the time.
 
     Raises:
@@ -46,4 +47,7 @@ def tick(settings: Settings, alerts: Alerts, targets: Targets, now: datetime) ->
     warehouse = Warehouse.of(settings, lock_timeout_s=min(settings.lock_timeout_s, LOCK_TIMEOUT_S))
     marking = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, MARK_TIMEOUT_S))
     watched = watch(warehouse, alerts, settings, targets, now)
-    return Tick(watched, deliver(warehouse, marking, alerts, now, targets=targets))
+    sent = deliver(warehouse, marking, alerts, now, targets=targets)
+    if write_due_digest(warehouse, alerts, settings, targets, now):
+        sent += deliver(warehouse, marking, alerts, now, targets=targets)
+    return Tick(watched, sent)

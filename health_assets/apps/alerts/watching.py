@@ -6,7 +6,7 @@ past: it shows in the windows of the hours that follow. An hour that was left ou
 missing. The first time, only the newest hour is judged, with the hours before it to compare with.
 
 Rules that are switched off, or look at others than before, take their incidents with them at once, whether or not there
-is an hour to judge.
+is an hour to judge. Silences change nothing of this: they are settled last, and decide who is told.
 """
 
 from collections.abc import Mapping
@@ -27,6 +27,7 @@ from health_assets.apps.alerts.outbox import (
     open_incidents,
 )
 from health_assets.apps.alerts.seen import DueSeen
+from health_assets.apps.alerts.silencing import changes_of_file, settle, take_in_file, unsettled
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -77,7 +78,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
         warehouse: the warehouse; it is opened for writing only where there is something to do.
         alerts: the rules.
         settings: how long windows are, and when an hour is late.
-        targets: who is personal or retired.
+        targets: the personal agents and the retired ones.
         now: the time.
 
     Raises:
@@ -88,6 +89,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
         if is_there(session) and not _is_anything_new(session, alerts, settings, now):
             return done
     with warehouse.write() as session:
+        take_in_file(session, alerts.silences, now)
         _keep(session, unwatched(alerts.rules, open_incidents(session), at=now), alerts, now, done)
         for hour, was_made in ready_hours(session, settings, now):
             judged = _judge_hour(session, alerts, settings, targets, hour, was_made=was_made)
@@ -95,6 +97,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
             note_judged(session, hour, is_changed=bool(judged.opened or judged.changed))
             done.hours.append(hour)
         _keep(session, _judge_lateness(session, alerts, settings, open_incidents(session), now), alerts, now, done)
+        settle(session, now)
     return done
 
 
@@ -103,7 +106,8 @@ def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, now: 
     late = _judge_lateness(session, alerts, settings, already_open, now)
     left = unwatched(alerts.rules, already_open, at=now)
     is_late = not_kept(session, late.opened)
-    return bool(left.changed or is_late or late.changed or ready_hours(session, settings, now))
+    is_judged = bool(left.changed or is_late or late.changed or ready_hours(session, settings, now))
+    return is_judged or any(changes_of_file(session, alerts.silences, now)) or bool(unsettled(session, now))
 
 
 def _keep(session: Session, judged: Judged, alerts: Alerts, now: datetime, done: Watch) -> None:

@@ -1,6 +1,6 @@
 """The client of the safety judge's endpoint: what it sends besides the request, and how much of an answer it reads.
 
-What does not belong here: what is asked, and what an answer says (`judging`).
+What does not belong here: what is asked, and what an answer says (`judge_verdict`).
 """
 
 from collections.abc import Iterator

@@ -67,7 +67,7 @@ def evidence(runs: Sequence[Run], redaction: Redaction, most_parts: int) -> Evid
 
     Args:
         runs: the runs, mostly one; a document is about one of them.
-        redaction: what is replaced in their texts.
+        redaction: patterns of what is replaced in their texts.
         most_parts: of more parts of all of them, so many are chosen by chance, and kept in their order.
     """
     parts: list[dict[str, Any]] = []

@@ -23,15 +23,13 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain
-from health_assets.scoring.relations import lookup, newest
+from health_assets.scoring.relations import first_line, lookup, newest
 from health_assets.scoring.verdict import reservation, verdict
 from health_assets.warehouse.session import Session
 
 IDS_SHOWN = 5
 ROWS_SHOWN = 10
 ERRORS_SHOWN = 5
-FIRST_LINE = r"[^\r\n ]([^\n]*[^\r\n ])?"
-"""Matches the first line of a text that is not blank, without the spaces around it."""
 NAMES_SUGGESTED = 3
 NOT_EVALUATED = "not evaluated"
 NOT_SHOWN = ("hour", "agent_id", "window_start", "window_end", "formula_version")
@@ -148,7 +146,7 @@ def _print_failures(console: Console, session: Session, hours: HourRange, agent_
 def _errors(executions: ir.Table) -> ir.Table:
     """Failed executions by the first line of their errors, null where the log states none; the most frequent first."""
     failed = executions.filter(executions.status == "failure")
-    by_line = failed.group_by(line=failed.error.re_extract(FIRST_LINE, 0).nullif(""))
+    by_line = failed.group_by(line=first_line(failed.error))
     counted_lines = by_line.aggregate(runs=failed.count(), last=failed.ended_at.max())
     return counted_lines.order_by(ibis.desc("runs"), ibis.desc("last"), "line")
 

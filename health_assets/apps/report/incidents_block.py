@@ -10,10 +10,12 @@ from rich.text import Text
 
 from health_assets.apps.alerts.incidents import Incident, personal_by_now
 from health_assets.apps.alerts.outbox import count_waiting, is_there, last_judged, recent_incidents
-from health_assets.apps.alerts.rules import HourLate
+from health_assets.apps.alerts.rules import SEVERITIES, HourLate
+from health_assets.apps.alerts.silences import Silence
+from health_assets.apps.alerts.silencing import all_silences
 from health_assets.apps.alerts.watching import newest_due
 from health_assets.core.console import plain_table
-from health_assets.core.hours import HOUR
+from health_assets.core.hours import EVER, HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
@@ -24,7 +26,6 @@ from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
 
 COLOURS = {"critical": "red", "warning": "yellow", "info": "blue"}
-SEVERITIES = ("critical", "warning", "info")
 INCIDENTS_SHOWN = 20
 IDS_SHOWN = 3
 MOST_TOLD = 400
@@ -39,7 +40,7 @@ def print_alerts(
         console: where to.
         session: a session on the warehouse.
         since: from when on closed incidents are shown.
-        targets: whose agents are personal.
+        targets: the personal agents.
         is_configured: whether rules are named, by which somebody judges hours.
     """
     judged = last_judged(session) if is_there(session) else None
@@ -54,14 +55,17 @@ def print_alerts(
     over = [incident for incident in found if incident.closed_at is not None]
     title = Text("Incidents: ", style="bold")
     title.append(f"{len(still_open):,} open", style="red" if still_open else "green")
+    if hushed := sum(incident.is_silenced for incident in still_open):
+        title.append(f" ({hushed:,} silenced)", style="yellow")
     title.append(f"  {len(over):,} closed since {since:%Y-%m-%d %H:%M} UTC  ")
     title.append(f"judged to {judged + HOUR:%Y-%m-%d %H:%M} UTC" if judged else "no hour has been judged yet", "dim")
     console.print(title)
+    silences = {silence.silence_id: silence for silence in all_silences(session)}
     if still_open:
-        console.print(_table(sorted(still_open, key=_urgency), "since"))
+        console.print(_table(sorted(still_open, key=_urgency), "since", silences))
     if over:
         console.print(Text("closed", style="bold"))
-        console.print(_table(over, "lasted"))
+        console.print(_table(over, "lasted", silences))
     for channel, (count, error) in count_waiting(session).items():
         why = f": {printable(error)}" if error else ""
         waiting = counted(count, "message waits", "messages wait")
@@ -81,9 +85,8 @@ def print_troubles(console: Console, session: Session, settings: Settings, now: 
     held, unreadable = causes(Holds(session).within()), Ledger(session).unreadable()
     _print_each(console, "held", held, "red")
     _print_each(console, "not read", list(unreadable.values()), "yellow")
-    _print_each(
-        console, "lost", [str(log) for log in FileLedger(session).lost(now - settings.reach_hours * HOUR)], "yellow"
-    )
+    reached = HourRange(floor_hour(now) - settings.reach_hours * HOUR, EVER.end)
+    _print_each(console, "lost", [str(log) for log in FileLedger(session).lost(reached)], "yellow")
     return bool(late or held or unreadable)
 
 
@@ -109,7 +112,7 @@ def _urgency(incident: Incident) -> tuple:
     return SEVERITIES.index(incident.severity), -incident.opened_at.timestamp(), incident.subject_id
 
 
-def _table(incidents: list[Incident], heading: str) -> Table:
+def _table(incidents: list[Incident], heading: str, silences: Mapping[str, Silence]) -> Table:
     table = plain_table()
     table.add_column("severity", no_wrap=True)
     table.add_column("rule", no_wrap=True)
@@ -126,7 +129,7 @@ def _table(incidents: list[Incident], heading: str) -> Table:
             if incident.is_personal
             else (Text(incident.severity, style=COLOURS[incident.severity]), Text(printable(incident.rule)))
         )
-        table.add_row(*of_what, when, _told(incident))
+        table.add_row(*of_what, when, _told(incident).append(_hushed(incident, silences), style="yellow"))
     if len(incidents) > INCIDENTS_SHOWN:
         table.caption = f"{INCIDENTS_SHOWN} of {len(incidents):,}; all are in the table alerts"
     return table
@@ -142,6 +145,15 @@ def _told(incident: Incident) -> Text:
     if ids := _events_of_the_reason(incident):
         text.append(f"\n{', '.join(printable(name, 60) for name in ids[:IDS_SHOWN])}", style="dim")
     return text
+
+
+def _hushed(incident: Incident, silences: Mapping[str, Silence]) -> str:
+    """The silence because of which nobody is told, on a line of its own; nothing where there is none."""
+    if not incident.is_silenced:
+        return ""
+    silence = silences[incident.silenced_by or ""]
+    until = "to its end" if incident.closed_at else f"until {silence.ends_at:%m-%d %H:%M}"
+    return f"\nsilenced {until} by {printable(silence.silence_id)}: {printable(silence.reason, 200)}"
 
 
 def _events_of_the_reason(incident: Incident) -> list[str]:

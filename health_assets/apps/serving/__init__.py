@@ -17,6 +17,9 @@ Arrow file. So neither a lock, nor a long query, nor a crash of the database rea
 | `answers` | HTTP answers: ETag, 304, problems |
 | `doors`, `hosts`, `view` | who asks and what that caller may see; which names of this host are answered |
 | `gate` | what happens before routing: host, caller, rate limit, method, body, and the health documents themselves |
+| `forms`, `sign_ins` | the forms of pages as HTTP brings them; browsers that are signed in |
+| `writer_process`, `process_loop` | the process that makes a change for a page; how both processes are asked |
+| `metrics`, `fleet_facts`, `request_counts` | `/metrics`, what a reader gathers for it, counting requests |
 | `quotas`, `rate_limit` | how much one client may hold and ask for |
 | `access_log` | who asked for what |
 | `protocol` | limits on slow and large requests |

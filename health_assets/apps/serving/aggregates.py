@@ -8,44 +8,69 @@ Calls of a tool that name no agent are an aggregate, too. Where one of them name
 are not shown: how many others are among them is not known.
 """
 
-from datetime import datetime
-
 import ibis
+import pyarrow as pa
 from ibis import ir
 
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.scoring.relations import lookup
-from health_assets.warehouse.session import Session
+from health_assets.scoring.relations import lookup, spine
+from health_assets.warehouse.session import HOUR_TYPE, Session
 
 
-def hidden_models(session: Session, settings: Settings, hour: datetime, ownership: Ownership) -> set[str]:
-    """The models of an hour that only the full view shows.
+def hidden_models(session: Session, settings: Settings, hours: HourRange, ownership: Ownership) -> ir.Table:
+    """The models that only the full view shows, by hour.
 
     Args:
         session: a session.
         settings: length of the look-back, and how many other agents are enough.
-        hour: the hour of `model_health`.
-        ownership: whose agents are somebody's own.
+        hours: hours of `model_health`.
+        ownership: owners of the agents.
+
+    Returns:
+        Each `hour` and `model` once.
     """
     if not ownership.has_personal:
-        return set()
-    look_back = HourRange.of(hour).extended_back(settings.lookback_hours - 1)
+        return ibis.memtable(pa.table({"hour": pa.array([], HOUR_TYPE), "model": pa.array([], pa.string())}))
+    look_back = hours.extended_back(settings.lookback_hours - 1)
     callers = _callers(session, look_back)
     is_personal = ownership.personal(callers.agent_id)
-    personal = callers.filter(is_personal).select("model").distinct()
+    personal = callers.filter(is_personal).select("model", called_in=callers.hour).distinct()
+    touched = _looking_back(personal, hours, settings.lookback_hours, "model")
     calls = session.hours_of("model_components", look_back).semi_join(personal, "model")
-    latest_first = [calls[name].desc() for name in ("ended_at", "source_file", "line_number", "call_id")]
-    place = ibis.row_number().over(group_by="model", order_by=latest_first)
-    calls = calls.select("hour", "model", "call_id", place=place)
-    window = session.hours_of("model_health", HourRange.of(hour)).select("model", "window_calls")
-    shown = calls.join(window, "model").filter(lambda rows: rows.place < rows.window_calls)
-    others = callers.filter(callers.agent_id.notnull(), ~is_personal).semi_join(shown, ["hour", "model", "call_id"])
-    counted = others.group_by("model").aggregate(agents=others.agent_id.nunique())
-    rows = lookup(personal, counted, "model")
-    hidden = rows.filter(rows.agents.fill_null(0) < settings.min_agents_per_aggregate)
-    return {row["model"] for row in session.dicts(hidden.select("model"))}
+    shown = _last_calls(calls, session.hours_of("model_health", hours), settings.lookback_hours)
+    others = callers.filter(callers.agent_id.notnull(), ~is_personal).rename(called_in="hour")
+    others = shown.join(others, ["called_in", "model", "call_id"])
+    counted = others.group_by("hour", "model").aggregate(agents=others.agent_id.nunique())
+    rows = lookup(touched, counted, ["hour", "model"])
+    return rows.filter(rows.agents.fill_null(0) < settings.min_agents_per_aggregate).select("hour", "model")
+
+
+def _looking_back(found: ir.Table, hours: HourRange, length: int, what: str) -> ir.Table:
+    """Each of these hours with what was found in the hours up to it, by `called_in`; each pair once."""
+    each = spine(hours)
+    is_within = [found.called_in <= each.hour, found.called_in > each.hour - ibis.interval(hours=length)]
+    return each.join(found, is_within).select("hour", what).distinct()
+
+
+def _last_calls(calls: ir.Table, health: ir.Table, lookback_hours: int) -> ir.Table:
+    """The calls that each row of `model_health` is made from: `hour`, `model`, `called_in`, `call_id`."""
+    in_order = [calls[name] for name in ("ended_at", "source_file", "line_number", "call_id")]
+    place = ibis.row_number().over(group_by="model", order_by=in_order)
+    calls = calls.select("model", "call_id", called_in="hour", place=place)
+    last = calls.group_by("model", "called_in").aggregate(last=calls.place.max())
+    window = health.select("hour", "model", "window_calls")
+    seen = window.join(last, [window.model == last.model, last.called_in <= window.hour])
+    seen = seen.select(window.hour, window.model, window.window_calls, last.last)
+    ends = seen.group_by("hour", "model", "window_calls").aggregate(last=seen.last.max())
+    is_shown = [
+        ends.model == calls.model,
+        calls.place <= ends.last,
+        calls.place > ends.last - ends.window_calls,
+        calls.called_in > ends.hour - ibis.interval(hours=lookback_hours),
+    ]
+    return ends.join(calls, is_shown).select(ends.hour, ends.model, calls.called_in, calls.call_id)
 
 
 def _callers(session: Session, look_back: HourRange) -> ir.Table:
@@ -62,20 +87,21 @@ def _callers(session: Session, look_back: HourRange) -> ir.Table:
     return rows.select("hour", "model", "call_id", agent_id=rows.agent_id.coalesce(rows.ran))
 
 
-def tools_of_personal(session: Session, settings: Settings, hour: datetime, ownership: Ownership) -> ir.Table:
-    """Tools that a personal agent's execution called without naming the agent, in the window that ends with an hour.
+def tools_of_personal(session: Session, settings: Settings, hours: HourRange, ownership: Ownership) -> ir.Table:
+    """Tools that a personal agent's execution called without naming the agent, in the windows that end with hours.
 
     Args:
         session: a session.
         settings: length of the window.
-        hour: the hour of `tool_health`.
-        ownership: whose agents are somebody's own.
+        hours: hours of `tool_health`.
+        ownership: owners of the agents.
 
     Returns:
-        Each `tool` once.
+        Each `hour` and `tool` once.
     """
-    window = HourRange.of(hour).extended_back(settings.window_hours - 1)
+    window = hours.extended_back(settings.window_hours - 1)
     calls = session.hours_of("tool_calls", window)
     runs = session.table("executions")
     runs = runs.filter(runs.hour >= window.start, ownership.personal(runs.agent_id))
-    return calls.filter(calls.agent_id.isnull()).semi_join(runs, "execution_id").select("tool").distinct()
+    nameless = calls.filter(calls.agent_id.isnull()).semi_join(runs, "execution_id")
+    return _looking_back(nameless.select("tool", called_in="hour").distinct(), hours, settings.window_hours, "tool")

@@ -32,8 +32,13 @@ def problem(status: int, detail: str, headers: Iterable[tuple[bytes, bytes]] = (
 
 
 def short(body: Any) -> Answer:
+    """An answer of this moment in JSON, which nobody keeps."""
+    return momentary(dumps(body), JSON)
+
+
+def momentary(body: bytes, content_type: bytes) -> Answer:
     """An answer of this moment, which nobody keeps."""
-    return Answer(200, _headers(dumps(body), JSON, [(b"cache-control", b"no-store")]), dumps(body))
+    return Answer(200, _headers(body, content_type, [(b"cache-control", b"no-store")]), body)
 
 
 def dumps(value: Any) -> bytes:
@@ -53,10 +58,10 @@ def answer(
 
     Args:
         request: headers of the request.
-        body: what to send.
+        body: the bytes to send.
         last_modified: when the body was last other than it is, at most.
         cache: value of Cache-Control.
-        content_type: what the body is.
+        content_type: media type of the body.
     """
     etag = b'"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
     validators = [(b"etag", etag), (b"last-modified", _http_date(last_modified)), (b"cache-control", cache)]

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
@@ -17,8 +17,19 @@ from health_assets.apps.serving.answers import problem
 from health_assets.apps.serving.docs_page import docs_page
 from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.gate import Gate
+from health_assets.apps.serving.history.keeper import Keeper
+from health_assets.apps.serving.metrics import Metrics
+from health_assets.apps.serving.pages.changing import Changes
+from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
+from health_assets.apps.serving.pages.incident_routes import incident_routes
+from health_assets.apps.serving.pages.page_routes import page_routes
+from health_assets.apps.serving.pages.page_service import Pages
+from health_assets.apps.serving.pages.sign_in_routes import sign_in_routes
+from health_assets.apps.serving.pages.signing import Signing
+from health_assets.apps.serving.pages.silence_routes import silence_routes
 from health_assets.apps.serving.refresher import Refresher, tell_operator
 from health_assets.apps.serving.repeating import Repeated
+from health_assets.apps.serving.request_counts import RequestCounts
 from health_assets.apps.serving.routes import response_of, routes
 from health_assets.apps.serving.schemas import Problem
 from health_assets.apps.serving.service import Service
@@ -40,7 +51,7 @@ def create_app(
     """The application; its data is loaded and kept new while it runs.
 
     Args:
-        settings: which warehouse and targets, and how to serve.
+        settings: the warehouse, the targets, and how to serve.
         doors: recognizes callers.
         log: the access log, which runs as long as the application; None for none.
         on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
@@ -52,16 +63,22 @@ def create_app(
     # a token that is withdrawn must not wait for a snapshot, which may take minutes
     tokens = Repeated("tokens", doors.refresh, lambda: settings.serve_refresh_s, on_fault)
     sessions = Sessions(settings)
-    service = Service(settings, doors, refresher, sessions)
+    keeper = Keeper(settings, on_fault) if settings.pages else None
+    requests = RequestCounts()
+    service = Service(settings, doors, refresher, sessions, Metrics(settings, refresher, requests))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if log is not None:
             log.start()
         refresher.start()
+        if keeper is not None:
+            keeper.start()
         tokens.start()
         yield
         tokens.stop()
+        if keeper is not None:
+            keeper.stop()
         refresher.stop()
         sessions.close()
         if log is not None:
@@ -72,16 +89,31 @@ def create_app(
         version=SCHEMA_VERSION,
         description=DESCRIPTION,
         lifespan=lifespan,
+        openapi_url=None,  # its own route is none that a request can be counted by
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
     app.include_router(routes(service))
-    app.add_middleware(Gate, service=service, doors=doors, requests_per_s=settings.serve_rate_limit, log=log)
+    if keeper is not None:
+        pages = Pages(settings, keeper, has_tokens=doors.has_tokens)
+        keeper.on_new = lambda history: pages.make_ahead(history, lambda look: fleet_page(look, Wanted()))
+        keeper.on_taken = pages.forget_older
+        app.include_router(page_routes(pages, service))
+        app.include_router(incident_routes(pages))
+        app.include_router(silence_routes(pages, Changes(settings, keeper, pages, on_fault)))
+        app.include_router(sign_in_routes(Signing(doors, pages.alone)))
+    app.add_middleware(
+        Gate, service=service, doors=doors, requests_per_s=settings.serve_rate_limit, requests=requests, log=log
+    )
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _internal)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        return JSONResponse(app.openapi())
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
@@ -92,7 +124,8 @@ def create_app(
 
 def _http_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return response_of(problem(error.status_code, NO_PATH if error.status_code == 404 else error.detail))
+    headers = [(name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items()]
+    return response_of(problem(error.status_code, NO_PATH if error.status_code == 404 else error.detail, headers))
 
 
 def _invalid(_: Request, error: Exception) -> Response:

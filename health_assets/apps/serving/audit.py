@@ -31,7 +31,7 @@ class UnwritableLogError(HealthAssetsError):
 
     Args:
         path: the file.
-        error: what the system says.
+        error: words of the system.
     """
 
     def __init__(self, path: Path, error: OSError) -> None:
@@ -48,7 +48,7 @@ def audited(settings: Settings, what: str, **details: Any) -> Iterator[None]:
     Args:
         settings: name the file.
         what: the command.
-        details: what it was asked to change; no secret.
+        details: the change that was asked for; no secret.
 
     Raises:
         HealthAssetsError: the log cannot be written, so nothing has been changed.
@@ -87,7 +87,7 @@ def _note(settings: Settings, change: str, what: str, details: dict[str, Any]) -
     path = settings.audit_log
     if path is None:
         return
-    who = _user()
+    who = current_user()
     line = {"time": datetime.now(UTC).isoformat(), "id": change, "who": who, "what": what, **details}
     try:
         json_lines.append(path, json_lines.line_of(line))
@@ -104,7 +104,7 @@ def _note_end(settings: Settings, change: str, what: str, details: dict[str, Any
         print(printable(sentence, MOST_TOLD), file=sys.stderr, flush=True)
 
 
-def _user() -> str:
+def current_user() -> str:
     """The user of this process; of one that used sudo, who that was."""
     number = os.getuid()
     try:

@@ -16,7 +16,9 @@ from health_assets.core.settings import Settings
 
 UNREADABLE = "unreadable"
 NOT_STARTED = "not started"
-NEEDED = {"warehouse", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate"}
+NEEDED = {
+    "warehouse", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate", "history_days",
+}  # fmt: skip
 """Settings that a reader needs; the tokens it does not."""
 
 
@@ -24,8 +26,8 @@ class ReaderError(HealthAssetsError):
     """A reader could not answer.
 
     Args:
-        kind: what is wrong, as a key of `SENTENCES`.
-        sentence: what is wrong, for the operator; it may name files.
+        kind: the fault, as a key of `SENTENCES`.
+        sentence: the fault in words, for the operator; it may name files.
     """
 
     def __init__(self, kind: str, sentence: str) -> None:
@@ -38,6 +40,7 @@ SENTENCES = {
     "empty": "nothing has been materialized yet",
     "busy": "the warehouse is busy",
     "targets": "the targets file cannot be used",
+    "refused": "that cannot be changed",
     "crowded": "too many sessions are asked for at once",
     UNREADABLE: "the warehouse cannot be read",
     NOT_STARTED: "the process that reads the warehouse cannot be started",
@@ -45,10 +48,13 @@ SENTENCES = {
 """What the world is told: no path, no host, no trace."""
 
 
-def _new_process() -> subprocess.Popen[bytes]:
+READER = "health_assets.apps.serving.reader_process"
+
+
+def _new_process(program: str) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "health_assets.apps.serving.reader_process"],
+            [sys.executable, "-m", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the server, which ends its readers
@@ -61,10 +67,12 @@ class Reader:
     """A process of `serving.reader`; it starts with the first question, and again after it died.
 
     Args:
-        settings: which warehouse and targets.
+        settings: the warehouse and the targets.
+        program: the module that it runs, which answers as a reader does.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, program: str = READER) -> None:
+        self._program = program
         self._settings = settings.model_dump_json(include=NEEDED)
         self._process: subprocess.Popen[bytes] | None = None
         self._asking = threading.Lock()
@@ -105,7 +113,7 @@ class Reader:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
-            self._process = _new_process()
+            self._process = _new_process(self._program)
             assert self._process.stdin is not None
             # the URL of a warehouse may hold a password, and a command line is for everyone to see
             with suppress(OSError):  # who died at once does not answer either

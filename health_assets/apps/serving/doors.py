@@ -5,7 +5,7 @@ What belongs here: recognizing a caller, and the one rule of who may do what. Wh
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -13,6 +13,7 @@ from health_assets.apps.serving import tokens
 from health_assets.apps.serving.answers import Answer, Headers, problem
 from health_assets.apps.serving.audit import UnwritableLogError, note_change
 from health_assets.apps.serving.hosts import AllowedHosts, named
+from health_assets.apps.serving.sign_ins import SignIns
 from health_assets.apps.serving.tokens import Keyring, Role, Token
 from health_assets.apps.serving.view import View
 from health_assets.core.errors import HealthAssetsError
@@ -26,6 +27,7 @@ NEEDS_TOKEN = "this needs a token that may do it, as Authorization: Bearer"
 NOT_KNOWN = "the token that was given is not known or has expired"
 NO_BEARER = "a token is given as one header, Authorization: Bearer …"
 NOT_ENOUGH = "the token may not do this"
+NO_METRICS = "metrics are counted over the agents of all teams, so a token that is limited to some does not see them"
 NO_AGGREGATES = "models are measured over the agents of all teams, so a token that is limited to some does not see them"
 
 
@@ -35,15 +37,17 @@ class Caller:
 
     Args:
         name: the token's name; None for those without one.
-        standing: what the caller may do.
-        view: what part of the data the caller may see.
-        fault: what is wrong with the credentials that were given; None where there were none or they are good.
+        standing: the caller's rights.
+        view: the part of the data that the caller may see.
+        fault: the fault of the credentials that were given; None where there were none or they are good.
+        csrf: secret that the forms of a signed-in browser must repeat; None for every other caller.
     """
 
     name: str | None
     standing: Standing
     view: View
     fault: str | None = None
+    csrf: str | None = None
 
     def refusal(self, role: Role) -> Answer | None:
         """The reason why the caller may not do what needs a role; None if it may."""
@@ -74,6 +78,7 @@ class Doors:
         self._fault: str | None = None
         self._keyring = Keyring(tokens.load_tokens(settings))
         self.has_tokens = tokens.are_configured(settings)
+        self._sign_ins = SignIns()
         self.hosts = AllowedHosts(host, settings.allowed_hosts)
         # at home is who can be asked from here alone, under no other name, by nobody who could have a token
         is_at_home = is_local and not self.has_tokens and not named(settings.allowed_hosts)
@@ -95,6 +100,36 @@ class Doors:
             return self._unreadable
         token = self._keyring.find(secret, datetime.now(UTC))
         return self._unknown if token is None else _caller(token)
+
+    def visitor(self, headers: Headers) -> Caller:
+        """The sender of these headers to a page, whom a cookie may name as well; a token that is given counts first."""
+        caller = self.caller(headers)
+        if caller is not self._stranger:
+            return caller
+        now = datetime.now(UTC)
+        sign_in = self._sign_ins.find(headers, now)
+        token = None if sign_in is None else self._keyring.of_digest(sign_in.digest, now)
+        return caller if sign_in is None or token is None else replace(_caller(token), csrf=sign_in.csrf)
+
+    def sign_in(self, secret: str, headers: Headers) -> tuple[Caller, str | None]:
+        """Begin a session of a token that may read, in place of that which these headers name.
+
+        Returns:
+            Who it is, and the cookie's value; None for it where the token is not known, has expired, or may not read.
+        """
+        now = datetime.now(UTC)
+        token = self._keyring.find(secret.encode(), now)
+        if token is None:
+            return self._unknown, None
+        caller = _caller(token)
+        if caller.refusal("read") is not None:
+            return caller, None
+        self._sign_ins.end(headers)
+        return caller, self._sign_ins.begin(bytes.fromhex(token.sha256), now)
+
+    def sign_out(self, headers: Headers) -> None:
+        """End the session that these headers name."""
+        self._sign_ins.end(headers)
 
     def refresh(self) -> None:
         """Read the tokens again; while they cannot be read the old ones stay, and the operator is told once."""

@@ -12,11 +12,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import Answer, Headers, problem
 from health_assets.apps.serving.doors import Doors
+from health_assets.apps.serving.forms import FORM, Form, form_refusal, is_form_address, read_form
 from health_assets.apps.serving.rate_limit import RateLimit
+from health_assets.apps.serving.request_counts import NO_ROUTE, REFUSED, RequestCounts
 from health_assets.apps.serving.service import Asked, Service
 
 WELL_KNOWN = b"/.well-known/agent-health"
 AGENTS = b"/agents/"
+HOST_ROUTE = WELL_KNOWN.decode()
+AGENT_ROUTE = "/agents/{agent_id}/.well-known/agent-health"
 METHODS = ("GET", "HEAD")
 ASKED = "health_assets.asked"
 """Where the routes find who asks, in the scope."""
@@ -26,19 +30,27 @@ class Gate:
     """ASGI middleware in front of the routes.
 
     Args:
-        app: what is behind.
+        app: the application behind it.
         service: makes the health documents.
         doors: recognizes hosts and callers.
-        requests_per_s: what one client address may ask; None for any number.
+        requests_per_s: requests that one client address may send; None for any number.
+        requests: where they are counted.
         log: where requests are noted; None for nowhere.
     """
 
     def __init__(
-        self, app: ASGIApp, service: Service, doors: Doors, requests_per_s: float | None, log: AccessLog | None
+        self,
+        app: ASGIApp,
+        service: Service,
+        doors: Doors,
+        requests_per_s: float | None,
+        requests: RequestCounts,
+        log: AccessLog | None,
     ) -> None:
         self._app = app
         self._service = service
         self._doors = doors
+        self._requests = requests
         self._log = log
         self._limit = RateLimit(requests_per_s) if requests_per_s else None
 
@@ -48,34 +60,50 @@ class Gate:
             await self._app(scope, receive, send)
             return
         client = scope.get("client")
-        asked = Asked(scope["headers"], self._doors.caller(scope["headers"]), client[0] if client else "")
-        if self._log is None:
-            await self._handle(scope, asked, receive, send)
-            return
+        address, headers = client[0] if client else "", scope["headers"]
+        if _is_page(scope["raw_path"]):  # a cookie opens pages, and nothing of the API
+            asked = Asked(headers=headers, caller=self._doors.visitor(headers), address=address, target=_target(scope))
+        else:
+            asked = Asked(headers=headers, caller=self._doors.caller(headers), address=address)
         start, counted = time.perf_counter(), _Counted(send)
         try:
             await self._handle(scope, asked, receive, counted)
         finally:
-            query: bytes = scope["query_string"]
-            self._log.note(
-                asked.caller.name or asked.address,
-                scope["method"],
-                scope["raw_path"] + (b"?" + query if query else b""),
-                counted.status,
-                1000 * (time.perf_counter() - start),
-                counted.size,
-            )
+            seconds = time.perf_counter() - start
+            self._requests.note(counted.route, counted.status, seconds)
+            if self._log is not None:
+                self._log.note(
+                    asked.caller.name or asked.address,
+                    scope["method"],
+                    _target(scope),
+                    counted.status,
+                    1000 * seconds,
+                    counted.size,
+                )
 
-    async def _handle(self, scope: Scope, asked: Asked, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, asked: Asked, receive: Receive, send: "_Counted") -> None:
         is_head = scope["method"] == "HEAD"
-        if (answer := self._refusal(scope, asked) or self._document(scope, asked)) is not None:
-            await _send(answer, send, is_head=is_head)
+        if (refusal := self._refusal(scope, asked)) is not None:
+            await _send(refusal, send, is_head=is_head)
             return
-        scope = {**scope, ASKED: asked}
-        if is_head:
-            await self._app({**scope, "method": "GET"}, receive, _without_body(send))
-        else:
-            await self._app(scope, receive, send)
+        if (found := self._document(scope, asked)) is not None:
+            send.route, document = found
+            await _send(document, send, is_head=is_head)
+            return
+        routed = {**scope, ASKED: asked}
+        if is_form_address(scope):
+            form = await read_form(receive)
+            if not isinstance(form, Form):
+                if form is not None:
+                    await _send(form, send, is_head=False)
+                return
+            routed[FORM] = form
+        elif is_head:
+            routed["method"] = "GET"
+        try:
+            await self._app(routed, receive, _without_body(send) if is_head else send)
+        finally:
+            send.route = getattr(routed.get("route"), "path_format", NO_ROUTE)
 
     def _refusal(self, scope: Scope, asked: Asked) -> Answer | None:
         own_address = (scope.get("server") or ("",))[0]
@@ -85,6 +113,8 @@ class Gate:
             wait_s = self._limit.wait_s(asked.address, time.monotonic())
             if wait_s:
                 return problem(429, "too many requests from this address", [(b"retry-after", b"%d" % wait_s)])
+        if is_form_address(scope):
+            return form_refusal(scope, self._doors.hosts)
         if scope["method"] not in METHODS:
             # the connection ends, so that a body is not waited for
             headers = [(b"allow", ", ".join(METHODS).encode()), (b"connection", b"close")]
@@ -93,16 +123,26 @@ class Gate:
             return problem(413, "a request body is not accepted", [(b"connection", b"close")])
         return None
 
-    def _document(self, scope: Scope, asked: Asked) -> Answer | None:
+    def _document(self, scope: Scope, asked: Asked) -> tuple[str, Answer] | None:
+        """The route of a document and the answer; None where something else is asked for."""
         path: bytes = scope["raw_path"]
         if not path.endswith(WELL_KNOWN):
             return None
         if path == WELL_KNOWN:
-            return self._service.host_document(asked)
+            return HOST_ROUTE, self._service.host_document(asked)
         if path.startswith(AGENTS) and len(path) > len(AGENTS) + len(WELL_KNOWN):
             agent_id = unquote_to_bytes(path[len(AGENTS) : -len(WELL_KNOWN)])
-            return self._service.document(agent_id, asked)
+            return AGENT_ROUTE, self._service.document(agent_id, asked)
         return None
+
+
+def _is_page(path: bytes) -> bool:
+    return path == b"/" or path.startswith(b"/ui/")
+
+
+def _target(scope: Scope) -> bytes:
+    query: bytes = scope["query_string"]
+    return scope["raw_path"] + (b"?" + query if query else b"")
 
 
 def _has_body(headers: Headers) -> bool:
@@ -117,10 +157,11 @@ async def _send(answer: Answer, send: Send, *, is_head: bool) -> None:
 
 
 class _Counted:
-    """Sends on, and keeps what the access log tells of the answer."""
+    """Sends on, and keeps what counts and access log tell of the answer."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self.route = REFUSED
         self.status = 0
         self.size = 0
 

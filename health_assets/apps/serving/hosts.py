@@ -47,6 +47,7 @@ class AllowedHosts:
     def __init__(self, host: str, allowed_hosts: str) -> None:
         listed = named(allowed_hosts)
         self._is_listed = bool(listed)
+        self._listed = frozenset(name.encode() for name in listed - {ANY})
         self._allows_any = ANY in listed
         self._names = LOOPBACK_NAMES | {name.encode() for name in (listed - {ANY}) | ({host.lower()} - WILDCARDS)}
 
@@ -69,6 +70,26 @@ class AllowedHosts:
         if name in self._names or name == own_address.encode():
             return None
         return problem(421, UNKNOWN_HOST, [(b"connection", b"close")])
+
+    def is_same_origin(self, headers: Headers, scheme: str) -> bool:
+        """Whether a page of this very server sends these headers, as browsers say with every form.
+
+        The same is the same name and port, since another port of this machine may be somebody else's. A proxy may pass
+        requests on under another name than the browser knows; that one is told by the operator, and has no port.
+
+        Args:
+            headers: headers of the request.
+            scheme: `https` where TLS is spoken here.
+        """
+        origins = [value.lower() for name, value in headers if name == b"origin"]
+        if len(origins) != 1 or any(
+            name == b"sec-fetch-site" and value.lower() != b"same-origin" for name, value in headers
+        ):
+            return False
+        of_origin, _, authority = origins[0].partition(b"://")
+        if of_origin not in (b"http", b"https") or not authority or (scheme == "https" and of_origin != b"https"):
+            return False
+        return authority in [value.lower() for name, value in headers if name == b"host"] or authority in self._listed
 
 
 def _without_port(host: bytes) -> bytes | None:

@@ -54,9 +54,10 @@ class Served:
     )
 
 
-def _hide_tools(rows: ir.Table, *asked: Any) -> ir.Table:
+def _hide_tools(rows: ir.Table, session: Session, settings: Settings, hour: datetime, ownership: Ownership) -> ir.Table:
     """Hide calls of no known agent to tools that a personal agent called."""
-    rows = lookup(rows, tools_of_personal(*asked).mutate(is_of_personal=True), "tool")
+    tools = tools_of_personal(session, settings, HourRange.of(hour), ownership)
+    rows = lookup(rows, tools.mutate(is_of_personal=True), ["hour", "tool"])
     return rows.mutate(is_hidden=(rows.agent_id == "") & rows.is_of_personal.fill_null(False))
 
 
@@ -103,7 +104,7 @@ def write_list(
         name: key of `LISTS`.
         hour: the hour.
         folder: where to write.
-        ownership: whose agents are somebody's own, and their teams.
+        ownership: owners of the agents, and their teams.
         settings: length of the window.
 
     Returns:

@@ -35,7 +35,7 @@ class Listing:
     Args:
         batches: rows as `list_files.write_list` writes them.
         positions: positions of rows, 32 bits each, as it writes them.
-        facts: what it tells about the list.
+        facts: facts about the list.
         teams: names of the teams, whose places the rows hold.
     """
 

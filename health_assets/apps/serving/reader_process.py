@@ -1,42 +1,41 @@
 """The process that reads the warehouse for the server: `python -m health_assets.apps.serving.reader_process`.
 
-The first line on standard input are the settings. Then there is one request a line, and one reply a line on standard
-output, all JSON. It ends when its input ends, so it never outlives the server. Requests:
+`process_loop` says how it is asked. Requests:
 
-- `{"snapshot": FOLDER, "known": VERSION}`: write the newest hour into FOLDER, unless it is VERSION.
+- `{"snapshot": FOLDER, "known": VERSION}`: write the newest hour into FOLDER, unless it is VERSION; facts about hours,
+  lines and incidents.
 - `{"session": ID}`: the scores of a session.
-
-A reply is `{"ok": ...}`, or `{"fault": KIND, "sentence": TEXT}`: the kind is for the world, the sentence for the
-operator.
+- `{"waterfall": ID, "until": HOUR}`: its score by the end of that hour, null for the newest, with its runs.
+- `{"history": FOLDER}`: a step of `apps.serving.history.filling`.
 """
 
 import hashlib
 import json
 import math
-import os
-import sys
-import traceback
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-import duckdb
 import ibis
 import pyarrow as pa
 from ibis import ir
 
 from health_assets.apps.serving.aggregates import hidden_models
 from health_assets.apps.serving.documents import agents_of, with_texts
+from health_assets.apps.serving.fleet_facts import fleet_scores, pipeline_facts
+from health_assets.apps.serving.history.filling import fill
 from health_assets.apps.serving.list_files import LISTS, write_list
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.apps.serving.vocabulary import STATES
-from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
-from health_assets.core.hours import HourRange
-from health_assets.core.private_files import FOLDER_MODE
+from health_assets.apps.serving.process_loop import EmptyWarehouseError, TargetsError, answer_requests
+from health_assets.apps.serving.waterfall import runs_of
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
+from health_assets.scoring.relations import newest
+from health_assets.systems.agent_health_model.names import STATES
+from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
 from health_assets.warehouse.session import Session
@@ -49,7 +48,7 @@ MOST_TRACES = 1000
 MEMORY_LIMIT = "256MB"
 SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
-NICENESS = 10
+HISTORY_LOCK_TIMEOUT_S = 10.0
 ASSETS = (
     "agent_health_state", "agent_health", "score_evidence", "model_health", "session_scores",
     *(served.table for served in LISTS.values()),
@@ -57,104 +56,81 @@ ASSETS = (
 """The assets that are served."""
 
 
-class EmptyWarehouseError(HealthAssetsError):
-    """The warehouse holds no hour of health states yet."""
+def read(settings: Settings, request: dict[str, Any]) -> Any:
+    """Read what a request asks for."""
+    if "session" in request:
+        return read_session(settings, request["session"])
+    if "waterfall" in request:
+        until = request["until"] and datetime.fromisoformat(request["until"])
+        return read_waterfall(settings, request["waterfall"], until)
+    if "history" in request:
+        return fill(settings, Path(request["history"]), warehouse_of(settings, HISTORY_LOCK_TIMEOUT_S))
+    return read_newest(settings, Path(request["snapshot"]), request["known"])
 
 
-class TargetsError(HealthAssetsError):
-    """The targets file cannot be used."""
-
-
-FAULTS: tuple[tuple[type[Exception], str], ...] = (
-    (NoWarehouseError, "missing"),
-    (EmptyWarehouseError, "empty"),
-    (WarehouseBusyError, "busy"),
-    (TargetsError, "targets"),
-    (HealthAssetsError, "unreadable"),
-    (duckdb.Error, "unreadable"),
-    (OSError, "unreadable"),
-)
-
-
-def main() -> None:
-    """Answer requests until the input ends."""
-    os.umask(0o777 & ~FOLDER_MODE)  # this process is ours alone
-    settings = Settings.model_validate_json(sys.stdin.readline())
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints must not look like a reply
-    os.nice(NICENESS)
-    serve(settings, sys.stdin, replies)
-
-
-def serve(settings: Settings, requests: Iterable[str], replies: TextIO) -> None:
-    """Reply to every request; no fault of the warehouse ends the process."""
-    for line in requests:
-        print(json.dumps(_reply(settings, json.loads(line))), file=replies, flush=True)
-
-
-def _reply(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        if "session" in request:
-            return {"ok": read_session(settings, request["session"])}
-        return {"ok": write_snapshot(settings, Path(request["snapshot"]), request["known"])}
-    except Exception as error:  # told to the operator, with its traceback where it is ours
-        kind = next((kind for known, kind in FAULTS if isinstance(error, known)), None)
-        return {"fault": kind or "unreadable", "sentence": str(error) if kind else traceback.format_exc()}
-
-
-def write_snapshot(
-    settings: Settings, folder: Path, known: str | None, now: datetime | None = None
-) -> dict[str, Any] | None:
-    """Write the newest hour into a folder: agents as `documents.with_texts` makes them, their orders, lists.
+def read_newest(settings: Settings, folder: Path, known: str | None, now: datetime | None = None) -> dict[str, Any]:
+    """Write the newest hour into a folder, unless it is known, and gather facts about the warehouse as it is now.
 
     An hour that is not over by `now` hides no other: what it holds so far is not the health of anybody.
 
     Returns:
-        What is true of the whole: version, hour, models, teams, lists; None where the hour is the known version.
+        `snapshot`, None where the hour is the known version, and `pipeline`, as `fleet_facts.pipeline_facts` has it.
 
     Raises:
         HealthAssetsError: there is no warehouse or hour, it is held, or the targets cannot be used.
     """
-    ownership = _ownership(settings)
-    with _warehouse(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
+    ownership, moment = _ownership(settings), now or datetime.now(UTC)
+    with warehouse_of(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC))
+        hours = MaterializedHours(session).newest_of_each(ASSETS, moment)
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialized yet")
         version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
-        if version == known:
-            return None
-        hour = hours["agent_health_state"].hour
-        agents = session.stream(agents_of(session, hour, has_evidence="score_evidence" in hours), ROWS_PER_BATCH)
-        slices = _write(stream_through(ownership.with_owners(agents), with_texts, ROWS_PER_BATCH), folder)
-        model_hour = hours["model_health"].hour if "model_health" in hours else hour
-        models = _rows(session, session.hours_of("model_health", HourRange.of(model_hour)).order_by("model"))
-        hidden = hidden_models(session, settings, model_hour, ownership)
+        snapshot = None if version == known else _write_snapshot(session, settings, ownership, hours, folder)
         return {
-            "version": version,
-            "hour": hour.isoformat(),
-            "slices": slices,
-            "model_hour": model_hour.isoformat(),
-            "models": [{**model, "is_public": model["model"] not in hidden} for model in models],
-            "teams": ownership.teams,
-            "lists": {
-                name: write_list(session, name, hours[served.table].hour, folder, ownership, settings)
-                for name, served in LISTS.items()
-                if served.table in hours
-            },
+            "snapshot": snapshot and {"version": version, **snapshot},
+            "pipeline": pipeline_facts(session, settings, ownership, moment),
         }
 
 
-def _write(batches: pa.RecordBatchReader, folder: Path) -> Slices:
-    """Write agents as they come and their positions after them; returns where each list of positions lies."""
+def _write_snapshot(
+    session: Session, settings: Settings, ownership: Ownership, hours: dict[str, WrittenHour], folder: Path
+) -> dict[str, Any]:
+    """Write agents as `documents.with_texts` makes them, their orders, lists; returns what is true of the whole."""
+    hour = hours["agent_health_state"].hour
+    agents = session.stream(agents_of(session, hour, has_evidence="score_evidence" in hours), ROWS_PER_BATCH)
+    slices, scores = _write(stream_through(ownership.with_owners(agents), with_texts, ROWS_PER_BATCH), folder)
+    model_hour = hours["model_health"].hour if "model_health" in hours else hour
+    models = _rows(session, session.hours_of("model_health", HourRange.of(model_hour)).order_by("model"))
+    of_personal = hidden_models(session, settings, HourRange.of(model_hour), ownership)
+    hidden = {row["model"] for row in session.dicts(of_personal)}
+    return {
+        "hour": hour.isoformat(),
+        "slices": slices,
+        "fleet_scores": scores,
+        "model_hour": model_hour.isoformat(),
+        "models": [{**model, "is_public": model["model"] not in hidden} for model in models],
+        "teams": ownership.teams,
+        "lists": {
+            name: write_list(session, name, hours[served.table].hour, folder, ownership, settings)
+            for name, served in LISTS.items()
+            if served.table in hours
+        },
+    }
+
+
+def _write(batches: pa.RecordBatchReader, folder: Path) -> tuple[Slices, dict[str, float | None]]:
+    """Write agents as they come and their positions after them; returns where each list lies, and the mean scores."""
     path = str(folder / AGENTS_FILE)
     with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, batches.schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
     with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
-        positions, slices = positions_in_order(stream.read_all(), STATES)
+        agents_made = stream.read_all()
+        positions, slices = positions_in_order(agents_made, STATES)
+        scores = fleet_scores(agents_made)
     (folder / POSITIONS_FILE).write_bytes(positions)
-    return slices
+    return slices, scores
 
 
 def read_session(settings: Settings, session_id: str, now: datetime | None = None) -> dict[str, Any] | None:
@@ -164,36 +140,82 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         is_personal, teams (of all agents, null where one is of none), and the answer as source 5 words its metadata.
 
     Raises:
-        HealthAssetsError: as `write_snapshot`.
+        HealthAssetsError: as `read_newest`.
     """
     ownership = _ownership(settings)
-    with _warehouse(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
+    with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        latest = MaterializedHours(session).newest_of_each(ASSETS, now or datetime.now(UTC)).get("session_scores")
-        if latest is None:
-            raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
-        # anybody may ask for any id, so it stands in a table rather than in the text of a query
-        wanted = ibis.memtable(pa.table({"session_id": pa.array([session_id], pa.string())}))
-
-        def of_session(table: str, hours: HourRange) -> ir.Table:
-            return session.hours_of(table, hours).semi_join(wanted, "session_id")
-
-        span = HourRange.of(latest.hour).extended_back(settings.lookback_hours - 1)
-        scores = _rows(session, _newest_score(of_session("session_scores", span)))
-        if not scores:
+        found = _scored(session, settings, session_id, now or datetime.now(UTC))
+        if found is None:
             return None
-        span = HourRange.of(datetime.fromisoformat(scores[0]["hour"])).extended_back(settings.lookback_hours - 1)
-        # a session has a score in every hour in which one of its traces has risks, so only these hours are read
-        scored = of_session("session_scores", span)
-        [scored_from] = session.dicts(scored.aggregate(hour=scored.hour.min()))
-        risks = of_session("trace_risks", HourRange(scored_from["hour"], span.end))
+        score, risks = found
         traces = _rows(session, _riskiest_traces(risks))
-        of_traces = [row["agent_id"] for row in session.dicts(risks.select("agent_id").distinct())]  # listed or not
-    agents = {scores[0]["agent_id"], *of_traces}
+        owners = _owners(session, score, risks, ownership)
+    return {**owners, "answer": session_answer(_plain_row(score), traces)}
+
+
+def read_waterfall(
+    settings: Settings, session_id: str, until: datetime | None, now: datetime | None = None
+) -> dict[str, Any] | None:
+    """The same of a session by the end of an hour, with its runs (`waterfall.runs_of`) in place of the metadata.
+
+    Args:
+        settings: the settings.
+        session_id: the session.
+        until: the hour; None for the newest.
+        now: the time.
+
+    Raises:
+        HealthAssetsError: as `read_newest`.
+    """
+    ownership = _ownership(settings)
+    with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
+        session.use_one_thread()
+        over_by = now or datetime.now(UTC)
+        found = _scored(session, settings, session_id, over_by if until is None else min(over_by, until + HOUR))
+        if found is None:
+            return None
+        score, risks = found
+        owners = _owners(session, score, risks, ownership)
+        runs = runs_of(session, score, newest(risks, "trace_id"), settings)
+    told = {name: [_plain_row(row) for row in rows] if isinstance(rows, list) else rows for name, rows in runs.items()}
+    return {**owners, "answer": {"score": _plain_row(score), **told}}
+
+
+def _scored(
+    session: Session, settings: Settings, session_id: str, over_by: datetime
+) -> tuple[dict[str, Any], ir.Table] | None:
+    """The newest score of a session by a time, and the rows of its traces in `trace_risks` behind it.
+
+    Raises:
+        EmptyWarehouseError: there is no score of any session.
+    """
+    latest = MaterializedHours(session).newest_of_each(("session_scores",), over_by).get("session_scores")
+    if latest is None:
+        raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
+    # anybody may ask for any id, so it stands in a table rather than in the text of a query
+    wanted = ibis.memtable(pa.table({"session_id": pa.array([session_id], pa.string())}))
+
+    def of_session(table: str, hours: HourRange) -> ir.Table:
+        return session.hours_of(table, hours).semi_join(wanted, "session_id")
+
+    span = HourRange.of(latest.hour).extended_back(settings.lookback_hours - 1)
+    scores = session.dicts(_newest_score(of_session("session_scores", span)))
+    if not scores:
+        return None
+    span = HourRange.of(scores[0]["hour"]).extended_back(settings.lookback_hours - 1)
+    # a session has a score in every hour in which one of its traces has risks, so only these hours are read
+    scored = of_session("session_scores", span)
+    [scored_from] = session.dicts(scored.aggregate(hour=scored.hour.min()))
+    return scores[0], of_session("trace_risks", HourRange(scored_from["hour"], span.end))
+
+
+def _owners(session: Session, score: dict[str, Any], risks: ir.Table, ownership: Ownership) -> dict[str, Any]:
+    """The owners of a session's agents, of all of its traces, listed or not."""
+    agents = {score["agent_id"], *(row["agent_id"] for row in session.dicts(risks.select("agent_id").distinct()))}
     return {
         "is_personal": any(map(ownership.is_personal, agents)),
         "teams": list({ownership.team(agent_id) for agent_id in agents}),
-        "answer": session_answer(scores[0], traces),
     }
 
 
@@ -212,12 +234,8 @@ def _newest_score(scores: ir.Table) -> ir.Table:
 
 def _riskiest_traces(risks: ir.Table) -> ir.Table:
     """The newest row of each trace of a session in `trace_risks`, as many as are listed."""
-    place = ibis.row_number().over(group_by="trace_id", order_by=risks.hour.desc())
-    newest = risks.mutate(place=place).filter(lambda rows: rows.place == 0).drop("place")
-    return newest.order_by(newest.step_risk.desc(), newest.trace_id).limit(MOST_TRACES)
-
-
-RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
+    traces = newest(risks, "trace_id")
+    return traces.order_by(traces.step_risk.desc(), traces.trace_id).limit(MOST_TRACES)
 
 
 def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[str, Any]:
@@ -288,7 +306,7 @@ def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) ->
         score: a row of `session_scores`.
         metric: `reliability` or `consistency`.
         evaluated: traces that could be evaluated.
-        reason: what the source says where there is none (source 5, "Edge cases").
+        reason: words of the source where there is none (source 5, "Edge cases").
     """
     is_evaluated = evaluated > 0
     said = {"score": f"agent_{metric}", "passed": f"{metric}_passed", "band": f"{metric}_band"}
@@ -300,7 +318,8 @@ def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) ->
     }
 
 
-def _warehouse(settings: Settings, lock_timeout_s: float) -> Warehouse:
+def warehouse_of(settings: Settings, lock_timeout_s: float) -> Warehouse:
+    """The warehouse, for a process that must stay small beside the server."""
     return Warehouse(settings.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=MEMORY_LIMIT)
 
 
@@ -319,7 +338,11 @@ def _version(hours: dict[str, WrittenHour], rules: list[Any]) -> str:
 
 def _rows(session: Session, rows: ir.Table) -> list[dict[str, Any]]:
     """Few rows as JSON can write them."""
-    return [{name: _plain(value) for name, value in row.items()} for row in session.dicts(rows)]
+    return [_plain_row(row) for row in session.dicts(rows)]
+
+
+def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in row.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -330,4 +353,4 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    answer_requests(read)

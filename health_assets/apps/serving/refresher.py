@@ -1,8 +1,8 @@
 """The thread that keeps the snapshot new, and the account of how old it is.
 
 It looks at the files of warehouse and targets at most every `HEALTH_SERVE_REFRESH_S` seconds, and only when one has
-changed does it start a reader; where the warehouse is a database, it starts one each time. Whatever goes wrong, the
-last good snapshot stays.
+changed, or an hour has ended, does it start a reader; where the warehouse is a database, it starts one each time.
+Whatever goes wrong, the last good snapshot stays.
 """
 
 import sys
@@ -16,6 +16,8 @@ from health_assets.apps.serving.client import SENTENCES, UNREADABLE, Reader, Rea
 from health_assets.apps.serving.repeating import Repeated
 from health_assets.apps.serving.snapshot import Batch, Snapshot
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.file_stamps import Stamp, stamp
+from health_assets.core.hours import floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.temporary import remove_what_the_dead_left, temporary_folder
 from health_assets.warehouse.location import is_postgres, path_of
@@ -25,14 +27,14 @@ FIRST_RETRY_S = 5.0
 """While there is nothing to answer from, a warehouse that is not there yet is looked for more often."""
 BETWEEN_BATCHES_S = 0.002
 
-Fingerprint = tuple[tuple[int, int, int] | None, ...]
+Fingerprint = tuple[datetime | Stamp | None, ...]
 
 
 class Refresher:
     """Holds the newest snapshot.
 
     Args:
-        settings: which warehouse and targets, and how often to look.
+        settings: the warehouse, the targets, and how often to look.
         on_fault: told in a sentence, for the operator, when refreshing fails in a new way.
 
     Raises:
@@ -52,6 +54,8 @@ class Refresher:
         self._repeated = Repeated("refresher", self.refresh, self._rest_s, self._note_bug, is_at_once=True)
         self.snapshot: Snapshot | None = None
         """The newest good one; replaced as a whole."""
+        self.pipeline: dict[str, Any] = {}
+        """Facts about hours, lines and incidents, as `fleet_facts` gathers them."""
         self.checked_at: datetime | None = None
         """When the snapshot was last known to be what the warehouse holds."""
         self.fault: str | None = None
@@ -114,8 +118,9 @@ class Refresher:
         with temporary_folder("serve-") as folder, Reader(self._settings) as reader:
             self._reader = reader
             known = self.snapshot.version if self.snapshot else None
-            facts = reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
-            return Snapshot.read(folder, facts) if facts else None
+            found = reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
+            self.pipeline = found["pipeline"]
+            return Snapshot.read(folder, found["snapshot"]) if found["snapshot"] else None
 
     def _note_bug(self, traceback: str) -> None:
         self._note(ReaderError(UNREADABLE, traceback))
@@ -127,21 +132,13 @@ class Refresher:
         self.fault, self._seen = kind, None
 
     def _fingerprint(self) -> Fingerprint:
-        """Changes whenever one of the files does."""
-        return tuple(_stat(path) for path in self._files)
+        """Changes whenever one of the files does, and whenever an hour ends: it may have been written before."""
+        return (floor_hour(datetime.now(UTC)), *(stamp(path) for path in self._files))
 
 
 def tell_operator(sentence: str) -> None:
     """Say something on standard error."""
     print(f"health-assets: {sentence}", file=sys.stderr, flush=True)
-
-
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _let_go(batches: list[Batch]) -> None:

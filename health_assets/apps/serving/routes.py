@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from health_assets.apps.serving import schemas
 from health_assets.apps.serving.answers import Answer
@@ -45,6 +45,7 @@ VALIDATORS = {
         "Cache-Control": "How long the answer may be kept.",
     }.items()
 }
+TEXT, OPEN_METRICS = "text/plain", "application/openmetrics-text"
 OPTIONAL_TOKEN: dict[str, Any] = {"security": [{}, {"token": []}]}
 
 
@@ -238,6 +239,22 @@ def routes(service: Service) -> APIRouter:
     async def status(request: Request) -> schemas.ServerStatus:
         """The data that is served, its hour, and the reason why it is not newer."""
         return JSONResponse(service.status(request.scope[ASKED]), headers={"Cache-Control": "no-store"})  # type: ignore[return-value]
+
+    @router.get(
+        "/metrics",
+        summary="Metrics for Prometheus",
+        tags=["server"],
+        response_class=PlainTextResponse,
+        responses={
+            **ALWAYS,
+            **problems(UNAUTHORIZED="This needs a token.", FORBIDDEN="The token may not do this."),
+            200: {"content": {TEXT: {"schema": {"type": "string"}}, OPEN_METRICS: {"schema": {"type": "string"}}}},
+        },
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def metrics(request: Request) -> Response:
+        """Agents by state, the fleet's score, hours, rejected lines, incidents and this server's own requests."""
+        return response_of(service.metrics(request.scope[ASKED]))
 
     @router.get(
         "/livez", summary="Whether the server lives", tags=["server"], responses=ALWAYS, openapi_extra=OPTIONAL_TOKEN

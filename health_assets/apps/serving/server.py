@@ -1,5 +1,6 @@
 """Listening: a socket, TLS, limits, a start that says where, and an end without noise."""
 
+import gc
 import logging
 import os
 import resource
@@ -14,6 +15,7 @@ import uvicorn
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.app import create_app
 from health_assets.apps.serving.doors import Doors
+from health_assets.apps.serving.history.reading import OPEN_FILES
 from health_assets.apps.serving.hosts import is_loopback
 from health_assets.apps.serving.protocol import LimitedProtocol
 from health_assets.apps.serving.quotas import ConnectionQuota
@@ -26,8 +28,8 @@ KEEP_ALIVE_S = 15
 GRACEFUL_SHUTDOWN_S = 5
 FEWEST_TOKEN_CHARACTERS = 16
 """A shorter `HEALTH_TOKEN` can be guessed by who tries long enough."""
-SPARE_FILES = 100
-"""Open files beside the connections: the warehouse's reader, the listening socket, the loop's own."""
+SPARE_FILES = 100 + OPEN_FILES
+"""Open files beside the connections: the history's, the warehouse's reader, the listening socket, the loop's own."""
 
 
 def serve(
@@ -41,7 +43,7 @@ def serve(
     """Serve until somebody stops it.
 
     Args:
-        settings: which warehouse and targets, and how to serve.
+        settings: the warehouse, the targets, and how to serve.
         host: name or address to listen on.
         port: port to listen on; 0 takes any that is free.
         on_listening: told the address once connections are accepted.
@@ -61,6 +63,8 @@ def serve(
             _Server(config, lambda: on_listening(url)).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has ended in good order and raises the signal again
             return
+        finally:  # what `startup` froze would count as leaked where the interpreter ends
+            gc.unfreeze()
 
 
 class _Server(uvicorn.Server):
@@ -72,6 +76,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # what is imported stays to the end: the collector of garbage need not hold requests up to look at it again
+        gc.collect()
+        gc.freeze()
         self._on_started()
 
 
@@ -87,7 +94,7 @@ def configured(
     """The application and its limits, as uvicorn takes them.
 
     Args:
-        settings: which warehouse and targets, and how to serve.
+        settings: the warehouse, the targets, and how to serve.
         tls_cert: certificate chain in PEM.
         tls_key: its private key, unless that is in the same file.
         on_fault: told in a sentence what the operator must know.

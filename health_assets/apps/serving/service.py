@@ -1,21 +1,25 @@
 """Answers from memory: health documents, lists, scores, models. No HTTP framework, no warehouse."""
 
+import json
 import math
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from health_assets.apps.serving.answers import Answer, Headers, answer, dumps, problem, short
+from health_assets.apps.serving.answers import Answer, Headers, answer, dumps, momentary, problem, short
 from health_assets.apps.serving.client import SENTENCES, ReaderError
-from health_assets.apps.serving.doors import NO_AGGREGATES, Caller, Doors
+from health_assets.apps.serving.doors import NO_AGGREGATES, NO_METRICS, Caller, Doors
+from health_assets.apps.serving.metrics import Metrics
 from health_assets.apps.serving.ordering import Order
 from health_assets.apps.serving.quotas import WorkQuota
 from health_assets.apps.serving.rate_limit import client_of
 from health_assets.apps.serving.refresher import FIRST_RETRY_S, Refresher
-from health_assets.apps.serving.sessions import Sessions
+from health_assets.apps.serving.sessions import Question, SessionAnswer, Sessions
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.view import View
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
 
@@ -29,19 +33,46 @@ MODEL_COLUMNS = (
 )  # fmt: skip
 
 
+class CrowdedError(HealthAssetsError):
+    """A client asks for too many sessions.
+
+    Args:
+        wait_s: whole seconds after which to try again.
+    """
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(TOO_MANY_SESSIONS)
+        self.wait_s = wait_s
+
+
 @dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of a session, or why they cannot be told now.
+
+    Args:
+        told: `score` and what `waterfall.runs_of` says; None where there is none that the caller may see.
+        why_not: a sentence; None where the warehouse was asked.
+    """
+
+    told: dict[str, Any] | None = None
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A request, beside what it asks for.
 
     Args:
         headers: its headers.
-        caller: who sent it.
+        caller: the sender.
         address: from where.
+        target: of a page, its path and query as they were sent.
     """
 
     headers: Headers
     caller: Caller
     address: str = ""
+    target: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +105,7 @@ class ListPage:
 
 
 class Service:
-    """Answers requests on the event loop; every method but `session` takes microseconds.
+    """Answers requests on the event loop; every method but `session` and `runs` takes microseconds.
 
     Each method first asks whether the caller may have its answer, however the request came to it.
 
@@ -83,14 +114,18 @@ class Service:
         doors: whether there are tokens, by which answers differ.
         refresher: holds the data.
         sessions: looks up sessions.
+        metrics: makes the page of metrics.
     """
 
-    def __init__(self, settings: Settings, doors: Doors, refresher: Refresher, sessions: Sessions) -> None:
+    def __init__(
+        self, settings: Settings, doors: Doors, refresher: Refresher, sessions: Sessions, metrics: Metrics
+    ) -> None:
         self._doors = doors
         self._work = WorkQuota(settings.serve_sessions_per_s)
         self._refresher = refresher
         self._max_data_age_s = settings.serve_max_data_age_s
         self._sessions = sessions
+        self._metrics = metrics
         self._host_agent = settings.host_agent.encode() if settings.host_agent else None
         seconds = math.ceil(settings.serve_refresh_s)
         self._public_cache = b"max-age=%d" % seconds
@@ -179,20 +214,51 @@ class Service:
         """A session's scores; waits for a reader. One that the caller may not see looks like one that is not there."""
         if (refusal := asked.caller.refusal("read")) is not None:
             return refusal
-        client = f"token {asked.caller.name}" if asked.caller.name else client_of(asked.address)
-        is_work = not self._sessions.costs_nothing(session_id, asked.caller.view)
-        if is_work and (wait_s := self._work.take(client, time.monotonic())):
-            return problem(429, TOO_MANY_SESSIONS, [(b"retry-after", b"%d" % wait_s)])
         try:
-            found = await self._sessions.find(session_id)
+            found = await self._look_up(Question(session_id), asked)
+        except CrowdedError as error:
+            return problem(429, str(error), [(b"retry-after", b"%d" % error.wait_s)])
         except ReaderError as error:
             return self._unavailable(SENTENCES[error.kind])
+        if found is None:
+            return problem(404, NO_SESSION)
+        return self._varied(answer(asked.headers, found.body, last_modified=found.read_at, cache=self._private_cache))
+
+    async def runs(self, session_id: str, until: datetime | None, asked: Asked) -> Runs:
+        """The runs of a session by the end of an hour, for its page; waits for a reader.
+
+        Args:
+            session_id: the session.
+            until: the hour; None for the newest.
+            asked: the request.
+        """
+        if asked.caller.refusal("read") is not None:
+            return Runs()
+        try:
+            found = await self._look_up(Question(session_id, True, until), asked)
+        except CrowdedError as error:
+            return Runs(why_not=str(error))
+        except ReaderError as error:
+            return Runs(why_not=SENTENCES[error.kind])
+        return Runs(None if found is None else json.loads(found.body))
+
+    async def _look_up(self, question: Question, asked: Asked) -> SessionAnswer | None:
+        """The answer to a question; None where there is none that the caller may see.
+
+        Raises:
+            CrowdedError: the caller has asked for too many.
+            ReaderError: the warehouse cannot be asked now.
+        """
+        client = f"token {asked.caller.name}" if asked.caller.name else client_of(asked.address)
+        is_work = not self._sessions.costs_nothing(question, asked.caller.view)
+        if is_work and (wait_s := self._work.take(client, time.monotonic())):
+            raise CrowdedError(wait_s)
+        try:
+            found = await self._sessions.find(question)
         finally:
             if is_work:
                 self._work.give_back(client)
-        if found is None or not found.is_visible(asked.caller.view):
-            return problem(404, NO_SESSION)
-        return self._varied(answer(asked.headers, found.body, last_modified=found.read_at, cache=self._private_cache))
+        return found if found is not None and found.is_visible(asked.caller.view) else None
 
     def status(self, asked: Asked) -> dict[str, Any]:
         """The age of the data, for everybody; its amount, for those who may read it."""
@@ -207,6 +273,14 @@ class Service:
                 else None
             ),
         }
+
+    def metrics(self, asked: Asked) -> Answer:
+        """The page for Prometheus, also while there is no data yet."""
+        if (refusal := self._aggregates_refusal(asked, NO_METRICS)) is not None:
+            return refusal
+        accept = b",".join(value for name, value in asked.headers if name == b"accept")
+        body, content_type = self._metrics.page(accept.decode("latin-1"), asked.caller.view)
+        return momentary(body, content_type.encode())
 
     def liveness(self) -> Answer:
         """Say that requests are answered at all."""
@@ -239,9 +313,13 @@ class Service:
 
     def _open_aggregates(self, asked: Asked) -> Snapshot | Answer:
         """The same for what is measured over the agents of all teams."""
-        if asked.caller.refusal("read") is None and asked.caller.view.teams is not None:
-            return problem(403, NO_AGGREGATES)
-        return self._open(asked, "read")
+        return self._aggregates_refusal(asked, NO_AGGREGATES) or self._open(asked, "read")
+
+    def _aggregates_refusal(self, asked: Asked, why_not_for_teams: str) -> Answer | None:
+        """The reason why the caller may not see what is of all teams; None if it may."""
+        if (refusal := asked.caller.refusal("read")) is not None:
+            return refusal
+        return None if asked.caller.view.teams is None else problem(403, why_not_for_teams)
 
     def _answer(self, asked: Asked, body: bytes, snapshot: Snapshot) -> Answer:
         cache = self._public_cache if asked.caller.name is None else self._private_cache

@@ -1,4 +1,4 @@
-"""Scores of one session: asked of a reader, since a look-back may hold more traces than memory, and kept for a while.
+"""Scores and runs of one session: asked of a reader, since they may be more than memory holds, and kept for a while.
 
 This is the one answer that needs the warehouse. It is kept away from the others: its own reader process, few questions
 at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.
@@ -21,6 +21,27 @@ MOST_WAITING = 32
 MOST_PATIENCE_S = 20.0
 """How long a question waits for its turn."""
 MOST_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a session.
+
+    Args:
+        session_id: the session.
+        with_runs: for its runs, in place of the metadata of its scores.
+        until: the hour by whose end; None for the newest.
+    """
+
+    session_id: str
+    with_runs: bool = False
+    until: datetime | None = None
+
+    def request(self) -> dict[str, Any]:
+        """The question as the reader understands it."""
+        if not self.with_runs:
+            return {"session": self.session_id}
+        return {"waterfall": self.session_id, "until": self.until and self.until.isoformat()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +69,29 @@ class Sessions:
     """Looks sessions up, one at a time, in the order in which they are asked for.
 
     Args:
-        settings: which warehouse, and how long an answer is kept.
+        settings: the warehouse, and how long an answer is kept.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._reader = Reader(settings)
         self._keep_s = settings.serve_refresh_s
-        self._kept: OrderedDict[str, tuple[float, SessionAnswer | None]] = OrderedDict()
+        self._kept: OrderedDict[Question, tuple[float, SessionAnswer | None]] = OrderedDict()
         self._waiting = 0
         self._turn = asyncio.Lock()  # whoever waits gets it in turn, which a lock of threads does not promise
 
-    def costs_nothing(self, session_id: str, view: View) -> bool:
+    def costs_nothing(self, question: Question, view: View) -> bool:
         """Whether an answer is kept that the caller may see; of others the caller must not even learn that they are."""
-        kept = self._kept[session_id][1] if self._has(session_id) else None
+        kept = self._kept[question][1] if self._has(question) else None
         return kept is not None and kept.is_visible(view)
 
-    async def find(self, session_id: str) -> SessionAnswer | None:
-        """The newest scores of a session; None where it had nothing in the look-back.
+    async def find(self, question: Question) -> SessionAnswer | None:
+        """The answer to a question; None where the session had nothing in the look-back.
 
         Raises:
             ReaderError: the warehouse cannot be asked now.
         """
-        if self._has(session_id):
-            return self._kept[session_id][1]
+        if self._has(question):
+            return self._kept[question][1]
         if self._waiting >= MOST_WAITING:
             raise ReaderError("crowded", SENTENCES["crowded"])
         self._waiting += 1
@@ -81,9 +102,9 @@ class Sessions:
         finally:
             self._waiting -= 1
         try:
-            if self._has(session_id):  # another asked for the same meanwhile
-                return self._kept[session_id][1]
-            found = await asyncio.to_thread(self._reader.ask, {"session": session_id}, TIMEOUT_S)
+            if self._has(question):  # another asked for the same meanwhile
+                return self._kept[question][1]
+            found = await asyncio.to_thread(self._reader.ask, question.request(), TIMEOUT_S)
         finally:
             self._turn.release()
         fresh = found and SessionAnswer(
@@ -92,7 +113,7 @@ class Sessions:
             teams=frozenset(found["teams"]),
             read_at=datetime.now(UTC),
         )
-        self._keep(session_id, fresh)
+        self._keep(question, fresh)
         return fresh
 
     def close(self) -> None:
@@ -100,11 +121,11 @@ class Sessions:
         self._reader.interrupt()
         self._reader.close()
 
-    def _has(self, session_id: str) -> bool:
-        return time.monotonic() < self._kept.get(session_id, (0.0, None))[0]
+    def _has(self, question: Question) -> bool:
+        return time.monotonic() < self._kept.get(question, (0.0, None))[0]
 
-    def _keep(self, session_id: str, fresh: Any) -> None:
-        self._kept.pop(session_id, None)
-        self._kept[session_id] = (time.monotonic() + self._keep_s, fresh)
+    def _keep(self, question: Question, fresh: Any) -> None:
+        self._kept.pop(question, None)
+        self._kept[question] = (time.monotonic() + self._keep_s, fresh)
         if len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)

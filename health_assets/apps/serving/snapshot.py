@@ -21,8 +21,9 @@ from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Ord
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
 from health_assets.apps.serving.view import View
-from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, TARGETS_USED
+from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS
 from health_assets.scoring.explanation import explain, unmeasured
+from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Snapshot:
     Args:
         batches: rows as `documents.with_texts` makes them, ascending by the bytes of the agent's id.
         positions: positions of agents in order, as `ordering` lays them out.
-        facts: what `reader_process.write_snapshot` tells about the whole.
+        facts: facts about the whole, from `reader_process.read_newest`.
         loaded_at: when it was loaded.
         lists: the lists by name, as `list_files.LISTS` has them.
     """
@@ -67,6 +68,7 @@ class Snapshot:
         self.hour = datetime.fromisoformat(facts["hour"])
         self.model_hour = datetime.fromisoformat(facts["model_hour"])
         self._models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
+        self._fleet_scores: dict[str, float | None] = facts["fleet_scores"]
         self._public_models = {name: row for name, row in self._models.items() if row["is_public"]}
         self.loaded_at = loaded_at
         self.lists = lists
@@ -127,11 +129,15 @@ class Snapshot:
         """The number of agents in a state, or of all, that the caller may see."""
         return len(self._in_order(state, "verdict", view))
 
+    def fleet_score(self, view: View) -> float | None:
+        """The mean score of active agents, without the personal ones unless the view is the full one; None for none."""
+        return self._fleet_scores["full" if view.is_full else "public"]
+
     def page(self, state: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
         """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
-            state: one of `vocabulary.STATES`, or None for all.
+            state: one of `systems.agent_health_model.names.STATES`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
             view: personal agents with their state and score, rather than coarse and without one; of which teams.
@@ -145,6 +151,11 @@ class Snapshot:
     def is_personal(self, place: Place) -> bool:
         """Whether somebody's own agent stands there."""
         return place.batch.rows.column("is_personal")[place.row].as_py()
+
+    def verdict(self, place: Place) -> tuple[str | None, float | None]:
+        """The state of the agent, and its score; None where it has none."""
+        state, score = (place.batch.rows.column(name)[place.row].as_py() for name in ("state", "health_score"))
+        return state, _known(score)
 
     def explain(self, place: Place, *, is_full_view: bool) -> dict[str, Any]:
         """An agent's score: dimensions, the points that each component cost, inputs and targets, and the evidence."""

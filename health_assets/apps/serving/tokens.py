@@ -139,7 +139,7 @@ class Keyring:
     look-up's time may tell is about the hash of a guess, from which no token follows.
 
     Args:
-        tokens: those that are kept.
+        tokens: the tokens that are kept.
     """
 
     def __init__(self, tokens: Iterable[Token]) -> None:
@@ -151,7 +151,10 @@ class Keyring:
 
     def find(self, given: bytes, now: datetime) -> Token | None:
         """The token, unless it is none or has expired by now."""
-        digest = _digest(given)
+        return self.of_digest(_digest(given), now)
+
+    def of_digest(self, digest: bytes, now: datetime) -> Token | None:
+        """The token of this SHA-256, unless it is none or has expired by now."""
         for known, token in self._found.get(digest[:DIGEST_START_BYTES], ()):
             if hmac.compare_digest(known, digest) and (token.expires is None or now < token.expires):
                 return token

@@ -5,10 +5,10 @@ not: what a document says (`documents`) and how a score is explained (`snapshot`
 """
 
 from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
+from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SCHEMA_VERSION = "0.1.0"
 EXTENSION = "org.health-assets.agent-health-model"
-STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 DIMENSIONS = {
     "reliability": ("reliability_score", RELIABILITY_POINTS),
@@ -24,11 +24,6 @@ FACTORS = (
 INPUTS = (
     "n", "untimed", "successes", "failures", "asr", "afh", "ar_s", "long_running", "sla_breaches", "trigger_failures",
     "hours_covered",
-)  # fmt: skip
-TARGETS_USED = (
-    "expected_success_rate", "expected_failures_per_hour", "expected_runtime_s", "deviation_allowed", "n_full",
-    "long_running_factor", "stability_threshold", "sla_breach_threshold", "trigger_failure_threshold", "sla_s",
-    "healthy_at", "degraded_at",
 )  # fmt: skip
 SCORE_COLUMNS = (
     "health_score", "is_provisional", *(column for column, _ in DIMENSIONS.values()), *FACTORS, *INPUTS, *TARGETS_USED,

@@ -90,8 +90,8 @@ class Lease(BaseModel):
         return own is not None and any(claim.contends and claim.priority > own.priority for claim in self.claims)
 
     def claimed(self, claim: Claim) -> Self:
-        """The lease with one more claim; one that is there already stays as it is."""
-        if self.claim(claim.id) is not None:
+        """The lease with one more claim; one that is there already, or whose run counts as dead, changes nothing."""
+        if self.claim(claim.id) is not None or any(dead.run_id == claim.run_id for dead in self.dead):
             return self
         return self.model_copy(update={"claims": (*self.claims, claim)})
 
@@ -129,6 +129,12 @@ class Lease(BaseModel):
         for claim in dead:
             left = left.withdrawn(claim.id)
         return left
+
+    def given_up(self, claim: Claim) -> Self:
+        """The lease with a run among the dead that never made its claim; one that has a claim by now is left alone."""
+        if any(known.run_id == claim.run_id for known in (*self.claims, *self.dead)):
+            return self
+        return self.model_copy(update={"dead": (*self.dead, claim)})
 
     def settled(self, claims: Iterable[Claim]) -> Self:
         """The lease without these dead claims; their runs have ended."""

@@ -28,7 +28,7 @@ class Format:
     """A way in which logs are written.
 
     Args:
-        name: what people call it.
+        name: its name among people.
         recognizes: whether a file that begins so is one of these; no two formats may say so of one file.
         read: makes lines of the file that `native` parses; None where its own lines are parsed as they are.
     """

@@ -232,7 +232,7 @@ def lines_of_observation(source: Source, number: int, raw: Record, runs: Runs) -
         source: the file.
         number: the row's place in the file.
         raw: the row, as it is written.
-        runs: what earlier rows told; changed.
+        runs: runs that earlier rows told of; changed.
 
     Raises:
         UnusableRecordError: the row lacks its trace, an agent's name or its level.

@@ -21,12 +21,7 @@ from health_assets.scoring.weights import (
     TRIGGER_SHARE,
 )
 from health_assets.scoring.windows import window_sums
-
-TARGETS_USED = (
-    "expected_success_rate", "expected_failures_per_hour", "expected_runtime_s", "deviation_allowed", "n_full",
-    "long_running_factor", "stability_threshold", "sla_breach_threshold", "trigger_failure_threshold", "sla_s",
-    "healthy_at", "degraded_at",
-)  # fmt: skip
+from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 
 def agent_health(
@@ -36,7 +31,7 @@ def agent_health(
 
     Args:
         components: hourly components, at least of `hours` and the look-back before them.
-        targets: what each agent is expected to do.
+        targets: expectations of each agent.
         hours: the hours to score.
         window_hours: length W of the evaluation window.
         lookback_hours: how long an agent stays known after its last event.

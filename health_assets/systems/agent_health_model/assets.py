@@ -10,11 +10,11 @@ from health_assets.schema.records import EVENT_TABLES
 from health_assets.scoring.health_components import health_components
 from health_assets.systems.agent_health_model import FORMULA_VERSION
 from health_assets.systems.agent_health_model.agent_health import agent_health
+from health_assets.systems.agent_health_model.names import STATES
 from health_assets.systems.agent_health_model.system_health import system_health
 from health_assets.systems.agent_health_model.urgency import with_verdict
 
 SUMMED_TABLES = ("executions", "trigger_events")
-STATES = ("healthy", "degraded", "unhealthy", "inactive")
 
 
 def _components(inputs: Inputs) -> ir.Table:

@@ -3,8 +3,7 @@
 from ibis import ir
 
 from health_assets.scoring.relations import lookup
-
-STATES = ("healthy", "degraded", "unhealthy", "inactive")
+from health_assets.systems.agent_health_model.names import STATES
 
 
 def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:

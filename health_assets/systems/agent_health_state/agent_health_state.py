@@ -38,7 +38,7 @@ def agent_health_state(
         components: `health_components` of `hours`, and of the look-back and two windows before their ends.
         parts: `state_components` of the look-backs of `hours` and no others.
         latencies: `hour`, `agent_id`, `p50_bucket` and `p99_bucket` of the windows with executions.
-        targets: what each agent is expected to do.
+        targets: expectations of each agent.
         hours: the hours to describe.
         window_hours: length W of the evaluation window.
         lookback_hours: how long an agent stays known after its last event.

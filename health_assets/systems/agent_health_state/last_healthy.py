@@ -52,7 +52,7 @@ def corrections(rows: ir.Table, known: ir.Table) -> ir.Table:
     """The rows whose `last_healthy_at` is wrong, with the right value.
 
     Args:
-        rows: what `unhealthy_since` gives.
+        rows: result of `unhealthy_since`.
         known: `agent_id` and `last_healthy_at` as known after the hours that were replaced.
 
     Returns:

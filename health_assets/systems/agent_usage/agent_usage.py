@@ -17,8 +17,7 @@ from health_assets.core.targets import Targets
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
-
-COUNTS = ("executions", "successes", "executions_with_tokens", "executions_with_cost")
+from health_assets.systems.agent_usage.names import COUNTS
 
 
 def usage_components(executions: ir.Table) -> ir.Table:

@@ -14,10 +14,10 @@ from health_assets.core.console import plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
+from health_assets.scoring.usage import AMOUNTS
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
-AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
 SHOWN = (
     "agent_id", "executions", "successes", *AMOUNTS, "executions_with_tokens", "executions_with_cost",
     "cost_per_success_usd",

@@ -9,7 +9,7 @@ from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
 from health_assets.scoring.relations import lookup
-from health_assets.systems.explanations.evidence import MOST
+from health_assets.systems.explanations.names import MOST
 
 
 def evidence_of_scores(source: Source) -> ir.Table:

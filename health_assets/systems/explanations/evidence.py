@@ -18,21 +18,7 @@ from health_assets.core.targets import Targets
 from health_assets.scoring.health_components import with_long_running
 from health_assets.scoring.relations import lookup, spine
 from health_assets.scoring.target_columns import with_targets
-
-MOST = 5
-"""Events that are kept of each agent and kind."""
-
-SCORE_OF_KIND = {
-    "failure": "reliability_score",
-    "slow_run": "performance_score",
-    "long_run": "stability_score",
-    "sla_breach": "sla_score",
-    "trigger_failure": "trigger_score",
-}
-"""Kinds of evidence, and the column of `agent_health` that is below 1 where they cost points."""
-
-KINDS = tuple(SCORE_OF_KIND)
-LONGEST_FIRST = ("slow_run", "long_run")
+from health_assets.systems.explanations.names import LONGEST_FIRST, MOST, SCORE_OF_KIND
 
 _EVENT = ("kind", "event_id", "happened_at", "runtime_s")
 

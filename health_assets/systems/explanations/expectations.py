@@ -4,7 +4,7 @@ from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.systems.explanations import batches
-from health_assets.systems.explanations.evidence import KINDS, MOST
+from health_assets.systems.explanations.names import KINDS, MOST
 
 KEY = ("hour", "agent_id", "kind", "rank")
 OF_EVIDENCE = (

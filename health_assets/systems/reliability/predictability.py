@@ -63,11 +63,11 @@ class Levels:
     """The different confidences in each of several windows, ascending, and the runs that have them.
 
     Args:
-        window: which window, never falling.
+        window: number of the window of each level, never falling.
         first: for each window its first level.
         confidence: the confidence.
         runs: runs with it.
-        successes: those that succeeded.
+        successes: runs among these that succeeded.
     """
 
     window: Integers

@@ -190,7 +190,7 @@ def _sums(traces: ir.Table) -> ir.Table:
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
         total_traces=traces.count(),
         traces_evaluated=traces.step_risk.count(),
-        step_risks=trillionths(traces.step_risk).collect(order_by="step_risk"),
+        step_risks=trillionths(traces.step_risk).collect().sort(),
         max_risk=traces.step_risk.max(),
         flagged_traces=traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first).fill_null(
             ibis.literal([], "array<string>")

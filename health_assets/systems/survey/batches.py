@@ -4,7 +4,7 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_facts
-from health_assets.systems.survey.survey_summary import ALL_PLATFORMS
+from health_assets.systems.survey.names import ALL_PLATFORMS
 
 
 def probes(source: Source) -> ir.Table:

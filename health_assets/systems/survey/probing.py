@@ -77,8 +77,8 @@ class Probe:
     """One agent, asked once.
 
     Args:
-        agent: who was asked.
-        answer: what came of it.
+        agent: the agent that was asked.
+        answer: its answer.
         was_asked: false for an agent of a host that was given up before.
     """
 
@@ -107,7 +107,7 @@ async def probe_agents(
     """Ask each of these agents once.
 
     Args:
-        agents: whom to ask; of one host's agents the first come first.
+        agents: agents to ask; of one host's agents the first come first.
         manners: how hard to press.
         on_probe: called with each probe as soon as it is there.
         until: no request starts from then on.

@@ -15,20 +15,11 @@ from health_assets.core.console import plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
+from health_assets.systems.survey.names import ALL_PLATFORMS, COUNTS, WITHOUT_DOCUMENT
 from health_assets.systems.survey.probing import Probe
-from health_assets.systems.survey.survey_summary import ALL_PLATFORMS
 from health_assets.warehouse.session import Session
 
 PLATFORMS_SHOWN = 15
-COUNTS = ("agents", "responsive", "healthy")
-WORDS = {
-    "invalid": "no valid document",
-    "http_error": "HTTP error",
-    "timeout": "too slow",
-    "unreachable": "unreachable",
-    "refused": "redirected elsewhere",
-    "private": "at a private address",
-}
 
 
 @contextmanager
@@ -82,7 +73,7 @@ def _without_a_document(probes: ir.Table) -> ir.Table:
 def _table(platforms: list[dict[str, Any]], without_a_document: list[dict[str, Any]]) -> Table:
     others: dict[str, list[str]] = {}
     for found in without_a_document:
-        others.setdefault(found["platform"], []).append(f"{found['agents']:,} {WORDS[found['outcome']]}")
+        others.setdefault(found["platform"], []).append(f"{found['agents']:,} {WITHOUT_DOCUMENT[found['outcome']]}")
     table = plain_table()
     table.add_column("platform", no_wrap=True, max_width=24)
     for name in (*COUNTS, "survival"):

@@ -3,8 +3,7 @@
 import ibis
 from ibis import ir
 
-ALL_PLATFORMS = "all"
-"""The name under which the summary counts the whole registry."""
+from health_assets.systems.survey.names import ALL_PLATFORMS
 
 
 def survey_summary(probes: ir.Table) -> ir.Table:

@@ -12,7 +12,7 @@ from health_assets.consumer.fetching import health_url
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.terminal import printable
 from health_assets.core.yaml_files import VALUE_SHOWN, described, read_yaml, shown
-from health_assets.systems.survey.survey_summary import ALL_PLATFORMS
+from health_assets.systems.survey.names import ALL_PLATFORMS
 
 MOST_CHARACTERS = 2048
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]
@@ -22,7 +22,7 @@ class RegisteredAgent(BaseModel):
     """An agent that is surveyed.
 
     Args:
-        name: what people call it.
+        name: its name among people.
         platform: where it runs; the summary counts by it.
         url: its base address, or the address of its health document.
     """

@@ -27,6 +27,7 @@ from health_assets.core.targets import Targets
 from health_assets.scoring.latency_buckets import bucket_of_us, latency_ms
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import with_targets
+from health_assets.scoring.wilson import lower_end
 from health_assets.scoring.window_merges import merged_windows
 
 KEYS = ("agent_id", "tool")
@@ -35,9 +36,6 @@ NOBODY = ""
 
 PERCENTS: Mapping[str, int] = {"p50_bucket": 50, "p95_bucket": 95}
 IN_ORDER = ("ended_at", "source_file", "line_number", "call_id")
-Z = 1.96
-"""Standard normal deviates on either side of which 5 % lie."""
-
 LONGEST_MS = 1e15
 """30,000 years: what is longer counts as that, since no bucket is for it."""
 
@@ -98,9 +96,7 @@ def tool_health(
 
 def _at_least(failures: ir.IntegerValue, calls: ir.IntegerValue) -> ir.FloatingValue:
     """Lower end of the interval of a share, 0 where nothing failed; see the module's docstring."""
-    spread = (Z**2 + 4 * failures * (1 - failures / calls)).sqrt()
-    lower = (2 * failures + Z**2 - Z * spread) / (2 * (calls + Z**2))
-    return (failures == 0).ifelse(0.0, lower)
+    return (failures == 0).ifelse(0.0, lower_end(failures, calls, lambda value: value.sqrt()))
 
 
 def _without_retired(rows: ir.Table, targets: Targets) -> ir.Table:

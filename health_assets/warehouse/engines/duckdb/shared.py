@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import duckdb
 
+from health_assets.core.sql_text import quoted
+
 CATALOG = "warehouse"
 
 
@@ -50,10 +52,8 @@ class SharedDuckDB:
         if self._started is None:
             # without a file of its own it would spill into the working directory
             self._started = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
-        file = str(path).replace("'", "''")
-        self._started.execute(
-            f"ATTACH '{file}' AS {CATALOG} (TYPE duckdb, READ_{'ONLY' if mode == 'read' else 'WRITE'})"
-        )
+        access = "READ_ONLY" if mode == "read" else "READ_WRITE"
+        self._started.execute(f"ATTACH {quoted(str(path))} AS {CATALOG} (TYPE duckdb, {access})")
         connection = self._started.cursor()
         connection.execute(f"USE {CATALOG}")
         return connection

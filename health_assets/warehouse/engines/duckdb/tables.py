@@ -4,17 +4,9 @@ What belongs here: how a declared table differs on DuckDB. What does not: the de
 """
 
 from health_assets.schema.catalog import describe
+from health_assets.schema.column_types import SQL_NAMES
 
-TYPES = {
-    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
-    "float64": "DOUBLE",
-    "int64": "BIGINT",
-    "boolean": "BOOLEAN",
-    "string": "VARCHAR",
-    "array<string>": "VARCHAR[]",
-    "array<int16>": "SMALLINT[]",
-    "json": "JSON",
-}
+TYPES = {**SQL_NAMES, "float64": "DOUBLE"}
 """How DuckDB spells each type, and names it when it is asked for a table's columns."""
 
 

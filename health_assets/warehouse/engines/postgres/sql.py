@@ -17,8 +17,11 @@ import sqlglot.expressions as sge
 from ibis import ir
 from sqlglot.transforms import eliminate_semi_and_anti_joins
 
+from health_assets.core.sql_memory import remembered
 from health_assets.schema.catalog import describe, schema_of
+from health_assets.schema.column_types import ARROW_TYPES, SQL_NAMES
 from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.warehouse.engines.postgres import ibis_compiler
 from health_assets.warehouse.engines.postgres.ibis_compiler import compiler
 
 _WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\$[a-z_]\w*|\?""")
@@ -63,6 +66,7 @@ def _bound(value: Any) -> pa.Array:
 # -- expressions -------------------------------------------------------------------------------------------------------
 
 
+@remembered("postgres", __file__, ibis_compiler.__file__)
 def postgres_sql(rows: ir.Table) -> str:
     """The SQL of an expression."""
     tree = compiler().to_sqlglot(rows)
@@ -113,17 +117,8 @@ def column_definition(name: str, sql_type: str) -> str:
     return f'"{name}" {sql_type}' + (' COLLATE "C"' if sql_type.startswith(("VARCHAR", "TEXT")) else "")
 
 
-TYPES = {
-    "timestamp('UTC')": "TIMESTAMP WITH TIME ZONE",
-    "float64": "DOUBLE PRECISION",
-    "int64": "BIGINT",
-    "boolean": "BOOLEAN",
-    "string": "VARCHAR",
-    "array<string>": "VARCHAR[]",
-    "array<int16>": "SMALLINT[]",
-    "json": "JSON",
-}
-"""How PostgreSQL spells the types that columns are declared with."""
+TYPES = SQL_NAMES
+"""How PostgreSQL spells the types that columns are declared with: as the standard has them."""
 _DECLARED_TYPES = {spelled: kind for kind, spelled in TYPES.items()}
 
 
@@ -151,21 +146,11 @@ def to_load(rows: pa.Table | pa.RecordBatchReader, schema: pa.Schema) -> pa.Reco
 def load_schema(table: str) -> pa.Schema:
     """The columns of a table with the Arrow types that COPY takes for them."""
     return pa.schema(
-        pa.field(name, _LOADED_TYPES[kind], metadata=_IS_JSON if kind == "json" else None)
+        pa.field(name, ARROW_TYPES[kind], metadata=_IS_JSON if kind == "json" else None)
         for name, kind, *_ in describe(table)
     )
 
 
-_LOADED_TYPES = {
-    "timestamp('UTC')": _TIME,
-    "float64": pa.float64(),
-    "int64": pa.int64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "array<string>": pa.list_(pa.string()),
-    "array<int16>": pa.list_(pa.int16()),
-    "json": pa.string(),
-}
 _IS_JSON = {b"holds": b"json"}
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)')
 _JSON_ESCAPES = re.compile(r"(\\\\)|\\u0000")

@@ -1,0 +1,219 @@
+"""`python -m bench.pages`: pages for people of a large fleet with weeks of history, alone and beside a run that writes.
+
+`bench.pages_data` makes the data, and tells what of it is real. Some agents are personal. So there are two kinds of
+callers: an operator, who sees all, and a reader, from whom something is hidden and whose sums are made of the rows it
+may see. Pages are asked for one after another, as a person does, each kind from the first request on: the time to the
+first byte, the bytes that travel, the memory of the server and of the process that keeps its history. Then again while
+the newest hour is materialized, which also makes the server copy it and forget what it remembers. `bench.pages_browser`
+measures what a person sees.
+"""
+
+import argparse
+import http.client
+import os
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from bench.endpoint import serving
+from bench.fleet import HEADLINE_AGENTS
+from bench.pages_browser import in_browser
+from bench.pages_data import Data, made
+from health_assets.apps.serving.history.layout import read_account, read_rows
+from health_assets.core.hours import HOUR
+
+ASKED, ASKED_OF_OTHERS = 200, 40
+"""Requests of each kind: of those that have an aim, of which the 99th of 100 is then the third worst; and of others."""
+TOKEN = "a-token-of-the-benchmark-of-pages"
+OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
+READER: dict[str, str] = {}
+BESIDE = ("fleet", "agent, 30 days")
+"""Those that have an aim."""
+MIB = 1 << 20
+
+
+def main() -> None:
+    """Read the flags, make the data, serve it, ask for pages, print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
+    parser.add_argument("--agents", type=int, default=HEADLINE_AGENTS)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--folder", type=Path, help="keep the data here (37 GB at full size), and use what is there")
+    parser.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
+    parser.add_argument("--no-run", action="store_true", help="leave out what is beside a run")
+    flags = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="health-assets-bench-") as temporary:
+        folder = flags.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        data = made(folder, flags.agents, flags.days)
+        measure(data, has_browser=not flags.no_browser, has_run=not flags.no_run)
+
+
+def measure(data: Data, *, has_browser: bool, has_run: bool) -> None:
+    """Ask for pages alone, then beside a run that writes the hour again."""
+    pages = Pages(data)
+    environment = {**data.environment, "HEALTH_TOKEN": TOKEN, "HEALTH_ANONYMOUS_ROLE": "read"}
+    with serving(data.warehouse, environment) as (process, port), Memory(process.pid) as memory:
+        started = time.perf_counter()
+        wait_until_there(port)
+        print(f"the first page after {time.perf_counter() - started:.1f} s    {memory}", flush=True)
+        for name, address_of in pages.kinds.items():
+            count = ASKED if name in BESIDE else ASKED_OF_OTHERS
+            print(f"{name:<16} operator {asked(port, address_of, OPERATOR, count)}", flush=True)
+            print(f"{'':<16} reader   {asked(port, address_of, READER, count)}", flush=True)
+        print(f"{memory}", flush=True)
+        if has_browser:
+            in_browser(f"http://127.0.0.1:{port}", OPERATOR, pages.search())
+        if has_run:
+            for name in BESIDE:
+                with materializing(data) as is_running:
+                    told = asked(port, pages.kinds[name], OPERATOR, ASKED, is_running)
+                    print(f"{name:<16} operator {told}, while the hour is materialized", flush=True)
+                settle(port)
+        print(f"{memory}")
+
+
+class Pages:
+    """The kinds of pages, each with an address that is another one each time."""
+
+    def __init__(self, data: Data) -> None:
+        account = read_account(data.history)
+        assert account is not None
+        hour = data.newest.isoformat()
+        faces = {name: data.history / account.series[name].faces[hour] for name in ("agents", "sessions")}
+        self._agents = read_rows(faces["agents"], ["agent_id"]).column("agent_id").to_pylist()
+        self._sessions = read_rows(faces["sessions"], ["session_id"]).column("session_id").to_pylist()
+        back = f"{data.newest - 24 * HOUR:%Y-%m-%dT%H}"
+        self.kinds: dict[str, Callable[[], str]] = {
+            "fleet": lambda: "/",
+            "fleet, search": lambda: f"/?q={self.search()}",
+            "fleet, groups": lambda: f"/?group=platform&page={random.randrange(1, 50)}",
+            "fleet, a day ago": lambda: f"/?hour={back}",
+            "agent, 30 days": lambda: f"/ui/agents/{quote(random.choice(self._agents), safe='')}?days=30",
+            "sessions": lambda: "/ui/sessions",
+            "a session": lambda: f"/ui/sessions/{quote(random.choice(self._sessions), safe='')}",
+            "tools": lambda: "/ui/tools",
+            "models": lambda: "/ui/models",
+            "usage": lambda: "/ui/usage",
+            "data": lambda: "/ui/data",
+        }
+
+    def search(self) -> str:
+        """Part of an agent's name."""
+        return random.choice(self._agents)[-4:]
+
+
+@contextmanager
+def materializing(data: Data) -> Iterator[Callable[[], bool]]:
+    """Beside a run that materializes the newest hour again; yields whether it still goes on."""
+    with data.materialize() as run:
+        yield lambda: run.poll() is None
+        if run.wait():
+            raise RuntimeError("the run has failed")
+
+
+def wait_until_there(port: int) -> None:
+    """Wait until the fleet's page is there."""
+    while ask(port, "/", OPERATOR)[0] != 200:
+        time.sleep(0.5)
+
+
+def settle(port: int) -> None:
+    """Wait until the history holds what the run wrote: no page says that hours are still to come for a while."""
+    time.sleep(20)
+    wait_until_there(port)
+
+
+def ask(port: int, address: str, headers: Mapping[str, str]) -> tuple[int, float, int]:
+    """The status of a page, seconds to its first byte, and the bytes that travel."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    start = time.perf_counter()
+    connection.request("GET", address, headers={"Accept-Encoding": "gzip", **headers})
+    reply = connection.getresponse()
+    first_s = time.perf_counter() - start
+    size = len(reply.read())
+    connection.close()
+    return reply.status, first_s, size
+
+
+def asked(
+    port: int,
+    address_of: Callable[[], str],
+    headers: Mapping[str, str],
+    count: int,
+    goes_on: Callable[[], bool] = lambda: False,
+) -> str:
+    """Ask for pages one after another, a number of them or for as long as something goes on; what that took."""
+    replies = []
+    while len(replies) < count or goes_on():
+        replies.append(ask(port, address_of(), headers))
+    assert {status for status, _, _ in replies} == {200}, {status for status, _, _ in replies}
+    first_ms = 1000 * replies[0][1]
+    took_ms = sorted(1000 * first_s for _, first_s, _ in replies)
+    largest = max(size for _, _, size in replies) / 1000
+    p50, p99 = (took_ms[int(share * (len(took_ms) - 1))] for share in (0.5, 0.99))
+    return (
+        f"{len(replies):>5} asked  first {first_ms:6.1f} ms  p50 {p50:6.1f} ms  p99 {p99:6.1f} ms  "
+        f"worst {took_ms[-1]:6.1f} ms  at most {largest:,.0f} KB  load {os.getloadavg()[0]:.1f}"
+    )
+
+
+class Memory:
+    """Memory of the server and of the processes that it starts: what is theirs, and their share of what they share.
+
+    Pages of files that are mapped count, though the system takes them back when it likes; `private` is the rest.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._peaks = {"together": 0, "server": 0, "readers": 0, "private": 0}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Memory":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+
+    def __str__(self) -> str:
+        told = "  ".join(f"{name} {size / 1024:.0f}" for name, size in self._peaks.items())
+        return f"memory (PSS, MiB), each at its peak: {told}"
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.25):
+            server = _memory_kib(self._pid)
+            readers = [_memory_kib(child) for child in _children(self._pid)]
+            of_readers = sum(one["Pss"] for one in readers)
+            now = {
+                "together": server["Pss"] + of_readers,
+                "server": server["Pss"],
+                "readers": of_readers,
+                "private": server["Pss_Anon"] + sum(one["Pss_Anon"] for one in readers),
+            }
+            self._peaks = {name: max(peak, now[name]) for name, peak in self._peaks.items()}
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:  # it, or one of its threads, has just ended
+        return []
+
+
+def _memory_kib(pid: int) -> dict[str, int]:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:  # it has just ended
+        lines = []
+    return {"Pss": 0, "Pss_Anon": 0} | {line.split(":")[0]: int(line.split()[1]) for line in lines}
+
+
+if __name__ == "__main__":
+    main()

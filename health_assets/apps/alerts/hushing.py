@@ -1,0 +1,67 @@
+"""Hushing: what silences make of incidents and of the notices that wait. Pure: no clock, no warehouse.
+
+Notices are written whether or not somebody is to be told, and those of a hushed incident wait. When the silence is
+over, they go out if the incident is still open or its opening was told before; an incident that opened and ended
+without anybody hearing of it stays so. So a notice is told once or never, whatever happens to silences and processes.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from health_assets.apps.alerts.incidents import Incident
+from health_assets.apps.alerts.outbox import OPENED, Notice
+from health_assets.apps.alerts.silences import Silence, longest_covering
+
+
+@dataclass(frozen=True)
+class Hushed:
+    """The incidents and notices that silences change.
+
+    Args:
+        incidents: incidents that are hushed now, by another silence, or no longer.
+        never: notices that never go out, with the silence because of which.
+    """
+
+    incidents: tuple[Incident, ...] = ()
+    never: tuple[tuple[Notice, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.incidents or self.never)
+
+
+def hush(incidents: Iterable[Incident], waiting: Sequence[Notice], active: Sequence[Silence], now: datetime) -> Hushed:
+    """Apply the silences of a moment.
+
+    Args:
+        incidents: the incidents that are open, or of which a notice waits.
+        waiting: the notices that no channel has taken, of these incidents.
+        active: the silences in force.
+        now: the time.
+    """
+    waiting_of: dict[str, list[Notice]] = defaultdict(list)
+    for notice in waiting:
+        waiting_of[notice.about_id].append(notice)
+    changed: list[Incident] = []
+    never: list[tuple[Notice, str]] = []
+    for incident in incidents:
+        silence = longest_covering(active, incident)
+        by = silence.silence_id if silence else incident.silenced_by if incident.is_silenced else None
+        if by is None:
+            continue
+        own = waiting_of[incident.incident_id]
+        lost = _unheard(own) if incident.closed_at is not None else []
+        never += [(notice, by) for notice in lost]
+        after = replace(incident, silenced_by=by, unsilenced_at=None)
+        if silence is None and (incident.closed_at is None or len(lost) < len(own)):
+            after = replace(incident, unsilenced_at=now)
+        if after != incident:
+            changed.append(after)
+    return Hushed(tuple(changed), tuple(never))
+
+
+def _unheard(waiting: Sequence[Notice]) -> list[Notice]:
+    """The notices of an incident to channels that have not even heard of its opening."""
+    unheard = {notice.channel for notice in waiting if notice.event == OPENED}
+    return [notice for notice in waiting if notice.channel in unheard]

@@ -1,0 +1,76 @@
+"""An agent's health document of any hour, from its row in the history.
+
+What belongs here: the members of the document, as the endpoint writes them of the newest hour
+(`apps.serving.documents`, which needs an engine); a test holds both together. What does not: how the page shows it.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from health_assets.apps.serving.pages.rendering import shape
+from health_assets.apps.serving.vocabulary import DIMENSIONS, EXTENSION, SCHEMA_VERSION
+from health_assets.core.hours import HOUR
+
+CALIBRATION = (
+    "response_ratio", "error_ratio", "latency_p50_ms", "latency_p99_ms", "measurement_window_seconds", "sample_count",
+)  # fmt: skip
+
+Row = Mapping[str, Any]
+
+
+def health_document(row: Row) -> dict[str, Any] | None:
+    """The document (source 3, section 4.2); None where the hour has none of the agent.
+
+    Args:
+        row: a row of the series `agents`.
+    """
+    if row["status"] is None:
+        return None
+    decay = {"calibration_trend": row["calibration_trend"], "days_since_model_change": row["days_since_model_change"]}
+    if row["last_capability_update"] is not None:
+        decay["last_capability_update"] = _moment(row["last_capability_update"])
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "agent_id": row["agent_id"],
+        "timestamp": _moment(row["hour"] + HOUR),
+        "health": _known(
+            status=row["status"],
+            last_healthy_at=_moment(row["last_healthy_at"]),
+            uptime_seconds=row["uptime_seconds"],
+        ),
+        "calibration": _known(**{name: row[name] for name in CALIBRATION}),
+        "decay": decay,
+        "extensions": _known(**{EXTENSION: _score(row)}),
+    }
+
+
+def document_text(document: dict[str, Any] | None) -> str:
+    """The document as a person reads it; what has no shape is shown as its code, as JSON writes it."""
+    lines = json.dumps(document, indent=2, ensure_ascii=False).split("\n")
+    return "\n".join(map(shape, lines))
+
+
+def _score(row: Row) -> dict[str, Any] | None:
+    """The extension; it says no score of an agent that has none."""
+    if row["state"] is None:
+        return None
+    components = {name: row[column] for name, (column, _) in DIMENSIONS.items()}
+    return _known(
+        state=row["state"],
+        is_provisional=bool(row["is_provisional"]),
+        n=row["n"],
+        n_full=row["n_full"],
+        score=row["health_score"],
+        components=None if row["health_score"] is None else components,
+        formula_version=row["formula_version"],
+    )
+
+
+def _known(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else f"{at.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"

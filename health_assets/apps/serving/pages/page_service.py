@@ -1,0 +1,211 @@
+"""Pages from requests: who asks, at which hour, in which of the three ways.
+
+What belongs here: what is the same for every page. What does not: what a page tells.
+"""
+
+import gzip
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from health_assets.apps.serving.answers import Answer, answer
+from health_assets.apps.serving.doors import Caller
+from health_assets.apps.serving.history.keeper import Keeper
+from health_assets.apps.serving.history.reading import History, LostFileError
+from health_assets.apps.serving.pages.current_rules import CurrentRules, NoRulesError
+from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.page import HTML, Format, Page
+from health_assets.apps.serving.pages.rendering import prepare
+from health_assets.apps.serving.pages.signing import MAY_READ_NOTHING, may_change, own_page, sign_in_page
+from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.view import EVERYBODYS, View
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import parse_hour
+from health_assets.core.settings import Settings
+
+T = TypeVar("T")
+Make = Callable[[Look], Page]
+POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = [
+    (b"content-security-policy", POLICY),
+    (b"referrer-policy", b"same-origin"),
+    (b"vary", b"accept-encoding, cookie"),
+]
+CACHE = b"private, no-cache"
+LEAST_PACKED_BYTES = 1400
+MOST_AT_ONCE = 4
+"""Pages made at a time; more would only wait for each other, and hold up the health documents."""
+OF_ONE_HOUR = frozenset({"hour", "format", "page", "task_page"})
+"""Parameters of an address that mean nothing at another hour."""
+SIGN_IN = "This page needs a token that may read."
+NO_TOKENS = (
+    "Pages are for who is on the same machine, or has a token. There is none yet: health-assets token new makes one."
+)
+NOTHING_YET = "Nothing has been materialized yet."
+
+
+class Pages:
+    """Makes pages in threads of the server.
+
+    Args:
+        settings: the targets, and after what time an hour is late.
+        keeper: holds the history.
+        has_tokens: whether anybody can sign in.
+    """
+
+    def __init__(self, settings: Settings, keeper: Keeper, *, has_tokens: bool = False) -> None:
+        self._settings = settings
+        self._keeper = keeper
+        self._has_tokens = has_tokens
+        self._at_once = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._rules = CurrentRules(settings)
+
+    def answer(self, asked: Asked, make: Make, *, hour: str | None, how: Format) -> Answer:
+        """The page that `make` makes of what the caller sees.
+
+        Args:
+            asked: the request.
+            make: makes the page.
+            hour: the hour to look at, as text; None for the newest.
+            how: in which of the three ways.
+        """
+        with self._at_once:
+            look = None
+            if asked.caller.refusal("read") is not None:
+                page = sign_in_page(self._reason(asked), asked.target, status=401)
+            else:
+                try:
+                    look = self._look(asked, hour)
+                    page = make(look)
+                except (NoRulesError, LostFileError) as error:
+                    page = Page(name="sorry", title="Not ready", told={"detail": str(error)}, status=503)
+                except HealthAssetsError as error:
+                    page = Page(name="sorry", title="Not found", told={"detail": str(error)}, status=404)
+            return self._written(asked, page, how, look)
+
+    def seen(self, asked: Asked, find: Callable[[Look], T]) -> T:
+        """Something that is found in what the caller sees of the newest hour.
+
+        Raises:
+            HealthAssetsError: there is nothing yet.
+        """
+        with self._at_once:
+            return find(self._look(asked, None))
+
+    def make_ahead(self, history: History, make: Make) -> None:
+        """Make a page of the newest hour, so that what is remembered of it is there before somebody asks.
+
+        Args:
+            history: what nobody sees yet.
+            make: makes the page.
+
+        Raises:
+            HealthAssetsError: there is nothing yet.
+        """
+        prepare()
+        for view in (EVERYBODYS, View(is_full=True)):
+            asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=view))
+            look = self._look(asked, None, history)
+            self._written(asked, make(look), "html", look)
+
+    def forget_older(self) -> None:
+        """Forget what was remembered of what the history was before."""
+        with suppress(NoRulesError):
+            self._rules.now().memory.forget_before(self._keeper.history.version)
+
+    def alone(self, asked: Asked, page: Page) -> Answer:
+        """A page that shows nothing of the history, as HTML."""
+        return self._written(asked, page, "html", None)
+
+    def _reason(self, asked: Asked) -> str:
+        """The reason for which the caller does not see a page."""
+        if not self._has_tokens:
+            return NO_TOKENS
+        return asked.caller.fault or (SIGN_IN if asked.caller.name is None else MAY_READ_NOTHING)
+
+    def _look(self, asked: Asked, hour: str | None, history: History | None = None) -> Look:
+        """The part of the history that the caller sees.
+
+        Args:
+            asked: the request.
+            hour: the hour to look at, as text; None for the newest.
+            history: another one than that of the keeper.
+
+        Raises:
+            HealthAssetsError: there is nothing yet, or nothing of that hour.
+        """
+        history = history or self._keeper.history
+        newest = history.newest("agents")
+        if newest is None:
+            raise HealthAssetsError(NOTHING_YET)
+        wanted = parse_hour(hour) if hour else newest
+        if wanted != newest and wanted not in set(history.hours("agents")):
+            raise HealthAssetsError(f"There is nothing of {wanted:%Y-%m-%d %H:%M} UTC here.")
+        known = self._rules.now()
+        return Look(
+            history=history,
+            hour=wanted,
+            view=asked.caller.view,
+            ownership=known.rules.ownership,
+            memory=known.memory,
+            now=datetime.now(UTC),
+            late_after=timedelta(minutes=self._settings.late_after_minutes),
+            is_newest=wanted == newest,
+            rules=known.rules.fingerprint,
+            may_change=may_change(asked.caller),
+        )
+
+    def _written(self, asked: Asked, page: Page, how: Format, look: Look | None) -> Answer:
+        frame: dict[str, Any] = {
+            "signed_in": asked.caller.name,
+            "csrf": asked.caller.csrf,
+            "has_tokens": self._has_tokens,
+            "target": own_page(asked.target),
+            "kept": _kept(own_page(asked.target)),
+            "is_led_here": _is_led_here(asked),
+            "missing": self._keeper.history.missing,
+            "page_name": page.name,
+        }
+        frame |= look.frame() if look is not None else {"hour": None, "at": None, "now": datetime.now(UTC)}
+        body, content_type = page.written(how, frame)
+        headers = asked.headers if page.status == 200 else []  # nobody has a refusal already
+        made = answer(headers, body, last_modified=datetime.now(UTC), cache=CACHE, content_type=content_type)
+        challenge = [(b"www-authenticate", b"Bearer")] if page.status == 401 else []
+        made = replace(made, headers=[*made.headers, *PAGE_HEADERS, *challenge])
+        if made.status == 304:
+            return made
+        made = replace(made, status=page.status)
+        return packed(made) if content_type == HTML and _takes_gzip(asked) else made
+
+
+def _is_led_here(asked: Asked) -> bool:
+    """Whether a link on another site led here: then the browser kept its cookie to itself, and should ask again."""
+    told = {name: value for name, value in asked.headers if name.startswith(b"sec-fetch-")}
+    return told.get(b"sec-fetch-site") == b"cross-site" and told.get(b"sec-fetch-mode") == b"navigate"
+
+
+def _kept(target: str) -> list[tuple[str, str]]:
+    """The choices of an address besides the hour: they hold for other hours, too."""
+    return [one for one in parse_qsl(urlsplit(target).query) if one[0] not in OF_ONE_HOUR]
+
+
+def _takes_gzip(asked: Asked) -> bool:
+    return any(name == b"accept-encoding" and b"gzip" in value for name, value in asked.headers)
+
+
+def packed(made: Answer) -> Answer:
+    """The answer packed, where that saves a packet."""
+    if len(made.body) < LEAST_PACKED_BYTES:
+        return made
+    body = gzip.compress(made.body, compresslevel=4, mtime=0)
+    headers = [(name, value) for name, value in made.headers if name != b"content-length"]
+    return replace(
+        made, body=body, headers=[*headers, (b"content-length", b"%d" % len(body)), (b"content-encoding", b"gzip")]
+    )

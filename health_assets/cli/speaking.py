@@ -1,0 +1,61 @@
+"""Parts that all commands share: where they print, how an error ends them, and options that several have.
+
+What does not belong here: any command (`commands`, `alerts_commands`).
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from health_assets.core.errors import HealthAssetsError, TurnTimeoutError
+from health_assets.core.raw_roots import RawRoot, raw_root
+from health_assets.core.settings import Settings, load_settings
+from health_assets.core.terminal import printable
+
+console = Console(width=None if sys.stdout.isatty() else 120)
+errors = Console(stderr=True)
+MOST_TOLD = 4000
+"""Most characters of one line on the terminal."""
+
+RawOption = Annotated[
+    str | None, typer.Option("--raw", help="Folder of the raw logs, or a URL like s3://bucket/logs (HEALTH_RAW).")
+]
+TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
+WarehouseOption = Annotated[
+    str | None, typer.Option("--warehouse", help="DuckDB file or PostgreSQL URL (HEALTH_WAREHOUSE).")
+]
+
+
+def settings_of(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
+    """The settings, with what options name in place of theirs."""
+    given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
+    return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """End the process with one sentence and an exit code where the block raises an error of ours."""
+    try:
+        yield
+    except TurnTimeoutError as error:
+        complain(str(error), os.EX_TEMPFAIL)
+    except HealthAssetsError as error:
+        complain(str(error))
+
+
+def say(sentence: str) -> None:
+    """Print a sentence on standard error."""
+    errors.print(f"health-assets: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def complain(sentence: str, exit_code: int = 1) -> NoReturn:
+    """Print a sentence on standard error, in red, and end the process."""
+    told = "\n".join(printable(line, MOST_TOLD) for line in f"health-assets: {sentence}".split("\n"))
+    errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(exit_code)

@@ -1,0 +1,228 @@
+"""SQL of expressions that differ in nothing but times and names of temporary tables, compiled once.
+
+To compile the expressions of a small run takes ibis a third of the run's CPU, and each run asks for the same ones over
+other hours. So SQL is remembered by an expression's form, within a process and, in a file of the user's cache, from one
+process to the next. The remembered text is the one that ibis writes, which `test_sql_memory` holds against it.
+
+A file is of one state of the program: it begins with a digest, which covers the versions of the libraries that compile
+and the text of our own modules that do. What else SQL follows from is in the form (`sql_forms`). Who cannot have such a
+file compiles.
+
+What belongs here: remembering, and the file. What does not: which compilers there are (`duckdb_sql`,
+`warehouse.engines`).
+"""
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import stat
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache, wraps
+from pathlib import Path
+from uuid import uuid4
+
+import ibis
+import ibis.expr.operations as ops
+import sqlglot
+from ibis import ir
+
+from health_assets.core import sql_forms
+from health_assets.core.hours import HOUR
+from health_assets.core.private_files import make_private_folder
+from health_assets.core.sql_forms import Form, FormlessError
+
+Compile = Callable[[ir.Table], str]
+Pieces = Sequence[str]
+"""SQL in pieces; at odd places stand the numbers of times, and after them of tables, whose SQL belongs there."""
+STAND_INS_FROM = datetime(9000, 1, 1, tzinfo=UTC)
+"""Times from here on stand for those of an expression while ibis compiles its form."""
+MOST_TIMES = 1_000
+MOST_FORMS = 1_000
+MOST_BYTES = 32_000_000
+GAP = uuid4().hex  # which no literal holds
+SEAL_BYTES = hashlib.sha256().digest_size
+FOLDER = "health-assets"
+
+_log = logging.getLogger(__name__)
+_memories: list["SqlMemory"] = []
+
+
+class SqlMemory:
+    """The SQL of one compiler, by the form of expressions.
+
+    Args:
+        compiled: the compiler.
+        name: a name for it, which no other one has.
+        modules: files of the modules, besides those of this memory, that say how it compiles.
+    """
+
+    def __init__(self, compiled: Compile, name: str, modules: Sequence[str]) -> None:
+        self._compiled = compiled
+        self._name = name
+        self._state = _state([__file__, sql_forms.__file__, *modules])  # now, for a module may be changed meanwhile
+        self._lock = threading.Lock()
+        self._pieces: OrderedDict[str, Pieces] = OrderedDict()
+        self._is_loaded = False
+        self._has_news = False
+        self._sql_of = lru_cache(MOST_FORMS)(self._sql_of_time)
+
+    def sql(self, rows: ir.Table) -> str:
+        """The SQL of an expression."""
+        try:
+            form = Form(rows.op())
+        except FormlessError:
+            return self._compiled(rows)
+        if len(form.times) > MOST_TIMES or str(STAND_INS_FROM.year) in form.text:
+            return self._compiled(rows)
+        pieces = self._known(form.key)
+        if pieces is None:
+            pieces = self._text_with_gaps(form)
+            self._remember(form.key, pieces)
+        filled = [*map(self._sql_of, form.times), *(table.name for table in form.tables)]
+        return "".join(filled[int(piece)] if place % 2 else piece for place, piece in enumerate(pieces))
+
+    def _sql_of_time(self, time: ops.Literal) -> str:
+        """The SQL of a time: what stands between the first word of a query for it and the name that it has there."""
+        query = self._compiled(time.to_expr().name("time").as_table())
+        return query.partition(" ")[2].removesuffix(' AS "time"')
+
+    def _text_with_gaps(self, form: Form) -> Pieces:
+        stand_ins = {
+            time: ops.Literal(STAND_INS_FROM + place * HOUR, time.dtype) for place, time in enumerate(form.times)
+        }
+        text = self._compiled(form.root.replace(stand_ins).to_expr())
+        filled = [*map(self._sql_of, stand_ins.values()), *(table.name for table in form.tables)]
+        for place, filling in enumerate(filled):
+            text = text.replace(filling, f"{GAP}{place}{GAP}")
+        return text.split(GAP)
+
+    def _known(self, key: str) -> Pieces | None:
+        with self._lock:
+            if not self._is_loaded:
+                self._pieces.update(self._read())
+                self._is_loaded = True
+            if key in self._pieces:
+                self._pieces.move_to_end(key)
+            return self._pieces.get(key)
+
+    def _remember(self, key: str, pieces: Pieces) -> None:
+        with self._lock:
+            self._pieces[key] = pieces
+            self._has_news = True
+            while len(self._pieces) > MOST_FORMS:
+                self._pieces.popitem(last=False)
+
+    # -- the file --
+
+    def keep(self) -> None:
+        """Write what is remembered to the file, where there is anything new; without a file nothing is kept."""
+        with self._lock:
+            if not self._has_news:
+                return
+            self._has_news = False
+            content = json.dumps(self._pieces).encode()
+        folder = _folder()
+        if folder is None or len(content) > MOST_BYTES:
+            return
+        try:
+            make_private_folder(folder)
+            _replace(self._path(folder), self._sealed(content))
+        except OSError as error:
+            _log.debug("compiled SQL is not kept in %s: %s", folder, error.strerror)
+
+    def _read(self) -> dict[str, Pieces]:
+        """The SQL that an earlier process has kept; nothing where that was another state of the program."""
+        folder = _folder()
+        if folder is None:
+            return {}
+        try:
+            kept = _own_content(self._path(folder))
+        except OSError as error:
+            _log.debug("no compiled SQL is read from %s: %s", folder, error.strerror)
+            return {}
+        content = kept[SEAL_BYTES:]
+        pieces: dict[str, Pieces] = json.loads(content) if kept == self._sealed(content) else {}
+        return pieces
+
+    def _sealed(self, content: bytes) -> bytes:
+        """A file's content behind a digest of it and of all, besides the forms, that the SQL follows from."""
+        return hashlib.sha256(self._state + content).digest() + content
+
+    def _path(self, folder: Path) -> Path:
+        return folder / f"sql-{self._name}.json"
+
+
+def remembered(name: str, *modules: str) -> Callable[[Compile], Compile]:
+    """A decorator of a compiler, which lets it compile expressions of one form once; arguments as of `SqlMemory`."""
+
+    def remembering(compiled: Compile) -> Compile:
+        memory = SqlMemory(compiled, name, modules)
+        _memories.append(memory)
+
+        @wraps(compiled)
+        def sql(rows: ir.Table) -> str:
+            return memory.sql(rows)
+
+        return sql
+
+    return remembering
+
+
+def keep_compiled_sql() -> None:
+    """Write down what was compiled, so that the next process need not; to be called where work ends."""
+    for memory in _memories:
+        memory.keep()
+
+
+def _state(modules: Sequence[str]) -> bytes:
+    """A digest of the libraries that compile and of our own modules that do, as this process has them."""
+    said = [sys.version, ibis.__version__, sqlglot.__version__]
+    texts = [Path(module).read_bytes() for module in modules]
+    return hashlib.sha256(b"\0".join([*map(str.encode, said), *texts])).digest()
+
+
+def _folder() -> Path | None:
+    """The folder of the user's cache; None where the environment names none."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():
+        return named / FOLDER
+    home = os.environ.get("HOME")
+    return Path(home) / ".cache" / FOLDER if home else None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file in place at once, whatever other processes do.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
+    unfinished = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _own_content(path: Path) -> bytes:
+    """The content of a file that this user alone can write.
+
+    Raises:
+        OSError: there is none.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+        if not is_own or found.st_size > MOST_BYTES:
+            raise PermissionError(errno.EPERM, "it is not this user's alone")
+        return file.read()

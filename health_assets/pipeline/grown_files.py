@@ -1,0 +1,97 @@
+"""Grown files: of a log that only grew, the new lines alone are read, and its rows stay.
+
+What belongs here: which changed files these are, and adding what they held before to what is read of them. What does
+not: the proof that a file only grew (`logs.growth`) and what becomes of rows (`ingestion`).
+
+A file is read as a whole all the same where what is made of its first lines depends on those behind them: the hour of
+rejected lines, and how many of them get a row, do, and so do spans; and where an upgrade wants all lines read anew.
+Digests of lines are sums, so those of both pieces add up to what reading the whole would have given.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from health_assets.logs.growth import Beginning, beginning
+from health_assets.logs.known_files import KnownFile
+from health_assets.logs.reader import Content
+from health_assets.logs.stores import RawFile
+from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
+
+NEEDS_ALL = ("rejected", "span")
+"""Kinds of records that follow from the whole file."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """Files that only grew since they were read.
+
+    Args:
+        beginnings: by name, what was read of them.
+        known: the parts of what was read.
+    """
+
+    beginnings: Mapping[str, Beginning]
+    known: Mapping[Part, Lines]
+
+    def without(self, names: Collection[str]) -> "Grown":
+        """The same but for some files, which are read as a whole."""
+        return Grown(
+            {name: begun for name, begun in self.beginnings.items() if name not in names},
+            {part: lines for part, lines in self.known.items() if part.source_file not in names},
+        )
+
+    def with_known(self, files: Sequence[RawFile], found: Iterable[Content]) -> list[Content]:
+        """What files hold as a whole.
+
+        Args:
+            files: the files that were read.
+            found: what was read of them just now.
+        """
+        places = {file.source_file: place for place, file in enumerate(files)}
+        whole = {(content.file_id, content.record_type, content.hour): content for content in found}
+        for part, lines in self.known.items():
+            if part.source_file not in places or not lines.count:
+                continue
+            key = places[part.source_file], part.record_type, part.hour
+            own = Content(file_id=key[0], record_type=key[1], hour=key[2], lines=lines.count, digest=int(lines.digest))
+            new = whole.get(key)
+            whole[key] = own if new is None else _sum(new, own)
+        return [*whole.values()]
+
+    def without_known(self, whole: Mapping[Part, Lines]) -> dict[Part, int]:
+        """How many lines of each part were read just now, where files hold these as a whole."""
+        return {part: lines.count - self.known.get(part, NO_LINES).count for part, lines in whole.items()}
+
+    def read_bytes(self, file: RawFile) -> int:
+        """How much of a file is read now."""
+        begun = self.beginnings.get(file.source_file)
+        return file.size_bytes - (begun.size_bytes if begun else 0)
+
+
+NOTHING = Grown({}, {})
+"""No file."""
+
+
+def grown(files: Iterable[RawFile], before: Mapping[str, KnownFile], entries: Iterable[Entry]) -> Grown:
+    """Find out which of some changed files only grew, and need not be read as a whole.
+
+    Args:
+        files: the files.
+        before: by name, what the ledger says of them.
+        entries: their parts in the ledger, with others perhaps.
+    """
+    parts: dict[str, dict[Part, Lines]] = {}
+    for entry in entries:
+        parts.setdefault(entry.part.source_file, {})[entry.part] = entry.lines
+    found = Grown({}, {})
+    for file in files:
+        own, known = parts.get(file.source_file, {}), before[file.source_file]
+        if known.rejected or known.is_to_be_read_anew or any(part.record_type in NEEDS_ALL for part in own):
+            continue
+        if begun := beginning(file, known.identity):
+            found = Grown({**found.beginnings, file.source_file: begun}, {**found.known, **own})
+    return found
+
+
+def _sum(one: Content, other: Content) -> Content:
+    return replace(one, lines=one.lines + other.lines, digest=(one.digest + other.digest) % 2**64)

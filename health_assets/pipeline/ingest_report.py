@@ -1,0 +1,71 @@
+"""The report of an ingestion: what it read, what it built, and what people should be told.
+
+What belongs here: the counts, and adding to them. What does not: how they come about (`ingestion`) and how they are
+shown (`defs.summaries`, `cli.run_report`).
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from health_assets.core.hours import HourRange
+from health_assets.logs.files import RawFile
+from health_assets.logs.routing import Rejection
+from health_assets.pipeline.grown_files import Grown
+from health_assets.warehouse.holds import Hold
+from health_assets.warehouse.ledger_parts import Lines, Part
+
+
+@dataclass(kw_only=True)
+class IngestReport:
+    """The counts of what a run read and built.
+
+    Args:
+        hours: the hours built: those asked for, and earlier ones of the look-back that were missing.
+        files_seen: raw logs below the raw root.
+        files_read: raw logs that were read: new ones, changed ones, those with lines that these hours lacked.
+        bytes_read: size of the files read; of a file that only grew, of what is new.
+        lines_read: non-blank lines that were read; span lines only if rejected.
+        spans_read: spans that were read.
+        rejected: rejected lines and spans.
+        secrets_redacted: secrets that were replaced in texts of lines and spans that were loaded or rejected.
+        lines_redacted: lines and spans that had any.
+        changed_hours: hours built whose rows may have changed.
+        unreadable: files and folders that cannot be read, with the reason.
+        holds: reasons why hours, asked for or looked back on, could not be built.
+        main_rejection: the most frequent reason and its place, where every line was rejected.
+        told: by name of a file, a sentence that people should be told of it.
+    """
+
+    hours: HourRange
+    files_seen: int = 0
+    files_read: list[str] = field(default_factory=list)
+    bytes_read: int = 0
+    lines_read: int = 0
+    spans_read: int = 0
+    rejected: int = 0
+    secrets_redacted: int = 0
+    lines_redacted: int = 0
+    changed_hours: set[datetime] = field(default_factory=set)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    holds: Sequence[Hold] = ()
+    main_rejection: Rejection | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
+
+    def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines], grown_files: Grown) -> None:
+        """Count what was read of files, and those of the files that hold any lines."""
+        names = {part.source_file for part in found}
+        self.files_read += sorted(names)
+        self.bytes_read += sum(grown_files.read_bytes(file) for file in files if file.source_file in names)
+        for part, lines in grown_files.without_known(found).items():
+            if part.record_type == "span":
+                self.spans_read += lines
+            else:
+                self.lines_read += lines
+            self.rejected += lines if part.record_type == "rejected" else 0
+
+    def add_built(self, changed_hours: AbstractSet[datetime]) -> None:
+        """Count hours whose rows may have changed."""
+        self.changed_hours |= changed_hours
+        self.hours = HourRange(min(self.changed_hours | {self.hours.start}), self.hours.end)

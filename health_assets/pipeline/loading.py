@@ -1,0 +1,354 @@
+"""Loading: the steps of an ingestion that read files and change rows, each with its part of the ledger.
+
+What belongs here: how rows of record tables come and go. What does not: in which order the steps follow, and what is
+noted of the hours at the end (`ingestion`); what is asked for and lacking (`ingestion_scope`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import EVER, HourRange, contiguous
+from health_assets.core.targets import Targets
+from health_assets.core.temporary import temporary_folder
+from health_assets.core.wording import counted
+from health_assets.logs.files import Identities, Notes
+from health_assets.logs.identity import Identity
+from health_assets.logs.known_files import Recognized
+from health_assets.logs.limits import Limits
+from health_assets.logs.reader import reading
+from health_assets.logs.recognition import cut_or_replaced
+from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
+from health_assets.logs.stores import is_among, reason_of
+from health_assets.pipeline.grown_files import NOTHING, Grown, grown
+from health_assets.pipeline.ingestion_scope import Asked, Due
+from health_assets.pipeline.late_logs import future_of, names_of, parts_of, rejected_hours
+from health_assets.pipeline.resolving import resolve_judges, resolve_names, resolve_slas
+from health_assets.pipeline.trace_assembly import TraceAssembly, touched_hours, traces_of
+from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Hold, Holds
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part, part_source
+from health_assets.warehouse.session import Session
+
+
+class Loading:
+    """The steps of one ingestion, to be taken in the order in which they stand here.
+
+    Args:
+        session: a write session.
+        recognized: the raw logs that there are now, and what became of those that were read.
+        asked: the scope of the run.
+        targets: targets that resolve SLA breaches.
+        unreadable: files and folders that cannot be read, with the reason.
+        trusted_judgements: patterns of logs whose judgements count as whose they say they are.
+        limits: limits on what is taken of the files.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        recognized: Recognized,
+        asked: Asked,
+        targets: Targets,
+        unreadable: Mapping[str, str],
+        trusted_judgements: Sequence[str],
+        limits: Limits,
+    ) -> None:
+        self._session = session
+        self._recognized = recognized
+        self._asked = asked
+        self._targets = targets
+        self._unreadable = unreadable
+        self._trusted_judgements = trusted_judgements
+        self._limits = limits
+        self._future: dict[str, datetime] = {}
+        """By file that was read, the earliest of its events that are in the future."""
+        self._ledger = Ledger(session)
+        self.main_rejection: Rejection | None = None
+        self._identities: dict[str, Identity] = {}
+        self.redacted = (0, 0)
+        """Secrets that were replaced, and lines and spans that had any."""
+        self._kept_back: dict[Part, int] = {}
+        """Parts that should be loaded and cannot be read, with their records."""
+        self._overdue: set[Part] = set()
+        """Parts of these for which their hours have waited for long enough."""
+        self._filled_hours: set[datetime] = set()
+        """Hours whose tables got rows from files, whether or not these are others than before."""
+
+    def compare_with_ledger(self) -> Due:
+        """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
+
+        Raises:
+            HealthAssetsError: a file is gone, or cannot be read, that a dropped part has to come back from.
+        """
+        asked, ledger = self._asked, self._ledger
+        new, changed = self._recognized.new, self._recognized.changed
+        before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
+        ledger.unload_damaged(asked.hours, asked.tables)
+        seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
+        ledger.unload_damaged(seen_by_traces, ["spans"])
+        lost = {part for part in FileLedger(self._session).write_off() if asked.includes(part)}
+        not_loaded = set(ledger.not_loaded())
+        grown_files, known = self._settle_growth(before.keys())
+        waiting = {part: lines for part, lines in known.items() if asked.includes(part)}
+        restored = {part: lines for part, lines in (known | self._kept_back).items() if asked.restores(part)}
+        _require(restored, asked.present, self._unreadable)
+        waiting = {part: lines for part, lines in waiting.items() if part.source_file in asked.present}
+        return Due(
+            new=new,
+            changed=changed,
+            before=before,
+            waiting=waiting,
+            not_loaded=not_loaded,
+            lost=lost,
+            traces=traces_of(self._session, _spans(waiting)),
+            grown=grown_files,
+        )
+
+    def _settle_growth(self, before: Collection[Part]) -> tuple[Grown, dict[Part, int]]:
+        """Unload what is asked for of the changed files but those that only grew; gives these, and what must be loaded.
+
+        A file that only grew is read as a whole where a table lacks rows of it, or where its lines compete anew.
+        """
+        asked, changed = self._asked, self._recognized.changed
+        entries = self._ledger.entries(names_of(changed))
+        incomplete = {entry.part.source_file for entry in entries if asked.includes(entry.part) and not entry.is_loaded}
+        files = [file for file in changed if file.source_file not in incomplete]
+        grown_files = grown(files, self._recognized.before, entries)
+        while True:
+            self._ledger.unload(
+                part for part in before if asked.includes(part) and part.source_file not in grown_files.beginnings
+            )
+            known = self._waiting()
+            wanted = {part.source_file for part in known if asked.includes(part) or asked.restores(part)}
+            if not wanted & grown_files.beginnings.keys():
+                return grown_files, known
+            grown_files = grown_files.without(wanted)
+
+    def _waiting(self) -> dict[Part, int]:
+        """Parts that must be loaded, with their records; what follows from spans is not among them."""
+        asked, ledger = self._asked, self._ledger
+        hours = asked.reach if any(asked.restored.values()) else asked.span
+        there = asked.present | ledger.known_among(self._unreadable)
+        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"], there)
+        waiting |= ledger.waiting(EVER, ["spans"], there, with_dropped=False)
+        for back in contiguous(asked.restored["spans"]):
+            waiting |= ledger.waiting(back, ["spans"], there)
+        self._kept_back = {
+            part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
+        }
+        overdue = {(hold.hour, hold.source_file) for hold in Holds(self._session).overdue(asked.span)}
+        may_hold = self._limits.hold > timedelta(0)
+        self._overdue = {part for part in self._kept_back if not may_hold or (part.hour, part.source_file) in overdue}
+        # what is loaded beside them wins or loses anew as soon as they can be read
+        ledger.unload({*_spans(self._kept_back), *self._overdue})
+        asked.held = {part.hour for part in self._kept_back.keys() - self._overdue if part.hour in asked.span}
+        return {
+            part: lines for part, lines in waiting.items() if part.source_file != TRACES and part not in self._kept_back
+        }
+
+    def load_lines(self, due: Due) -> dict[Part, Lines]:
+        """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
+        fresh = names_of(due.fresh)
+
+        def is_wanted(part: Part) -> bool:
+            return self._asked.includes(part) if part.source_file in fresh else part in due.waiting
+
+        self._ledger.delete_rows(due.waiting)
+        found = self._read(fresh | _names_with_lines(due.waiting), is_wanted, due.grown)
+        self._ledger.mark_loaded(due.waiting)
+        self._ledger.forget(due.changed)
+        entries = _entries(due, due.fresh_parts(found), self._asked)
+        self._ledger.write(due.fresh, entries, self._identities, self._future)
+        return found
+
+    def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
+        """The parts with fewer lines than before whose files were cut or replaced, not only read otherwise."""
+        names = {part.source_file for part in less}
+        files = [file for file in self._recognized.changed if file.source_file in names]
+        before = {name: self._recognized.before[name].identity for name in names}
+        gone = cut_or_replaced(files, before, self._identities, self._limits.unpacked_bytes)
+        return {part: lines for part, lines in less.items() if part.source_file in gone}
+
+    def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
+        """Bring what follows from spans up to date; gives the parts whose lines or rows are others than before.
+
+        Args:
+            due: parts that the tables lacked before lines were loaded.
+            changed: parts that differ from before, now that they are.
+        """
+        asked = self._asked
+        of_traces = {part for part in due.not_loaded if part.source_file == TRACES}
+        put_off = {part.hour for part in of_traces if part.record_type == "span"}
+        lacking = {part.hour for part in of_traces if asked.includes(part)}
+        traces = pa.concat_tables([due.traces, traces_of(self._session, _spans(changed))])
+        touched = touched_hours(self._session, traces, asked.trace_hours)
+        hours = asked.restored_from_spans | lacking | touched | put_off
+        incomplete = asked.away.seen_from(hours)
+        if incomplete != put_off:
+            self._ledger.put_off(incomplete)
+        assembly = TraceAssembly(self._session, self._targets, asked.trace_hours, asked.includes)
+        assembly.bring_up_to_date(hours - incomplete)
+        self._read_again(self._ledger.beaten_beside(assembly.loaded, asked.present))
+        return assembly.changed | (due.not_loaded & assembly.loaded)
+
+    def _read_again(self, parts: Mapping[Part, int]) -> None:
+        """Load parts once more whose records had lost against rows that were replaced."""
+        self._ledger.delete_rows(parts)
+        self._read(_names_with_lines(parts), lambda part: part in parts)
+        self._ledger.mark_loaded(parts)
+
+    def _read(
+        self, names: AbstractSet[str], is_wanted: Callable[[Part], bool], grown_files: Grown = NOTHING
+    ) -> dict[Part, Lines]:
+        """Read the files of these names once, and send every line that is wanted to its table; gives what they hold.
+
+        Args:
+            names: names of the files.
+            is_wanted: tells of a part whether its lines are wanted.
+            grown_files: those of which only what is new is read.
+        """
+        files = [file for file in self._recognized.files if file.source_file in names]
+        if not files:
+            return {}
+        notes: Notes = {}
+        identities: Identities = {}
+        with ExitStack() as stack:
+            folder = stack.enter_context(temporary_folder())
+            parser = stack.enter_context(reading(files, notes, identities, self._limits, grown_files.beginnings))
+            stream = parser.records(self._targets, self._trusted_judgements)
+            most_rejected = self._limits.rejected_lines
+            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder, most_rejected)
+            self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
+            spans = stack.enter_context(parser.spans(self._targets))
+            if spans:
+                router.read(spans)
+            contents = grown_files.with_known(files, router.contents())
+            for table, rows in router.set_aside(rejected_hours(files, contents)):
+                self._session.insert_arrow(table, rows)
+            self.main_rejection = router.main_rejection
+            self.redacted = (self.redacted[0] + router.secrets, self.redacted[1] + router.lines_with_secrets)
+            self._ledger.write_notes(files, notes)
+            self._identities |= {files[place].source_file: identity for place, identity in identities.items()}
+            found = parts_of(files, contents)
+            self._future |= future_of(files, contents)
+        read = [part for part, lines in grown_files.without_known(found).items() if lines]
+        self._filled_hours |= {
+            part.hour for part in read if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
+        }
+        return found
+
+    def hold(self) -> list[Hold]:
+        """Settle, now that all others are loaded, which hours are held, and note why; gives the causes.
+
+        An hour whose tables lack nothing is not, although a log with lines of it cannot be read. What is overdue holds
+        nothing, and stays noted.
+        """
+        asked, now = self._asked, self._session.now()
+        asked.held &= {part.hour for part in self._ledger.not_loaded()} | asked.restored_hours
+        found: Counter[tuple[datetime, str]] = Counter()
+        for part, lines in self._kept_back.items():
+            if part.hour in asked.held or part in self._overdue:
+                found[part.hour, part.source_file] += lines
+        holds = [
+            Hold(
+                hour=hour,
+                source_file=name,
+                reason=reason_of(self._unreadable, name),
+                lines=lines,
+                held_at=now,
+                held_until=now + self._limits.hold,
+            )
+            for (hour, name), lines in sorted(found.items())
+        ]
+        known = Holds(self._session)
+        is_all = set(asked.tables) >= set(RECORD_OF_TABLE)
+        # lines for tables that nobody asked for may hold an hour
+        others = [] if is_all else [*known.within(asked.span), *known.overdue(asked.span)]
+        new = {(hold.hour, hold.source_file) for hold in holds}
+        known.replace(asked.span, [*holds, *(hold for hold in others if (hold.hour, hold.source_file) not in new)])
+        overdue = {(part.hour, part.source_file) for part in self._overdue}
+        return [hold for hold in holds if (hold.hour, hold.source_file) not in overdue]
+
+    def keep_winners(self, hours: HourRange) -> None:
+        """Keep the greatest row (time, file, line) of one id in one hour, and account for the others.
+
+        Args:
+            hours: the hours built; those that merely got their rows once more are looked at, too.
+        """
+        hours = HourRange(min(self._filled_hours | {hours.start}), hours.end)
+        for table in set(self._asked.tables) & set(ID_OF_TABLE):
+            key, time = ID_OF_TABLE[table]
+            order = [time, "source_file", "line_number"]
+            losers = self._session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
+            self._ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
+
+    def apply_new_targets(self) -> dict[str, set[datetime]]:
+        """Apply targets that changed since rows were loaded; gives by table the hours that have others now.
+
+        Another limit of an SLA holds for the hours asked for. Another name, and other trust in a log's judgements, hold
+        for all that their windows see, since an agent would be two in them.
+        """
+        session, asked = self._session, self._asked
+        changed = {table: resolve_names(session, table, asked.span, self._targets) for table in asked.tables}
+        if "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets):
+            changed["executions"] |= set(asked.hours)
+        if "judgements" in asked.tables:
+            changed["judgements"] |= resolve_judges(session, asked.span, self._trusted_judgements)
+        return changed
+
+
+def _spans(parts: Iterable[Part]) -> list[Part]:
+    return [part for part in parts if part.record_type == "span"]
+
+
+def _names_with_lines(parts: Mapping[Part, int]) -> set[str]:
+    return {part.source_file for part, lines in parts.items() if lines}
+
+
+def _require(restored: Mapping[Part, int], present: AbstractSet[str], unreadable: Mapping[str, str]) -> None:
+    """Refuse to make hours that retention dropped from fewer lines than their scores were made from.
+
+    They cannot be held: later hours, which would be built from them, would be built from nothing.
+    """
+    for part, lines in restored.items():
+        name = part.source_file
+        if not lines or name in present:
+            continue
+        is_there = is_among(unreadable, name)
+        why = reason_of(unreadable, name) if is_there else f"the raw log {name} is gone"
+        mend = "let it be read" if is_there else "put it back"
+        raise HealthAssetsError(
+            f"{why}, and the hour {part.hour:%Y-%m-%dT%H} cannot be built without the {counted(lines, 'line')} of "
+            f"{name} that retention dropped; {mend}, or leave the hour as it is"
+        )
+
+
+def _entries(due: Due, after: Mapping[Part, Lines], asked: Asked) -> list[Entry]:
+    """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
+    before, entries = due.before, []
+    for part in before.keys() | after.keys():
+        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part=part, lines=NO_LINES, is_loaded=False))
+        if asked.includes(part):
+            superseded = old.superseded if part.source_file in due.grown.beginnings else 0
+            if lines.count:
+                entries.append(Entry(part=part, lines=lines, is_loaded=True, superseded=superseded))
+        else:
+            is_same = lines == old.lines
+            entries.append(
+                Entry(
+                    part=part,
+                    lines=lines,
+                    is_loaded=old.is_loaded and is_same,
+                    superseded=old.superseded,
+                    is_dropped=old.is_dropped and is_same,
+                )
+            )
+    return entries

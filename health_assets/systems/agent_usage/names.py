@@ -1,0 +1,6 @@
+"""Names of the counts that usage adds up.
+
+What belongs here: plain names, so that programs without an engine can import them. What does not: formulas.
+"""
+
+COUNTS = ("executions", "successes", "executions_with_tokens", "executions_with_cost")

@@ -1,0 +1,86 @@
+"""Hours of the raw logs: what the logs hold for which hour, as far as they have been read.
+
+What belongs here: looking at `raw_logs` hour by hour, without changing it. What does not: which parts a table lacks,
+and keeping the account (`ledger`).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.warehouse.ledger_parts import TRACES
+from health_assets.warehouse.session import Session
+
+
+@dataclass(frozen=True)
+class RejectedElsewhere:
+    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first of the hours."""
+
+    lines: int
+    files: int
+    first: datetime
+
+
+class LogHours:
+    """The hours of all raw logs that were read, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def known_hours(self) -> list[tuple[str, str, datetime, bool]]:
+        """File, kind of record and hour of every part that has lines, and whether the hour's table has them."""
+        return self._session.query(
+            "SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > coalesce(lost, 0)"
+        )
+
+    def all_event_hours(self) -> set[datetime]:
+        """Hours for which any log that was read holds anything that was not rejected."""
+        rows = self._session.query(
+            "SELECT DISTINCT hour FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        )
+        return {hour for (hour,) in rows}
+
+    def event_span(self) -> HourRange | None:
+        """The span from the first to the last hour with an event that was read in any raw log and is not lost."""
+        [(first, last)] = self._session.query(
+            "SELECT min(hour), max(hour) FROM raw_logs WHERE record_type <> 'rejected' AND lines > coalesce(lost, 0)"
+        )
+        return None if first is None else HourRange(first, last + HOUR)
+
+    def first_event_hour(self) -> datetime | None:
+        """The earliest hour with an event in any raw log that was read, and that is not lost; None before the first."""
+        span = self.event_span()
+        return span.start if span else None
+
+    def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
+        """The number of rows that each of these hours should have of a kind: records neither superseded nor lost."""
+        rows = self._session.query(
+            "SELECT hour, CAST(sum(lines - superseded - coalesce(lost, 0)) AS BIGINT) FROM raw_logs "
+            "WHERE record_type = ? AND hour >= ? AND hour < ? GROUP BY hour",
+            [record_type, hours.start, hours.end],
+        )
+        return dict(rows)
+
+    def rejected_share_by_hour(self, hours: HourRange) -> dict[datetime, float]:
+        """For each of these hours with lines, which of them were rejected, as a share from 0 to 1."""
+        there = "lines - coalesce(lost, 0)"
+        rows = self._session.query(
+            f"""
+            SELECT hour, CAST(sum(CASE record_type WHEN 'rejected' THEN {there} ELSE 0 END) AS DOUBLE PRECISION)
+                / greatest(sum({there}), 1)
+            FROM raw_logs WHERE source_file <> ? AND hour >= ? AND hour < ? GROUP BY hour
+            """,
+            [TRACES, hours.start, hours.end],
+        )
+        return dict(rows)
+
+    def rejected_elsewhere(self) -> RejectedElsewhere | None:
+        """The rejected lines of hours that nobody ever materialized; None where there are none."""
+        [(lines, files, first)] = self._session.query(
+            """
+            SELECT sum(lines), count(DISTINCT source_file), min(hour)
+            FROM raw_logs
+            WHERE record_type = 'rejected' AND NOT is_loaded AND NOT coalesce(is_dropped, false) AND lines > 0
+            """
+        )
+        return RejectedElsewhere(int(lines), files, first) if lines else None

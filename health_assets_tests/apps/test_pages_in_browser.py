@@ -1,0 +1,101 @@
+"""Every page in a real browser, with the demo's fleet: no complaint, nothing from elsewhere, no barrier, no overflow."""
+
+from collections.abc import Iterator
+
+import pytest
+from selenium.webdriver.support.wait import WebDriverWait
+
+from health_assets_tests.support.browser import NARROW, USUAL, WIDE, Browser, browser, needs_browser
+from health_assets_tests.support.pages_made import World, demo_world
+from health_assets_tests.support.serving_made import readers_in_this_process, served
+
+pytestmark = needs_browser
+
+PAGES = {
+    "fleet": "/",
+    "agent": "/ui/agents/crm-sync?against=2026-06-09T03&versions=1.0.0,1.1.0",
+    "agent of few runs": "/ui/agents/nightly-reporter?days=1",
+    "sessions": "/ui/sessions",
+    "session": "/ui/sessions/support-triage-session-146",
+    "models": "/ui/models",
+    "tools": "/ui/tools?by=tool",
+    "usage": "/ui/usage",
+    "reliability": "/ui/reliability",
+    "reliability-of-an-agent": "/ui/reliability?agent=code-reviewer",
+    "survey": "/ui/survey",
+    "data": "/ui/data",
+}
+"""Addresses by the names of their pictures."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return demo_world(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.fixture(scope="module")
+def address(world: World) -> Iterator[str]:
+    with (
+        readers_in_this_process(),
+        served(
+            world.project.warehouse_path,
+            targets=world.project.targets_path,
+            pages=True,
+            history=world.project.folder / "history",
+            history_days=400,
+        ) as server,
+    ):
+        yield f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_quiet_whole_and_open_to_everybody(name: str, address: str, window: Browser) -> None:
+    window.complaints(), window.hosts()
+    window.open(address + PAGES[name])
+    assert window.complaints() == []
+    assert window.hosts() == {address.removeprefix("http://")}
+    assert window.barriers() == []
+    window.keep(f"{name}-{USUAL}")
+    for width in (NARROW, WIDE):
+        window.open(address + PAGES[name], width)
+        assert window.overflow_px() <= 0, f"at {width} px"
+        window.keep(f"{name}-{width}")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_keyboard_alone_reaches_everything_on_a_page(name: str, address: str, window: Browser) -> None:
+    window.open(address + PAGES[name])
+    assert window.unreachable() == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_the_same_without_scripts(name: str, address: str, window: Browser) -> None:
+    window.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        window.driver.get(address + PAGES[name])
+        assert "Health Assets" in window.driver.title
+        assert window.driver.find_elements("css selector", "main h1")
+    finally:
+        window.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_search_as_one_types_shows_what_is_found_and_puts_it_into_the_address(address: str, window: Browser) -> None:
+    window.open(f"{address}/")
+    before = len(window.driver.find_elements("css selector", "#found tbody tr"))
+    window.driver.find_element("id", "q").send_keys("crm")
+    waiting = WebDriverWait(window.driver, 20)
+    waiting.until(lambda driver: len(driver.find_elements("css selector", "#found tbody tr")) == 1)
+    assert before > 1
+    waiting.until(lambda driver: "q=crm" in driver.current_url)
+    assert window.complaints() == []
+
+
+def test_a_curve_is_drawn_from_its_table(address: str, window: Browser) -> None:
+    window.open(f"{address}/ui/agents/crm-sync")
+    assert window.driver.find_elements("css selector", "figure.curve canvas")

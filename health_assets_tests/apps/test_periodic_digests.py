@@ -1,0 +1,224 @@
+"""Periodic digests: each period's once, late rather than never, with what somebody would ask for."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from health_assets.apps.alerts.config import Alerts, Slack, Webhook, load_alerts
+from health_assets.apps.alerts.digest_store import write_due_digest
+from health_assets.apps.alerts.digest_texts import lines_of, title_of
+from health_assets.apps.alerts.periodic import DAY, DigestSchedule
+from health_assets.apps.alerts.rules import Floor
+from health_assets.apps.alerts.silencing import Silences
+from health_assets.apps.alerts.ticking import tick
+from health_assets.cli.commands import app
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR
+from health_assets.core.settings import Settings
+from health_assets.core.targets import AgentTargets, Targets
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.apps.test_alert_deliveries import deliver
+from health_assets_tests.support.alerts_made import keep_hour, look, scored
+from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.receivers import receiver
+
+DAILY = DigestSchedule(every="daily", at="07:30")
+WEEKLY = DigestSchedule(every="weekly", at="07:30", weekday="monday")
+DUE = datetime(2026, 6, 8, 7, 30, tzinfo=UTC)
+"""A Monday; the logs begin on Sunday the 7th."""
+
+
+# -- when --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", [DAILY, WEEKLY])
+def test_a_digest_is_due_at_its_time_and_late_rather_than_never_but_not_when_it_is_long_gone(
+    schedule: DigestSchedule,
+) -> None:
+    second = timedelta(seconds=1)
+    assert schedule.due(None, DUE - second) is None or schedule is DAILY
+    assert schedule.due(DUE - schedule.length, DUE - second) is None
+    assert schedule.due(DUE - schedule.length, DUE) == DUE
+    assert schedule.due(DUE - schedule.length, DUE + schedule.length / 2) == DUE
+    assert schedule.due(DUE - schedule.length, DUE + schedule.length / 2 + second) is None
+    assert schedule.due(DUE, DUE + schedule.length / 2) is None
+
+
+def test_another_time_of_day_makes_no_second_digest_of_the_same_day() -> None:
+    moved = DigestSchedule(every="daily", at="09:00")
+    assert moved.due(DUE, DUE + 2 * HOUR) is None
+    assert moved.due(DUE, DUE + 26 * HOUR) == DUE + timedelta(hours=25, minutes=30)
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps=st.lists(st.integers(1, 40 * 60), min_size=1, max_size=60), is_weekly=st.booleans())
+def test_whenever_ticks_come_no_period_has_two_digests_and_each_that_could_has_one(
+    steps: list[int], is_weekly: bool
+) -> None:
+    schedule = WEEKLY if is_weekly else DAILY
+    now, last, written, could = DUE - DAY, None, [], set()
+    for minutes in steps:
+        now += timedelta(minutes=minutes)
+        due_at = schedule.latest(now)
+        assert due_at <= now < due_at + schedule.length
+        if now - due_at <= schedule.length / 2:
+            could.add(due_at)
+        if (due := schedule.due(last, now)) is not None:
+            written.append(due)
+            last = due
+    assert len(set(written)) == len(written)
+    assert set(written) == could
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "digest must be a mapping"),
+        ("{at: '07:30'}", "digest: every: must be given"),
+        ("{every: hourly, at: '07:30'}", "digest: every: "),
+        ("{every: daily}", "digest: at: must be given"),
+        ("{every: daily, at: 25:00}", "digest: at: must be a time of day in UTC like 07:30"),
+        ("{every: daily, at: 7}", "digest: at: must be a time of day"),
+        ("{every: weekly, at: '07:30'}", "digest: a weekly digest names its weekday, and a daily one none"),
+        ("{every: daily, at: '07:30', weekday: monday}", "a weekly digest names its weekday, and a daily one none"),
+        ("{every: daily, at: '07:30', channels: nobody}", "digest: channels: one is not there; there are none"),
+        ("{every: daily, at: '07:30', lines: 0}", "digest: lines: "),
+        ("{every: daily, at: '07:30', to: x}", "digest: to: unknown key"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "alerts.yaml"
+    file.write_text(f"digest: {text}", encoding="utf-8")
+    with pytest.raises(HealthAssetsError) as caught:
+        load_alerts(file)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("07:30", 450), ("17:30", 1050), ("'17:30'", 1050), ("1:00", 60)])
+def test_a_time_of_day_needs_no_quotes(tmp_path: Path, text: str, minutes: int) -> None:
+    file = tmp_path / "alerts.yaml"
+    file.write_text(f"digest: {{every: daily, at: {text}}}", encoding="utf-8")
+    digest = load_alerts(file).digest
+    assert digest is not None
+    assert digest.at.hour * 60 + digest.at.minute == minutes
+    file.write_text("digest: off", encoding="utf-8")
+    assert load_alerts(file).digest is None
+
+
+# -- of what -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hours 0 to 30 of a small fleet, but hour 10; the last that should be there when the digest is due is 06:00."""
+    path = tmp_path_factory.mktemp("digests") / "health.duckdb"
+    with Warehouse(str(path)).write() as session:
+        for hour in (0, 5, 6, *range(7, 10), *range(11, 31)):
+            fell = 95.0 if hour < 20 else 70.0
+            agents = [scored("fell", fell), scored("bad", 20.0), scored("good", 99.0), scored("mine", 1.0)]
+            budget = {"agent_id": "bad", "budget_spent": 2.5, "burn_rate_1h": 3.0, "burn_rate_6h": 4.0}
+            calm = {"agent_id": "good", "budget_spent": 0.1, "burn_rate_1h": 0.0, "burn_rate_6h": 0.0}
+            check = {"asset": "executions", "expectation": "ids_are_new", "success": hour % 2 == 0}
+            reason = f"status must be success or failure, not 'secret-{hour}'"
+            rejected = {"source_file": "a.jsonl", "line_number": 1, "reason": reason, "lines": 2}
+            fleet = {"health_score": 60.0, "agents": 4, "healthy": 1, "degraded": 1, "unhealthy": 2, "inactive": 0}
+            keep_hour(
+                session, START + hour * HOUR, agents, error_budget=[budget, calm], expectation_results=[check],
+                rejected_records=[rejected], system_health=[fleet],
+            )  # fmt: skip
+    look(path, [Floor()])
+    return path
+
+
+PERSONAL = Targets(agents={"mine": AgentTargets(personal=True)})
+
+
+def alerts_to(**channels: Webhook | Slack) -> Alerts:
+    return Alerts(rules=(Floor(),), channels=channels, digest=DAILY)
+
+
+def test_a_digest_tells_the_worst_the_fallen_budgets_incidents_and_data(fleet: Path) -> None:
+    settings = Settings(warehouse=str(fleet))
+    with receiver() as hook:
+        alerts = alerts_to(hook=Webhook(type="webhook", url=hook.url))
+        Silences(Warehouse(str(fleet))).add(agents=["x"], until=DUE + DAY, reason="r", by="b", now=DUE - HOUR)
+        tick(settings, alerts, PERSONAL, DUE)
+        assert str(tick(settings, alerts, PERSONAL, DUE + HOUR)).endswith("0 messages delivered"), "once"
+    [digest] = [body for body in hook.bodies if body["event"] == "periodic_digest"]
+    assert (digest["from"], digest["to"]) == ("2026-06-07T07:00:00+00:00", "2026-06-08T07:00:00+00:00")
+    assert digest["idempotency_key"] in hook.keys
+    assert title_of(digest) == (
+        "Daily digest to 2026-06-08 07:00 UTC: 4 agents (1 healthy, 1 degraded, 2 unhealthy), 2 incidents open"
+    )
+    lines = list(lines_of(digest))
+    assert lines[:7] == [
+        "Worst:",
+        "· bad 20.0 (unhealthy)",
+        "· fell 70.0 (degraded)",
+        "Fell most:",
+        "· fell -25.0, from 95.0 to 70.0",
+        "Error budgets spent or burning:",
+        "· bad 250% spent, 4.0 times as fast as it may over 6 h, 3.0 times as fast as it may over 1 h",
+    ]
+    assert lines[7].startswith("Incidents: 2 open; ")
+    assert lines[8].startswith("· 🔴 floor since")
+    assert lines[9] == (
+        "Data: 1 hour missing (2026-06-07 10:00 UTC); executions.ids_are_new failed in 12 hours; "
+        "46 lines rejected (most: 46 × status must be success or failure)"
+    )
+    assert "secret-" not in str(digest), "the text of a log stays out of channels"
+    assert lines[10:] == ["Silences: 1 silence in force"]
+    assert "mine" not in str(digest)
+
+
+def test_a_digest_of_a_channel_that_is_down_is_sent_later_and_is_the_same(fleet: Path) -> None:
+    warehouse = Warehouse(str(fleet))
+    due = DUE + DAY
+    with receiver(500, 500, 500) as hook:
+        alerts = alerts_to(late=Webhook(type="webhook", url=hook.url))
+        written = write_due_digest(warehouse, alerts, Settings(warehouse=str(fleet)), PERSONAL, due)
+        assert written is not None
+        assert write_due_digest(warehouse, alerts, Settings(warehouse=str(fleet)), PERSONAL, due + HOUR) is None
+        assert len(deliver(warehouse, alerts, due).failed) == 1
+        assert len(deliver(warehouse, alerts, due + HOUR).delivered) == 1
+        assert deliver(warehouse, alerts, due + 2 * HOUR).delivered == []
+    assert len(set(hook.keys)) == 1
+    assert all(body == hook.bodies[0] for body in hook.bodies)
+
+
+def test_without_a_channel_or_a_schedule_no_digest_is_written(fleet: Path) -> None:
+    warehouse, settings = Warehouse(str(fleet)), Settings(warehouse=str(fleet))
+    assert write_due_digest(warehouse, Alerts(digest=DAILY), settings, PERSONAL, DUE + 5 * DAY) is None
+    unscheduled = Alerts(channels={"c": Webhook(type="webhook", url="http://127.0.0.1:1/")})
+    assert write_due_digest(warehouse, unscheduled, settings, PERSONAL, DUE + 5 * DAY) is None
+
+
+def test_a_digest_of_a_period_without_any_hour_says_so(fleet: Path) -> None:
+    warehouse, settings = Warehouse(str(fleet)), Settings(warehouse=str(fleet))
+    alerts = Alerts(channels={"c": Webhook(type="webhook", url="http://127.0.0.1:1/")}, digest=WEEKLY)
+    written = write_due_digest(warehouse, alerts, settings, Targets(), DUE + 14 * DAY)
+    assert written is not None
+    assert "no hour with scores" in title_of(written.content)
+    assert "168 hours missing" in " ".join(lines_of(written.content))
+
+
+def test_the_command_prints_the_digest_of_now_and_keeps_nothing(fleet: Path) -> None:
+    arguments = ["alerts", "digest", "--warehouse", str(fleet)]
+    before = _digests(fleet)
+    weekly = CliRunner().invoke(app, [*arguments, "--every", "weekly"])
+    assert weekly.exit_code == 0
+    assert weekly.output.startswith("Weekly digest to ")
+    assert "Data: 168 hours missing" in weekly.output
+    assert _digests(fleet) == before
+    wrong = CliRunner().invoke(app, [*arguments, "--every", "hourly"])
+    assert (wrong.exit_code, "--every: must be daily or weekly" in wrong.output) == (1, True)
+
+
+def _digests(path: Path) -> list[tuple]:
+    with Warehouse(str(path)).read() as session:
+        return session.query("SELECT digest_id FROM alert_digests ORDER BY digest_id")
