@@ -24,7 +24,7 @@ NEWLINE = b"\n"
 
 @dataclass(frozen=True)
 class Beginning:
-    """What was read of a file before, and what the file still begins with.
+    """The part of a file that was read before, and that the file still begins with.
 
     Args:
         hasher: has taken these bytes, and takes those behind them next.
@@ -38,7 +38,7 @@ class Beginning:
 
 
 def beginning(file: RawFile, before: Identity | None) -> Beginning | None:
-    """What was read of a file before, where the file goes on behind it and is read line by line; else None.
+    """Prove that a file goes on behind what was read of it; None where it does not, or is not read line by line.
 
     Args:
         file: the file as it is now.

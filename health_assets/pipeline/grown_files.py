@@ -41,11 +41,11 @@ class Grown:
         )
 
     def with_known(self, files: Sequence[RawFile], found: Iterable[Content]) -> list[Content]:
-        """What files hold as a whole.
+        """Add what files held before to what was read of them just now.
 
         Args:
             files: the files that were read.
-            found: what was read of them just now.
+            found: what was read just now.
         """
         places = {file.source_file: place for place, file in enumerate(files)}
         whole = {(content.file_id, content.record_type, content.hour): content for content in found}
@@ -59,11 +59,11 @@ class Grown:
         return [*whole.values()]
 
     def without_known(self, whole: Mapping[Part, Lines]) -> dict[Part, int]:
-        """How many lines of each part were read just now, where files hold these as a whole."""
+        """Count the lines of each part that were read just now, where files hold these as a whole."""
         return {part: lines.count - self.known.get(part, NO_LINES).count for part, lines in whole.items()}
 
     def read_bytes(self, file: RawFile) -> int:
-        """How much of a file is read now."""
+        """Count the bytes of a file that are read now."""
         begun = self.beginnings.get(file.source_file)
         return file.size_bytes - (begun.size_bytes if begun else 0)
 

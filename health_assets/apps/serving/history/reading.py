@@ -73,7 +73,7 @@ class OpenFiles:
         return file
 
     def of_these(self, paths: Collection[str]) -> "OpenFiles":
-        """Those of some files alone."""
+        """The open files at some paths alone."""
         left = OpenFiles(self._folder)
         with self._lock:
             left._files.update((key, file) for key, file in self._files.items() if key[0] in paths)

@@ -113,7 +113,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
 
 
 def _kept(look: Look, wanted: Wanted, what: Hashable, make: Callable[[], T]) -> T:
-    """What follows from which agents are asked for, remembered; not that of a search, which hardly anybody repeats."""
+    """Remember what `make` derives from the agents asked for; not for a search, which hardly anybody repeats."""
     return make() if wanted.text else look.remembered((what, wanted.whom), make)
 
 
