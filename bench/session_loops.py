@@ -124,7 +124,8 @@ def product(session: Session) -> Callable[[], list[dict[str, Any]]]:
     return work
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Do some work; the seconds that it takes, and what it gives."""
     start = time.perf_counter()
     found = work()
     return time.perf_counter() - start, found
@@ -158,9 +159,9 @@ def main(traces: int = TRACES, sessions: int = SESSIONS) -> None:
         work = product(DuckDBSession(connection))
         samples: dict[str, list[float]] = {"loops": [], "product": []}
         for _ in range(REPEATS):
-            seconds, by_loops = _timed(lambda: loops(rows))
+            seconds, by_loops = timed(lambda: loops(rows))
             samples["loops"].append(seconds)
-            seconds, by_product = _timed(work)
+            seconds, by_product = timed(work)
             samples["product"].append(seconds)
     largest = _differences(by_loops, by_product.to_pylist())
     medians = {name: statistics.median(values) for name, values in samples.items()}
