@@ -34,6 +34,7 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.session_loops
 	$(BIN)/python -m bench.peers $(if $(PANDAPROBE),--pandaprobe $(PANDAPROBE))
+	$(BIN)/python -m bench.small
 	$(BIN)/python -m bench.endpoint
 
 ## fuzz: mutated input for every parser, for SECONDS (600) with SEED (1); TARGETS names some of them

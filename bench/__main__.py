@@ -8,7 +8,7 @@ from bench.comparisons import Benchmark
 from bench.fleet import DATA
 from bench.report import machine, markdown, print_tables
 
-ROWS = ("headline", "window", "backfill", "scaling", "reliability", "otlp", "postgres")
+ROWS = ("headline", "cores", "window", "backfill", "scaling", "reliability", "otlp", "postgres")
 
 
 def main() -> None:

@@ -70,8 +70,15 @@ def product(raw: str, targets: str, warehouse: str, start: str, end: str, system
     return work
 
 
-def otlp_ingest(raw: str, warehouse: str, hour: str) -> Work:
-    """From a file of spans to committed tables; tells what the tables hold."""
+def ingested(raw: str, warehouse: str, hour: str, cores: int) -> Work:
+    """From files to the committed tables of records, on so many cores; tells how many lines were read."""
+    import os
+
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])  # before DuckDB looks how many there are
+    return _ingested(raw, warehouse, hour)
+
+
+def _ingested(raw: str, warehouse: str, hour: str) -> Work:
     from pathlib import Path
 
     from health_assets.core.hours import HourRange, parse_hour
@@ -90,7 +97,20 @@ def otlp_ingest(raw: str, warehouse: str, hour: str) -> Work:
                 session, list_files(Path(raw)), hours, list(RECORD_OF_TABLE), Targets(), settings.lookback_hours
             )
         if report.rejected:
-            raise RuntimeError(f"{report.rejected} spans were rejected")
+            raise RuntimeError(f"{report.rejected} lines were rejected")
+        return {"lines": report.lines_read}
+
+    return work
+
+
+def otlp_ingest(raw: str, warehouse: str, hour: str) -> Work:
+    """From a file of spans to committed tables; tells what the tables hold."""
+    from health_assets.warehouse.store import Warehouse
+
+    ingest = _ingested(raw, warehouse, hour)
+
+    def work() -> dict[str, Any]:
+        ingest()
         with Warehouse(warehouse).read() as session:
             [(executions, failures, actions, runtime_us)] = session.query(
                 "SELECT count(*), sum(CASE WHEN succeeded THEN 0 ELSE 1 END), sum(action_count), "

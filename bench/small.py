@@ -1,0 +1,88 @@
+"""An hour of the demo's fleet with all systems, as a command: from the prompt to the prompt.
+
+`python -m bench.small` makes the demo's logs, materializes all hours but the newest, and then times the command for the
+newest, and the same command again with nothing new. Both start from the same files each time. The SQL that earlier
+commands compiled is kept, as it is for a user after the first day.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from bench.fleet import HEADLINE_HOUR
+from health_assets.cli.demo import Demo
+from health_assets.core.hours import HOUR, HourRange
+
+REPEATS = 3
+AIM_S, AIM_AGAIN_S = 3, 2
+
+
+class Cost(NamedTuple):
+    """Seconds on the clock, and of the processor in all processes of a command."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def materialize(hours: HourRange, environment: Mapping[str, str]) -> Cost:
+    """Run the command to its end.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    bounds = ["--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
+    start, before = time.perf_counter(), _cpu_of_children_s()
+    command = [sys.executable, "-m", "health_assets", "materialize", *bounds]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the command failed: {done.stdout}{done.stderr}")
+    return Cost(time.perf_counter() - start, _cpu_of_children_s() - before)
+
+
+def _cpu_of_children_s() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def main() -> None:
+    """Read the flags and run."""
+    parser = argparse.ArgumentParser(prog="python -m bench.small", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="how often each command is timed")
+    flags = parser.parse_args()
+    costs: dict[str, list[Cost]] = {"the next hour": [], "the same hour again": []}
+    with tempfile.TemporaryDirectory(prefix="health-assets-small-") as scratch:
+        before, now = Path(scratch, "before"), Path(scratch, "now")
+        made = Demo(now / "demo")
+        hours = made.make_samples(HEADLINE_HOUR)
+        newest = HourRange.of(hours.end - HOUR)
+        environment = {**os.environ, **made.environment()}
+        materialize(HourRange(hours.start, newest.start), environment)
+        shutil.copytree(now, before)
+        materialize(newest, environment)  # what it compiles is kept
+        for _ in range(flags.repeats):
+            shutil.rmtree(now)
+            shutil.copytree(before, now)
+            for kind in costs:
+                costs[kind].append(materialize(newest, environment))
+    console = Console(highlight=False)
+    for (kind, spent), aim_s in zip(costs.items(), (AIM_S, AIM_AGAIN_S), strict=True):
+        walls, cpus = zip(*spent, strict=True)
+        console.print(
+            f"{kind}: {statistics.median(walls):.2f} s ({min(walls):.2f} to {max(walls):.2f}), "
+            f"CPU {statistics.median(cpus):.2f} s; aim {aim_s} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
