@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 PIECE_BYTES = 1 << 20
+GRACE_S = 0.1
 
 
 class SlowProxy:
@@ -26,6 +27,7 @@ class SlowProxy:
         self.answered_bytes = 0
         """Bytes that clients have got."""
         self._connections: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._waiting = 0
         self.most_waiting = 0
         """Most requests that waited at once."""
@@ -38,6 +40,9 @@ class SlowProxy:
         started.set()
         await self._ended.wait()
         server.close()
+        await asyncio.sleep(GRACE_S)  # a connection that was taken just now begins, so that it can end
+        for writer in self._writers:
+            writer.transport.abort()  # whatever it has still to send: nobody reads that
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -52,11 +57,20 @@ class SlowProxy:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
         async with AsyncExitStack() as ends:
-            ends.push_async_callback(_closed, writer)
+            ends.push_async_callback(self._close, writer)
+            self._writers.add(writer)
             answers, requests = await asyncio.open_connection(self._behind.hostname, self._behind.port)
-            ends.push_async_callback(_closed, requests)
+            ends.push_async_callback(self._close, requests)
+            self._writers.add(requests)
             passed = (self._pass_requests(reader, requests), self._pass_answers(answers, writer))
             await asyncio.gather(*passed, return_exceptions=True)  # who hangs up ends no test
+
+    async def _close(self, writer: asyncio.StreamWriter) -> None:
+        """Close a connection and wait until it is, as one that the end of the loop closes counts as forgotten."""
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        self._writers.discard(writer)
 
     async def _pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE_BYTES):
@@ -74,13 +88,6 @@ class SlowProxy:
             writer.write(piece)
             await writer.drain()
         writer.close()
-
-
-async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Close a connection and wait until it is, as one that the end of the loop closes counts as forgotten."""
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
 
 
 @contextmanager
