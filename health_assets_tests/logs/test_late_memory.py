@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -50,9 +51,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     real = late_logs.contents
 
-    def noted(files: list[RawFile], limits: Limits | None = None) -> list[late_logs.Content]:
+    def noted(files: list[RawFile], *others: Any) -> list[late_logs.Content]:
         names.extend(file.source_file for file in files)
-        return real(files, limits)
+        return real(files, *others)
 
     monkeypatch.setattr(late_logs, "contents", noted)
     yield names

@@ -26,7 +26,8 @@ FLAGS = (
 PATIENCE_S = 60
 NARROW, USUAL, WIDE = 390, 1280, 1920
 IMPACTS = ("serious", "critical")
-OF_THE_DRIVER = ("data:", "about:", "chrome:", "blob:")
+OVER_THE_NETWORK = ("http", "https", "ws", "wss", "ftp")
+"""All other addresses are the browser's own, such as those of its first, empty tab."""
 
 needs_browser = pytest.mark.skipif(
     not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
@@ -62,9 +63,9 @@ class Browser:
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
-                url = message["params"]["request"]["url"]
-                if not url.startswith(OF_THE_DRIVER):
-                    found.add(urlsplit(url).netloc)
+                url = urlsplit(message["params"]["request"]["url"])
+                if url.scheme in OVER_THE_NETWORK:
+                    found.add(url.netloc)
         return found
 
     def barriers(self) -> list[str]:

@@ -57,6 +57,7 @@ class SlowProxy:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
         async with AsyncExitStack() as ends:
+            ends.enter_context(suppress(asyncio.CancelledError))  # that is the end, and asyncio would call it a fault
             ends.push_async_callback(self._close, writer)
             self._writers.add(writer)
             answers, requests = await asyncio.open_connection(self._behind.hostname, self._behind.port)
