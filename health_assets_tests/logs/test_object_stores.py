@@ -76,7 +76,18 @@ def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     system.mkdir(BUCKET)
     yield system
     system.rm(BUCKET, recursive=True)
+    _end_session(system)
     system.clear_instance_cache()
+
+
+def _end_session(system: Any) -> None:
+    """End the connections; left alone, the system would give them a tenth of a second for it."""
+
+    async def end() -> None:
+        if (creator := getattr(system, "_s3creator", None)) is not None:
+            await creator.__aexit__(None, None, None)
+
+    fsspec.asyn.sync(system.loop, end)
 
 
 def put(store: Any, prefix: str, name: str, lines: list[str]) -> None:
@@ -314,15 +325,9 @@ def far(s3: Any, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slo
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         s3.clear_instance_cache()
         yield proxy
-        through = fsspec.filesystem("s3")  # which would give its connections a tenth of a second to end
-        fsspec.asyn.sync(through.loop, _end_session, through)
+        _end_session(fsspec.filesystem("s3"))
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     s3.clear_instance_cache()
-
-
-async def _end_session(system: Any) -> None:
-    if (creator := getattr(system, "_s3creator", None)) is not None:
-        await creator.__aexit__(None, None, None)
 
 
 def seconds_of(read: Callable[[], object]) -> float:
