@@ -191,7 +191,11 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
         {"hour": hour.start},
     )
     session.query(
-        "INSERT INTO raw_files SELECT source_file, lines * 294, 0, lines, 0 FROM raw_logs WHERE hour = ?", [hour.start]
+        """
+        INSERT INTO raw_files (source_file, size_bytes, modified_ns, lines, rejected)
+        SELECT source_file, lines * 294, 0, lines, 0 FROM raw_logs WHERE hour = ?
+        """,
+        [hour.start],
     )
     for table in ("raw_logs", *TABLE_OF_RECORD.values()):
         MaterializedHours(session).note(table, hour, hour)

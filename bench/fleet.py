@@ -1,12 +1,13 @@
 """What the benchmark's data is about: the fleet, its hours, its targets, the fields of its lines."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 from health_assets.core.hours import HOUR, HourRange
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "data" / "bench"
+DATA = Path(os.getenv("BENCH_DATA", ROOT / "data" / "bench"))
 
 HEADLINE_HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
 HEADLINE_AGENTS = 181_666

@@ -5,6 +5,7 @@ and prints the ratio. Both start from the cleaned `executions` of one hour: the 
 objects, the product from its table; neither writes. Signals are mostly good, as in the demo.
 """
 
+import argparse
 import math
 import statistics
 import sys
@@ -149,8 +150,13 @@ def _differences(by_loops: dict[str, dict[str, Any]], by_product: list[dict[str,
     return largest
 
 
-def main(traces: int = TRACES, sessions: int = SESSIONS) -> None:
-    """Compare, and say whether the aim is met."""
+def main() -> None:
+    """Read the flags, compare, and say whether the aim is met."""
+    parser = argparse.ArgumentParser(prog="python -m bench.session_loops", description=__doc__)
+    parser.add_argument("--traces", type=int, default=TRACES)
+    parser.add_argument("--sessions", type=int, default=SESSIONS)
+    flags = parser.parse_args()
+    traces, sessions = flags.traces, flags.sessions
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
         make_executions(connection, traces, sessions)
