@@ -1,4 +1,4 @@
-"""`python -m bench`: make the data (4 GB below data/bench or BENCH_DATA), time everything, print the table of ratios."""
+"""`python -m bench`: make the data (4 GB, below data/bench or BENCH_DATA), time all, print the table of ratios."""
 
 import argparse
 
