@@ -3,8 +3,8 @@
 What belongs here: percentiles per window, as buckets, of agents or whatever else has latencies. What does not: what a
 bucket is (`latency_buckets`) and who is known (`windows`).
 
-One hour is an aggregation by the database. Many hours overlap in all but one hour of their windows, so they are read
-from one array per group of keys (`range_ranks`) instead of being concatenated once for every hour.
+One hour may be an aggregation by the database. Many hours overlap in all but one hour of their windows, so they are
+read from one array per group of keys (`range_ranks`) instead of being concatenated once for every hour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ VALUES_AT_ONCE = 2_000_000
 def window_buckets(
     parts: ir.Table, hours: HourRange, keys: Sequence[str] = AGENT, percents: Mapping[str, int] = PERCENTS
 ) -> ir.Table:
-    """Buckets at the nearest ranks of one hour's window.
+    """Buckets at the nearest ranks of one hour's window, for engines that have DuckDB's `quantile_disc`.
 
     Args:
         parts: the keys and `latency_buckets`, not null, of the hours of the window.
@@ -52,7 +52,7 @@ def window_buckets(
 
 @ibis.udf.agg.builtin(name="quantile_disc")
 def _quantile_disc(value: dt.int16, shares: dt.Array(dt.float64)) -> dt.Array(dt.int16):  # type: ignore[valid-type]
-    """DuckDB's quantiles at the nearest ranks, several from one sort; elsewhere it is called `percentile_disc`."""
+    """DuckDB's quantiles at the nearest ranks, several from one sort."""
 
 
 def sliding_window_buckets(

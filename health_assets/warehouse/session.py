@@ -30,6 +30,8 @@ class Session(ABC):
     """The engine's name for the place of a row in its table."""
     types: ClassVar[Mapping[str, str]]
     """How the engine spells the types of columns, by how `schema.catalog.describe` writes them."""
+    takes_lists_apart: ClassVar[bool]
+    """Whether the engine ranks the members of millions of lists sooner than this process reads and ranks them."""
 
     # -- what every engine does in a way of its own --
 

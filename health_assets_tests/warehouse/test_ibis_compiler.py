@@ -11,10 +11,6 @@ from ibis.backends.sql.compilers.postgres import PostgresCompiler
 from health_assets.warehouse.engines.postgres.ibis_compiler import compiler
 
 
-@ibis.udf.agg.builtin(name="quantile_disc")
-def quantile_disc(value: dt.int16, shares: dt.Array(dt.float64)) -> dt.Array(dt.int16): ...  # type: ignore[valid-type]
-
-
 @ibis.udf.scalar.builtin(name="json_extract_string", signature=(("json", "string"), "array<string>"))
 def json_extract_string(document: ir.JSONValue, path: str) -> ir.ArrayValue: ...  # type: ignore[empty-body]
 
@@ -27,10 +23,6 @@ CASES: dict[str, tuple[Callable[[], ir.Table], str]] = {
     "a member of a list of objects": (
         lambda: ROWS.select(x=json_extract_string(ROWS.document, "$[*].severity")),
         "WITH ORDINALITY",
-    ),
-    "quantiles": (
-        lambda: ROWS.aggregate(x=quantile_disc(ROWS.small, ibis.literal([0.5], "array<float64>"))),
-        "WITHIN GROUP (ORDER BY",
     ),
 }
 

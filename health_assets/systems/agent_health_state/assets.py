@@ -8,8 +8,8 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.pipeline.latencies import latencies
 from health_assets.schema.records import EVENT_TABLES
-from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
 from health_assets.systems.agent_health_state import FORMULA_VERSION
 from health_assets.systems.agent_health_state.agent_health_state import STATUSES, agent_health_state
 from health_assets.systems.agent_health_state.last_healthy import (
@@ -43,7 +43,7 @@ def _states(inputs: Inputs) -> ir.Table:
     described = agent_health_state(
         inputs.table("health_components", back_hours=max(lookback_hours, 2 * window_hours)),
         inputs.table("state_components", back_hours=lookback_hours),
-        _latencies(inputs),
+        latencies(inputs, inputs.table("state_components", back_hours=window_hours)),
         inputs.targets,
         inputs.hours,
         window_hours,
@@ -51,16 +51,6 @@ def _states(inputs: Inputs) -> ir.Table:
     )
     rows, _ = inputs.session.kept(inputs.with_windows(described, "health_components", window_hours))
     return with_last_healthy(rows, _known(inputs, rows, inputs.hours.start))
-
-
-def _latencies(inputs: Inputs) -> ir.Table:
-    window_hours = inputs.settings.window_hours
-    parts = inputs.table("state_components", back_hours=window_hours).select("hour", "agent_id", "latency_buckets")
-    parts = parts.filter(parts.latency_buckets.notnull())
-    if len(inputs.hours) == 1:
-        return window_buckets(parts, inputs.hours)
-    in_order = inputs.session.arrow(parts.order_by("agent_id", "hour"))
-    return ibis.memtable(sliding_window_buckets(in_order, inputs.hours, window_hours))
 
 
 def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:

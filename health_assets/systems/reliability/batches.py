@@ -50,6 +50,6 @@ def _evaluation_runs(source: Source, executions: ir.Table) -> list[int]:
     """For each hour checked, those of the executions in the window that ends with it that are evaluation runs."""
     length = source.settings.evaluation_hours
     span = source.hours.extended_back(length - 1)
-    by_hour = source.facts(executions, _.task_id.count(), hours=span)
+    by_hour = source.facts(executions.filter(executions.task_id.notnull()), _.count(), hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
     return [sum(counts[place : place + length]) for place in range(len(source.hours))]

@@ -66,7 +66,7 @@ def session_scores(
         newest = _newest_of_one_hour(reached, touched, hours.start)
     else:
         newest = _newest_of_many_hours(reached, touched, settings.lookback_hours)
-    outlived = _outlived(versions, hours, settings.lookback_hours)
+    outlived = _outlived(reached, hours, settings.lookback_hours)
     traces = ibis.union(
         newest.anti_join(outlived, ["hour", "trace_id"]),
         _merged_again(executions, signals, outlived, settings.lookback_hours).semi_join(
@@ -87,8 +87,10 @@ def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
         One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
         `merged_traces` (about as many as will be summed up).
     """
-    of_session = versions.group_by("session_id").aggregate(since=versions.hour.min(), traces=versions.count())
-    touched = lookup(_touched(versions, hours), of_session, "session_id")
+    touched = _touched(versions, hours)
+    own = versions.semi_join(touched, "session_id")  # of all that there are, mostly few
+    of_session = own.group_by("session_id").aggregate(since=own.hour.min(), traces=own.count())
+    touched = lookup(touched, of_session, "session_id")
     return touched.group_by("hour").aggregate(since=touched.since.min(), traces=touched.traces.sum().cast("int64"))
 
 

@@ -6,7 +6,7 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
-from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.pipeline.latencies import latencies
 from health_assets.systems.tool_health import FORMULA_VERSION
 from health_assets.systems.tool_health.tool_health import KEYS, PERCENTS, tool_components, tool_health
 
@@ -18,17 +18,9 @@ def _components(inputs: Inputs) -> ir.Table:
 def _tools(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.window_hours
     components = inputs.table("tool_components", back_hours=window_hours)
-    rows = tool_health(components, _latencies(inputs, components), inputs.targets, inputs.hours, window_hours)
+    found = latencies(inputs, components, KEYS, PERCENTS)
+    rows = tool_health(components, found, inputs.targets, inputs.hours, window_hours)
     return inputs.with_windows(rows, "tool_components", window_hours)
-
-
-def _latencies(inputs: Inputs, components: ir.Table) -> ir.Table:
-    parts = components.filter(components.latency_buckets.notnull()).select("hour", *KEYS, "latency_buckets")
-    if len(inputs.hours) == 1:
-        return window_buckets(parts, inputs.hours, KEYS, PERCENTS)
-    in_order = inputs.session.arrow(parts.order_by(*KEYS, "hour"))
-    window_hours = inputs.settings.window_hours
-    return ibis.memtable(sliding_window_buckets(in_order, inputs.hours, window_hours, KEYS, PERCENTS))
 
 
 def _most_called(rows: ir.Table) -> ir.Table:

@@ -49,6 +49,7 @@ class DuckDBSession(Session):
 
     row_id = "rowid"
     types = TYPES
+    takes_lists_apart = True
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection

@@ -51,14 +51,6 @@ class _AsOnDuckDB(PostgresCompiler):
         elements = f"SELECT ({value}) FROM json_array_elements({document.sql('postgres')}) AS element"
         return self.f.array(sg.parse_one(elements, dialect="postgres"))
 
-    def visit_AggUDF(self, op: ops.AggUDF, *, where: sge.Expression | None, **kw: sge.Expression) -> sge.Expression:
-        """DuckDB's quantiles at the nearest ranks, which the standard calls percentile_disc."""
-        if self.__sql_name__(op) != "quantile_disc":
-            return super().visit_AggUDF(op, where=where, **kw)
-        value, shares = kw.values()
-        in_order = sge.Order(expressions=[sge.Ordered(this=value)])
-        return sge.WithinGroup(this=self.f.anon.percentile_disc(shares), expression=in_order)
-
 
 @cache
 def compiler() -> PostgresCompiler:

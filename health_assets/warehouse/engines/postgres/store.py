@@ -69,6 +69,7 @@ class PostgresSession(Session):
 
     row_id = "ctid"
     types = pg.TYPES
+    takes_lists_apart = False  # it sorts each member with its owner's name, on disk
 
     def __init__(self, connection: adbc.Connection) -> None:
         self._connection = connection

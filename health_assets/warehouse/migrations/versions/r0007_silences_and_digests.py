@@ -1,4 +1,4 @@
-"""Alerts have silences and periodic digests."""
+"""Alerts have silences and periodic digests; rows that are rarely there are found by an index of their own."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,16 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the tables of silences and digests, and what incidents and the outbox say of silences."""
+    """Add the tables of silences and digests, what incidents and the outbox say of silences, and the indexes."""
+    for column in ("agent_id_reported", "task_id"):
+        op.create_index(
+            f"executions_by_hour_with_{column}",
+            "executions",
+            ["hour"],
+            unique=False,
+            postgresql_where=sa.text(f"{column} IS NOT NULL"),
+            if_not_exists=True,
+        )
     op.create_table(
         "alert_digests",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
