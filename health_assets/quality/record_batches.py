@@ -7,6 +7,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.quality.batches import Source, hours, with_fact, with_facts
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
 from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.materialized import MaterializedHours
 
 NEARBY_ROWS = 1_000_000
 
@@ -15,8 +16,10 @@ def ids_in_several_hours(source: Source) -> ir.Table:
     """Rows whose id also stands in another of the hours checked, the hour after them, or nearby hours before them."""
     key, _ = ID_OF_TABLE[source.asset]
     nearby = source.session.hours_of(source.asset, _with_nearby_hours(source).extended_forward(1))
-    counted = nearby.group_by(key).aggregate(hours_with_id=lambda row: row.hour.nunique())
-    repeated = counted.filter(counted.hours_with_id > 1)
+    ends = nearby.group_by(key).aggregate(first=nearby.hour.min(), last=nearby.hour.max())
+    several = ends.filter(ends.first < ends.last)  # mostly none; to tell hours of all ids apart would mean to sort them
+    found = nearby.semi_join(several, key)
+    repeated = found.group_by(key).aggregate(hours_with_id=found.hour.nunique())
     return source.rows().inner_join(repeated, key).select("hour", "source_file", "line_number", key, "hours_with_id")
 
 
@@ -26,7 +29,7 @@ def _with_nearby_hours(source: Source) -> HourRange:
     Comparing each row with a week of rows would cost more than all else where an hour has millions.
     """
     span = source.hours.extended_back(source.settings.reach_hours)
-    rows = source.session.counts_by_hour(source.asset, span)
+    rows = MaterializedHours(source.session).rows_by_hour(source.asset, span)
     start, total = source.hours.start, 0
     while start > span.start:
         total += rows.get(start - HOUR, 0)

@@ -162,6 +162,11 @@ class MaterializedHours:
 
     # -- hours that retention dropped --
 
+    def rows_by_hour(self, asset: str, hours: HourRange) -> dict[datetime, int]:
+        """The number of rows that each hour of an asset had when it was last materialized, without counting any."""
+        sql = "SELECT hour, rows FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?"
+        return dict(self._session.query(sql, [asset, hours.start, hours.end]))
+
     def dropped(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
         """The hours among these that were dropped from the asset and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
