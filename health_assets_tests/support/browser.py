@@ -26,7 +26,7 @@ FLAGS = (
 PATIENCE_S = 60
 NARROW, USUAL, WIDE = 390, 1280, 1920
 IMPACTS = ("serious", "critical")
-OF_THE_DRIVER = ("data:", "about:", "chrome:", "blob:")
+OF_THE_DRIVER = ("data:", "about:", "chrome:", "chrome-untrusted:", "blob:")
 
 needs_browser = pytest.mark.skipif(
     not (CHROMIUM.exists() and CHROMEDRIVER.exists()),
@@ -90,7 +90,9 @@ class Browser:
             " textarea')].filter(one => one.checkVisibility() && !one.disabled); window.reached = new Set();"
             "document.addEventListener('focusin', event => window.reached.add(event.target));"
         )
-        count = self.driver.execute_script("return window.wanted.length")
+        count = self.driver.execute_script(
+            "return document.querySelectorAll('[tabindex=\"0\"]').length + window.wanted.length"
+        )
         body = self.driver.find_element(By.TAG_NAME, "body")
         for _ in range(min(most, count + 12)):
             body.send_keys(Keys.TAB) if _ == 0 else self.driver.switch_to.active_element.send_keys(Keys.TAB)
