@@ -142,6 +142,8 @@ class Pages:
 
 def documents(port: int, pages: Pages) -> str:
     """Ask for health documents alone, and while another process reads pages without a pause; both latencies."""
+    while ask(port, pages.document().decode(), OPERATOR)[0] != 200:
+        time.sleep(0.5)
     alone = uvloop.run(load(port, pages.document, RATE, DOCUMENTS_S))
     addresses = [address_of() for name in BESIDE for address_of in [pages.kinds[name]] for _ in range(200)]
     addresses += [address_of() for address_of in pages.kinds.values()]

@@ -261,7 +261,8 @@ class KeyedFile:
             self._open(columns)
 
     def _open(self, columns: tuple[str, ...] | None) -> None:
-        self._source = pa.memory_map(str(self._path))
+        # read, not mapped: what is mapped counts as memory of the process, in the end all of the history
+        self._source = pa.OSFile(str(self._path))
         self._firsts: list[str] = json.loads(index_of(self._path).read_bytes())
         # a batch is small: handing its columns to other threads takes longer than unpacking them
         whole = pa.ipc.open_file(self._source, options=pa.ipc.IpcReadOptions(use_threads=False))

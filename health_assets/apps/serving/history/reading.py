@@ -176,6 +176,10 @@ class History:
         """The face of a series at one hour, by key; all of its rows where it has no key; None where there is none."""
         return self._again(lambda: self._at(series, hour))
 
+    def face(self, series: str, hour: datetime) -> str | None:
+        """The file of a series' face at one hour, which never changes; None where there is none."""
+        return self._kept(series).faces.get(hour.isoformat())
+
     def of_all(self, series: str, hour: datetime, columns: tuple[str, ...]) -> pa.Table:
         """Columns of the face of a series at one hour, maybe none.
 
@@ -252,7 +256,7 @@ class History:
         return self._between(series, HourRange.of(hour)) if text in kept.stamps() else None
 
     def _of_all(self, series: str, hour: datetime, columns: tuple[str, ...]) -> pa.Table:
-        path = self._kept(series).faces.get(hour.isoformat())
+        path = self.face(series, hour)
         return pa.table({}) if path is None else read_rows(self._folder / path, columns)
 
     def _between(self, series: str, hours: HourRange) -> pa.Table:

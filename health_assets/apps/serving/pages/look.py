@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.apps.serving.pages.memory import Memory
+from health_assets.apps.serving.pages.memory import FOR_GOOD, Memory
 from health_assets.apps.serving.team_lists import NO_TEAM
 from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
@@ -63,8 +63,24 @@ class Look:
             what: names the result, with all else that it depends on; never with the time.
             make: makes it.
         """
-        teams = self.view.teams and tuple(sorted(self.view.teams))
-        return self.memory.of(self.history.version, (self.hour, self.view.is_full, teams, what), make)
+        return self.memory.of(self.history.version, (self.hour, *self._sees, what), make)
+
+    def remembered_of_face(self, series: str, hour: datetime, what: Hashable, make: Callable[[], T]) -> T:
+        """A result that follows from the face of one hour and what the caller may see; it outlives other hours.
+
+        Args:
+            series: the series.
+            hour: the hour.
+            what: names the result.
+            make: makes it.
+        """
+        file = self.history.face(series, hour)
+        return make() if file is None else self.memory.of(FOR_GOOD, (file, *self._sees, what), make)
+
+    @property
+    def _sees(self) -> tuple[Hashable, ...]:
+        """All that decides which rows the caller sees."""
+        return self.view.is_full, self.view.teams and tuple(sorted(self.view.teams))
 
     def at(self, series: str, hour: datetime | None = None) -> pa.Table:
         """The rows of an hour that the caller may see, by key, with `team` where they are of agents; maybe none."""

@@ -16,6 +16,8 @@ import pyarrow as pa
 T = TypeVar("T")
 MOST_RESULTS = 1024
 """Callers of a few dozen views, each of which has a dozen results an hour: who sees other teams shares none."""
+FOR_GOOD = sys.maxsize
+"""Version of what is made from a file that never changes; it goes when other results are used more."""
 MOST_BYTES = 256 << 20
 """Most that they take; a table of a large fleet has tens of megabytes."""
 
