@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
     parser.add_argument("--agents", type=int, default=HEADLINE_AGENTS)
     parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--folder", type=Path, help="keep the data here (37 GB at full size), and use what is there")
+    parser.add_argument("--folder", type=Path, help="keep the data here (44 GB at full size), and use what is there")
     parser.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
     parser.add_argument("--no-run", action="store_true", help="leave out what is beside a run")
     flags = parser.parse_args()
