@@ -20,7 +20,7 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -285,12 +285,12 @@ class Connection(asyncio.Protocol):
 
 def run_load(port: int, flags: argparse.Namespace, seconds: float) -> Latencies:
     """Ask for random agents at the rate of the flags."""
-    return uvloop.run(load(port, flags.agents, flags.rate, seconds))
+    return uvloop.run(load(port, lambda: path_of(random.randrange(flags.agents)), flags.rate, seconds))
 
 
-def request_of(agent: int, head: bytes) -> bytes:
-    """A request for the health document of an agent."""
-    return b"GET %b HTTP/1.1\r\n%b\r\n" % (path_of(agent), head)
+def request_of(path: bytes, head: bytes) -> bytes:
+    """A request for a health document."""
+    return b"GET %b HTTP/1.1\r\n%b\r\n" % (path, head)
 
 
 async def first_document(port: int, head: bytes) -> None:
@@ -298,7 +298,7 @@ async def first_document(port: int, head: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answer = b""
     while not answer.startswith(b"HTTP/1.1 200"):
-        writer.write(request_of(0, head))
+        writer.write(request_of(path_of(0), head))
         answer = await reader.readuntil(b"\r\n\r\n")
         await reader.readexactly(int(answer.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
         await asyncio.sleep(0.05)
@@ -312,14 +312,14 @@ async def burst(port: int, agents: int, count: int, head: bytes) -> float:
         await loop.create_connection(lambda: Connection(state), "127.0.0.1", port)
     start = time.time()
     for _ in range(count):
-        state.ask(start, request_of(random.randrange(agents), head))
+        state.ask(start, request_of(path_of(random.randrange(agents)), head))
     while len(state.latencies) < count:
         await asyncio.sleep(TICK_S)
     return time.time() - start
 
 
-async def load(port: int, agents: int, rate: int, seconds: float) -> Latencies:
-    """Requests due every 1/rate seconds, for random agents."""
+async def load(port: int, some_path: Callable[[], bytes], rate: int, seconds: float) -> Latencies:
+    """Requests due every 1/rate seconds, each for another path."""
     loop, state = asyncio.get_running_loop(), Load()
     for _ in range(CONNECTIONS):
         await loop.create_connection(lambda: Connection(state), "127.0.0.1", port)
@@ -329,7 +329,7 @@ async def load(port: int, agents: int, rate: int, seconds: float) -> Latencies:
         due = start + number / rate
         while (early_s := due - time.time()) > 0:
             await asyncio.sleep(max(early_s, TICK_S))
-        state.ask(due, request_of(random.randrange(agents), HOST))
+        state.ask(due, request_of(some_path(), HOST))
     while len(state.latencies) < int(rate * seconds):
         await asyncio.sleep(TICK_S)
     gc.enable()

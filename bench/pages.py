@@ -1,30 +1,36 @@
 """`python -m bench.pages`: pages for people of a large fleet with weeks of history, alone and beside a run that writes.
 
-`bench.pages_data` makes the data, and tells what of it is real. Some agents are personal. So there are two kinds of
-callers: an operator, who sees all, and a reader, from whom something is hidden and whose sums are made of the rows it
-may see. Pages are asked for one after another, as a person does, each kind from the first request on: the time to the
-first byte, the bytes that travel, the memory of the server and of the process that keeps its history. Then again while
-the newest hour is materialized, which also makes the server copy it and forget what it remembers. `bench.pages_browser`
-measures what a person sees.
+`bench.pages_data` makes the data, and tells what of it is real. Some agents are personal. So there are three kinds of
+callers: an operator, who sees all; a reader, from whom something is hidden and whose sums are made of the rows it may
+see; and a member of one team, who sees some two hundred agents. Pages are asked for one after another, as a person
+does, each kind from the first request on: the time to the first byte, the bytes that travel, the memory of the server
+and of the process that keeps its history. Then again while the newest hour is materialized, which also makes the server
+copy it and forget what it remembers; and health documents at a steady rate while somebody reads pages without a pause.
+`bench.pages_browser` measures what a person sees.
 """
 
 import argparse
 import http.client
+import json
+import multiprocessing
 import os
 import random
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from bench.endpoint import serving
+import uvloop
+
+from bench.endpoint import load, serving, summary
 from bench.fleet import HEADLINE_AGENTS
-from bench.pages_browser import in_browser
-from bench.pages_data import Data, made
+from bench.pages_browser import in_browser, usable
+from bench.pages_data import TEAMS, Data, made
 from health_assets.apps.serving.history.layout import read_account, read_rows
+from health_assets.apps.serving.tokens import new_token
 from health_assets.core.hours import HOUR
 
 ASKED, ASKED_OF_OTHERS = 200, 40
@@ -32,6 +38,13 @@ ASKED, ASKED_OF_OTHERS = 200, 40
 TOKEN = "a-token-of-the-benchmark-of-pages"
 OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 READER: dict[str, str] = {}
+SECRET_OF_TEAM, TOKEN_OF_TEAM = new_token("a member of a team", "read", TEAMS[:1])
+MEMBER = {"Authorization": f"Bearer {SECRET_OF_TEAM}"}
+CALLERS = {"operator": OPERATOR, "reader": READER, "member": MEMBER}
+NOT_OF_TEAMS = ("models", "data")
+"""Pages that tell a member of a team little or nothing."""
+RATE, DOCUMENTS_S = 1_000, 30.0
+"""Health documents a second while pages are read, and for how long."""
 BESIDE = ("fleet", "agent, 30 days")
 """Those that have an aim."""
 MIB = 1 << 20
@@ -42,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
     parser.add_argument("--agents", type=int, default=HEADLINE_AGENTS)
     parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--folder", type=Path, help="keep the data here (37 GB at full size), and use what is there")
+    parser.add_argument("--folder", type=Path, help="keep the data here (44 GB at full size), and use what is there")
     parser.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
     parser.add_argument("--no-run", action="store_true", help="leave out what is beside a run")
     flags = parser.parse_args()
@@ -56,18 +69,27 @@ def main() -> None:
 def measure(data: Data, *, has_browser: bool, has_run: bool) -> None:
     """Ask for pages alone, then beside a run that writes the hour again."""
     pages = Pages(data)
-    environment = {**data.environment, "HEALTH_TOKEN": TOKEN, "HEALTH_ANONYMOUS_ROLE": "read"}
+    kept = json.dumps([TOKEN_OF_TEAM.model_dump(mode="json", exclude_none=True)])
+    environment = {**data.environment, "HEALTH_TOKEN": TOKEN, "HEALTH_ANONYMOUS_ROLE": "read", "HEALTH_TOKENS": kept}
     with serving(data.warehouse, environment) as (process, port), Memory(process.pid) as memory:
         started = time.perf_counter()
         wait_until_there(port)
         print(f"the first page after {time.perf_counter() - started:.1f} s    {memory}", flush=True)
         for name, address_of in pages.kinds.items():
             count = ASKED if name in BESIDE else ASKED_OF_OTHERS
-            print(f"{name:<16} operator {asked(port, address_of, OPERATOR, count)}", flush=True)
-            print(f"{'':<16} reader   {asked(port, address_of, READER, count)}", flush=True)
+            for caller, headers in CALLERS.items():
+                is_member = caller == "member"
+                own = pages.of_team.get(name, address_of) if is_member else address_of
+                if not (is_member and name in NOT_OF_TEAMS):
+                    print(f"{name:<16} {caller:<8} {asked(port, own, headers, count)}", flush=True)
+        print(f"{memory}", flush=True)
+        print(documents(port, pages), flush=True)
         print(f"{memory}", flush=True)
         if has_browser:
-            in_browser(f"http://127.0.0.1:{port}", OPERATOR, pages.search())
+            address = f"http://127.0.0.1:{port}"
+            in_browser(address, OPERATOR, pages.search())
+            usable(address, OPERATOR, {name: address_of() for name, address_of in pages.kinds.items()})
+            print(f"{memory}", flush=True)
         if has_run:
             for name in BESIDE:
                 with materializing(data) as is_running:
@@ -95,16 +117,51 @@ class Pages:
             "fleet, a day ago": lambda: f"/?hour={back}",
             "agent, 30 days": lambda: f"/ui/agents/{quote(random.choice(self._agents), safe='')}?days=30",
             "sessions": lambda: "/ui/sessions",
+            "sessions, search": lambda: f"/ui/sessions?q={random.choice(self._sessions)[:7]}",
             "a session": lambda: f"/ui/sessions/{quote(random.choice(self._sessions), safe='')}",
             "tools": lambda: "/ui/tools",
+            "tools, search": lambda: f"/ui/tools?q={self.search()}",
             "models": lambda: "/ui/models",
             "usage": lambda: "/ui/usage",
             "data": lambda: "/ui/data",
         }
 
+        owned = json.loads((data.folder / "targets.yaml").read_text())["agents"]
+        mine = [name for name, own in owned.items() if own.get("team") == TEAMS[0] and not own.get("personal")]
+        self.of_team = {"agent, 30 days": lambda: f"/ui/agents/{quote(random.choice(mine), safe='')}?days=30"}
+        """Those that are other ones for a member of a team."""
+
+    def document(self) -> bytes:
+        """The path of an agent's health document."""
+        return b"/agents/%b/.well-known/agent-health" % quote(random.choice(self._agents), safe="").encode()
+
     def search(self) -> str:
         """Part of an agent's name."""
         return random.choice(self._agents)[-4:]
+
+
+def documents(port: int, pages: Pages) -> str:
+    """Ask for health documents alone, and while another process reads pages without a pause; both latencies."""
+    while ask(port, pages.document().decode(), OPERATOR)[0] != 200:
+        time.sleep(0.5)
+    alone = uvloop.run(load(port, pages.document, RATE, DOCUMENTS_S))
+    addresses = [address_of() for name in BESIDE for address_of in [pages.kinds[name]] for _ in range(200)]
+    addresses += [address_of() for address_of in pages.kinds.values()]
+    random.shuffle(addresses)
+    reading = multiprocessing.get_context("spawn").Process(target=read_on, args=(port, addresses), daemon=True)
+    reading.start()
+    time.sleep(5)  # until it reads
+    beside = uvloop.run(load(port, pages.document, RATE, DOCUMENTS_S))
+    reading.terminate()
+    reading.join()
+    return f"documents        {summary(alone)}\n  while pages are read {summary(beside)}"
+
+
+def read_on(port: int, addresses: Sequence[str]) -> None:
+    """Read pages one after another until somebody ends the process."""
+    while True:
+        for address in addresses:
+            ask(port, address, OPERATOR)
 
 
 @contextmanager
@@ -151,7 +208,8 @@ def asked(
     replies = []
     while len(replies) < count or goes_on():
         replies.append(ask(port, address_of(), headers))
-    assert {status for status, _, _ in replies} == {200}, {status for status, _, _ in replies}
+    statuses = {status for status, _, _ in replies}
+    assert statuses == {200} or (headers is MEMBER and statuses <= {200, 404}), statuses  # of others' there is no page
     first_ms = 1000 * replies[0][1]
     took_ms = sorted(1000 * first_s for _, first_s, _ in replies)
     largest = max(size for _, _, size in replies) / 1000

@@ -1,4 +1,4 @@
-"""The fleet's page in Chromium: how long a person waits until the squares are painted and the search answers.
+"""Pages in Chromium: how long a person waits until they are painted and, on the fleet's, the search answers.
 
 The browser runs without a screen on the same machine, with nothing in its cache. Its own clock starts with the
 navigation: `painted` is the frame after the squares are in the page, `answered` the frame in which the list stands that
@@ -7,7 +7,8 @@ a text asks for, typed as soon as the page is there.
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -21,7 +22,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
-ROUNDS = 10
+ROUNDS, ROUNDS_OF_OTHERS = 10, 5
 PATIENCE_S = 60
 WATCH = """
 window.times = {};
@@ -31,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const event of ["htmx:after:swap", "htmx:afterSwap"]) {
     document.body.addEventListener(event, () => painted("answered"));
   }
-  setTimeout(() => {
+  if ("TEXT") setTimeout(() => {
     document.querySelector("#q").value = "TEXT";
     document.querySelector("#q").dispatchEvent(new Event("input", { bubbles: true }));
   });
@@ -51,16 +52,8 @@ def in_browser(address: str, headers: Mapping[str, str], text: str) -> None:
     if not (CHROMIUM.exists() and CHROMEDRIVER.exists()):
         print("the browser is left out: Chromium is not installed")
         return
-    with tempfile.TemporaryDirectory(prefix="health-assets-browser-") as profile:
-        driver = _driver(profile)
-        try:
-            driver.execute_cdp_cmd("Network.enable", {})
-            driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
-            driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": dict(headers)})
-            driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH.replace("TEXT", text)})
-            rounds = [_opened(driver, address) for _ in range(ROUNDS)]
-        finally:
-            driver.quit()
+    with _window(headers, text) as driver:
+        rounds = [_opened(driver, address) for _ in range(ROUNDS)]
     told = {name: [one[name] for one in rounds] for name in ("painted", "answered", "kilobytes")}
     print(
         f"in Chromium, ms from the navigation: squares painted {median(told['painted']):.0f} (first "
@@ -71,12 +64,54 @@ def in_browser(address: str, headers: Mapping[str, str], text: str) -> None:
     )
 
 
+def usable(address: str, headers: Mapping[str, str], pages: Mapping[str, str]) -> None:
+    """Open pages several times, each with an empty cache, and print when they were painted with their curves drawn.
+
+    Args:
+        address: of the server.
+        headers: by which it knows the caller.
+        pages: paths by name.
+    """
+    if not (CHROMIUM.exists() and CHROMEDRIVER.exists()):
+        return
+    with _window(headers, "") as driver:
+        for name, path in pages.items():
+            took_ms = [_painted(driver, address + path) for _ in range(ROUNDS_OF_OTHERS)]
+            print(
+                f"{name:<16} in Chromium: painted {median(took_ms):.0f} ms (first {took_ms[0]:.0f}, "
+                f"worst {max(took_ms):.0f})  load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+
+
+@contextmanager
+def _window(headers: Mapping[str, str], text: str) -> Iterator[webdriver.Chrome]:
+    """A browser that keeps nothing, known by the headers, whose pages tell their times."""
+    with tempfile.TemporaryDirectory(prefix="health-assets-browser-") as profile:
+        driver = _driver(profile)
+        try:
+            driver.execute_cdp_cmd("Network.enable", {})
+            driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
+            driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": dict(headers)})
+            driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH.replace("TEXT", text)})
+            yield driver
+        finally:
+            driver.quit()
+
+
 def _driver(profile: str) -> webdriver.Chrome:
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     return webdriver.Chrome(options=options, service=Service(str(CHROMEDRIVER)))
+
+
+def _painted(driver: webdriver.Chrome, address: str) -> float:
+    """Open a page once; milliseconds from the navigation until it was painted."""
+    driver.get("about:blank")
+    driver.get(address)
+    return WebDriverWait(driver, PATIENCE_S, 0.05).until(lambda it: it.execute_script("return window.times.painted"))
 
 
 def _opened(driver: webdriver.Chrome, address: str) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from health_assets_tests.support.browser import NARROW, USUAL, WIDE, Browser, browser, needs_browser
@@ -99,3 +100,34 @@ def test_search_as_one_types_shows_what_is_found_and_puts_it_into_the_address(ad
 def test_a_curve_is_drawn_from_its_table(address: str, window: Browser) -> None:
     window.open(f"{address}/ui/agents/crm-sync")
     assert window.driver.find_elements("css selector", "figure.curve canvas")
+
+
+def test_a_curve_tells_its_values_without_a_mouse(address: str, window: Browser) -> None:
+    window.open(f"{address}/ui/agents/crm-sync")
+    figure = window.driver.find_element("css selector", "figure.curve[data-curve=latency]")
+    plot = figure.find_element("css selector", ".plot")
+    cells = window.driver.execute_script(
+        "return [...arguments[0].querySelectorAll('tbody tr')].map(row => [...row.cells].map(one => one.textContent))",
+        figure,
+    )
+
+    def legend() -> list[str]:
+        return [one.text for one in plot.find_elements("css selector", ".u-legend .u-value")]
+
+    def told(row: list[str]) -> bool:
+        hour, *values = legend()
+        assert row[0] in hour
+        return [float(one.removesuffix(" s").replace(",", "")) for one in values] == pytest.approx(
+            list(map(float, row[1:]))
+        )
+
+    assert told(cells[-1]), "before anybody points at it"
+    window.driver.execute_script("arguments[0].focus()", plot)
+    plot.send_keys(Keys.ARROW_LEFT)
+    plot.send_keys(Keys.ARROW_LEFT)
+    assert told(cells[-3])
+    plot.send_keys(Keys.ARROW_RIGHT)
+    assert told(cells[-2])
+    plot.send_keys(Keys.TAB)
+    assert told(cells[-1]), "whoever leaves it sees the newest again"
+    assert window.complaints() == []

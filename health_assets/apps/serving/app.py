@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -18,6 +19,7 @@ from health_assets.apps.serving.docs_page import docs_page
 from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.gate import Gate
 from health_assets.apps.serving.history.keeper import Keeper
+from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.metrics import Metrics
 from health_assets.apps.serving.pages.changing import Changes
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
@@ -27,6 +29,8 @@ from health_assets.apps.serving.pages.page_service import Pages
 from health_assets.apps.serving.pages.sign_in_routes import sign_in_routes
 from health_assets.apps.serving.pages.signing import Signing
 from health_assets.apps.serving.pages.silence_routes import silence_routes
+from health_assets.apps.serving.pages.usage_page import Wanted as WantedUsage
+from health_assets.apps.serving.pages.usage_page import usage_page
 from health_assets.apps.serving.refresher import Refresher, tell_operator
 from health_assets.apps.serving.repeating import Repeated
 from health_assets.apps.serving.request_counts import RequestCounts
@@ -97,7 +101,7 @@ def create_app(
     app.include_router(routes(service))
     if keeper is not None:
         pages = Pages(settings, keeper, has_tokens=doors.has_tokens)
-        keeper.on_new = lambda history: pages.make_ahead(history, lambda look: fleet_page(look, Wanted()))
+        keeper.on_new = partial(_make_ahead, pages)
         keeper.on_taken = pages.forget_older
         app.include_router(page_routes(pages, service))
         app.include_router(incident_routes(pages))
@@ -120,6 +124,12 @@ def create_app(
         return HTMLResponse(docs_page(app.openapi()), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
     return app
+
+
+def _make_ahead(pages: Pages, history: History) -> None:
+    """Make what takes seconds of a large fleet before somebody asks for it."""
+    pages.make_ahead(history, lambda look: fleet_page(look, Wanted()))
+    pages.make_ahead(history, lambda look: usage_page(look, WantedUsage()))
 
 
 def _http_problem(_: Request, error: Exception) -> Response:

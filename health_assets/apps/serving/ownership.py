@@ -1,6 +1,7 @@
 """Owners of agents, as the targets say: a person or a team. The reader's queries and its batches use them."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,6 +11,9 @@ from health_assets.core.targets import Targets
 
 if TYPE_CHECKING:
     from ibis import ir
+
+FEW = 1_024
+"""Rows that are looked up one by one: to go through all agents that targets name takes longer."""
 
 
 class Ownership:
@@ -29,6 +33,7 @@ class Ownership:
         exceptions = [agent_id for agent_id, own in targets.agents.items() if own.personal != self._is_personal]
         self._others = pa.array(sorted(exceptions), pa.string())
         """The agents of which the opposite is true."""
+        self._other_ids = frozenset(exceptions)
         by_agent = {agent_id: own.team for agent_id, own in targets.agents.items()} | {"": None}
         self._default_team = targets.defaults.team
         self._exceptions = {agent_id: team for agent_id, team in by_agent.items() if team != self._default_team}
@@ -71,17 +76,34 @@ class Ownership:
         return pa.RecordBatchReader.from_batches(schema, self._with_owners(batches, schema))
 
     def _with_owners(self, batches: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            owners = self._of_few if batch.num_rows <= FEW else self._of_many
+            yield pa.RecordBatch.from_arrays([*batch.columns, *owners(batch.column("agent_id"))], schema=schema)
+
+    def _of_few(self, agents: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Whether each agent is personal, and the place of its team."""
+        places = self._places
+        ids = agents.to_pylist()
+        is_personal = [(one in self._other_ids) != self._is_personal for one in ids]
+        teams = [places[self._exceptions.get(one, self._default_team)] for one in ids]
+        return pa.array(is_personal, pa.bool_()), pa.array(teams, pa.int32())
+
+    def _of_many(self, agents: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """The same."""
         import pyarrow.compute as pc  # the server has no use for it, and it is large
 
-        places = {team: place for place, team in enumerate(self.teams)} | {None: NO_TEAM}
-        # the default stands last, and is what an agent that is not among the exceptions has
-        of_agents = pa.array(
-            [*(places[team] for team in self._exceptions.values()), places[self._default_team]], pa.int32()
-        )
-        agents = pa.array(self._exceptions, pa.string())
-        for batch in batches:
-            found = pc.index_in(batch.column("agent_id"), value_set=agents)
-            teams = of_agents.take(pc.fill_null(found, len(agents)))
-            is_other = pc.is_in(batch.column("agent_id"), value_set=self._others)
-            is_personal = pc.invert(is_other) if self._is_personal else is_other
-            yield pa.RecordBatch.from_arrays([*batch.columns, is_personal, teams], schema=schema)
+        known, places = self._columns
+        teams = places.take(pc.fill_null(pc.index_in(agents, value_set=known), len(known)))
+        is_other = pc.is_in(agents, value_set=self._others)
+        return pc.invert(is_other) if self._is_personal else is_other, teams
+
+    @cached_property
+    def _places(self) -> dict[str | None, int]:
+        """The place of each team in `teams`."""
+        return {team: place for place, team in enumerate(self.teams)} | {None: NO_TEAM}
+
+    @cached_property
+    def _columns(self) -> tuple[pa.Array, pa.Array]:
+        """The agents of another team than the default, and the places of their teams; that of the default is last."""
+        places = [self._places[team] for team in (*self._exceptions.values(), self._default_team)]
+        return pa.array(self._exceptions, pa.string()), pa.array(places, pa.int32())

@@ -12,6 +12,7 @@ names no file before the disk has it.
 import json
 import os
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from health_assets.core.hours import HourRange
 
@@ -259,7 +261,8 @@ class KeyedFile:
             self._open(columns)
 
     def _open(self, columns: tuple[str, ...] | None) -> None:
-        self._source = pa.memory_map(str(self._path))
+        # read, not mapped: what is mapped counts as memory of the process, in the end all of the history
+        self._source = pa.OSFile(str(self._path))
         self._firsts: list[str] = json.loads(index_of(self._path).read_bytes())
         # a batch is small: handing its columns to other threads takes longer than unpacking them
         whole = pa.ipc.open_file(self._source, options=pa.ipc.IpcReadOptions(use_threads=False))
@@ -273,15 +276,35 @@ class KeyedFile:
 
     def of(self, key_column: str, key: str) -> Iterator[pa.RecordBatch]:
         """The rows of a key."""
-        number = max(0, bisect_left(self._firsts, key) - 1)
-        while number < len(self._firsts) and self._firsts[number] <= key:
-            with _undamaged(self._path):
-                batch = self._file.get_batch(number)
+        for number in self._numbers(key):
+            batch = self._batch(number)
             keys = batch.column(key_column)
             start, end = _span(keys, key)
             if start < end:
                 yield batch.slice(start, end - start)
+
+    def of_these(self, key_column: str, keys: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of some keys; a batch with several of them is unpacked once."""
+        by_number: defaultdict[int, list[str]] = defaultdict(list)
+        for key in keys:
+            for number in self._numbers(key):
+                by_number[number].append(key)
+        for number, own in sorted(by_number.items()):
+            batch = self._batch(number)
+            found = batch.filter(pc.is_in(batch.column(key_column), value_set=pa.array(own, pa.string())))
+            if found.num_rows:
+                yield found
+
+    def _numbers(self, key: str) -> Iterator[int]:
+        """The batches that may hold a key."""
+        number = max(0, bisect_left(self._firsts, key) - 1)
+        while number < len(self._firsts) and self._firsts[number] <= key:
+            yield number
             number += 1
+
+    def _batch(self, number: int) -> pa.RecordBatch:
+        with _undamaged(self._path):
+            return self._file.get_batch(number)
 
 
 def _span(keys: pa.Array, key: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ the newer one and looks again. A file that is gone or damaged all the same is gi
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -161,9 +161,24 @@ class History:
         """
         return self._again(lambda: self._of(series, key, hours, columns))
 
+    def newest_of(self, series: str, keys: Collection[str], hours: HourRange, columns: tuple[str, ...]) -> pa.Table:
+        """The newest row of each of some keys in these hours; none of a key that has none; maybe no column at all.
+
+        Args:
+            series: the series, of which a key has at most one row an hour.
+            keys: the keys.
+            hours: the hours.
+            columns: columns to read, `hour` and the key's among them.
+        """
+        return self._again(lambda: self._newest_of(series, keys, hours, columns))
+
     def at(self, series: str, hour: datetime) -> pa.Table | None:
         """The face of a series at one hour, by key; all of its rows where it has no key; None where there is none."""
         return self._again(lambda: self._at(series, hour))
+
+    def face(self, series: str, hour: datetime) -> str | None:
+        """The file of a series' face at one hour, which never changes; None where there is none."""
+        return self._kept(series).faces.get(hour.isoformat())
 
     def of_all(self, series: str, hour: datetime, columns: tuple[str, ...]) -> pa.Table:
         """Columns of the face of a series at one hour, maybe none.
@@ -215,6 +230,25 @@ class History:
             return _chosen(schemas[0], columns).empty_table() if schemas else pa.table({})
         return _together(batches).sort_by("hour")
 
+    def _newest_of(self, series: str, keys: Collection[str], hours: HourRange, columns: tuple[str, ...]) -> pa.Table:
+        """Files with the newest hours come first: where a key is in one of them, it is not looked for in older ones."""
+        key_column = self._kept(series).key
+        assert key_column is not None
+        newest: dict[str, datetime] = {}
+        batches: list[pa.RecordBatch] = []
+        for part, valid in sorted(self._parts(series, hours), key=lambda one: one[1][-1].as_py(), reverse=True):
+            last = valid[-1].as_py()
+            wanted = [key for key in keys if key not in newest or newest[key] < last]
+            for batch in self._opened.of(part.path, columns).of_these(key_column, wanted) if wanted else ():
+                batches.append(_of_hours(batch, valid))
+                for key, hour in _pairs(batches[-1], key_column):
+                    newest[key] = max(hour, newest.get(key, hour))
+        if not newest:
+            return pa.table({})
+        found = _together(batches)
+        is_newest = [newest[key] == hour for key, hour in _pairs(found, key_column)]
+        return found.filter(pa.array(is_newest, pa.bool_()))
+
     def _at(self, series: str, hour: datetime) -> pa.Table | None:
         kept, text = self._kept(series), hour.isoformat()
         if text in kept.faces:
@@ -222,7 +256,7 @@ class History:
         return self._between(series, HourRange.of(hour)) if text in kept.stamps() else None
 
     def _of_all(self, series: str, hour: datetime, columns: tuple[str, ...]) -> pa.Table:
-        path = self._kept(series).faces.get(hour.isoformat())
+        path = self.face(series, hour)
         return pa.table({}) if path is None else read_rows(self._folder / path, columns)
 
     def _between(self, series: str, hours: HourRange) -> pa.Table:
@@ -235,6 +269,11 @@ class History:
 
     def _read_table(self, path: str) -> pa.Table:
         return read_rows(self._folder / path)
+
+
+def _pairs(rows: pa.Table | pa.RecordBatch, key_column: str) -> Iterator[tuple[str, datetime]]:
+    """The key and the hour of each row."""
+    return zip(rows.column(key_column).to_pylist(), rows.column("hour").to_pylist(), strict=True)
 
 
 def _of_hours(rows: Rows, hours: pa.Array) -> Rows:

@@ -5,12 +5,10 @@ how these were at other times (`agent_curves`, `agent_comparison`) and the formu
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-import pyarrow as pa
 
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.vocabulary import DIMENSIONS
@@ -85,7 +83,7 @@ def evidence_of(look: Look, agent_id: str, window: HourRange, row: Row, losses: 
 
 def _without_hidden_sessions(look: Look, events: list[dict[str, Any]], window: HourRange) -> list[dict[str, Any]]:
     """The events, in which a session is null that has no page for the caller."""
-    named = pa.array({event["session_id"] for event in events} - {None}, pa.string())
+    named = {event["session_id"] for event in events} - {None}
     seen = set(look.seen_sessions(named, window).to_pylist())
     return [{**event, "session_id": event["session_id"] if event["session_id"] in seen else None} for event in events]
 
@@ -119,6 +117,20 @@ def errors_by_class(look: Look, agent_id: str, hours: HourRange) -> list[dict[st
         last[error] = max(row["last_at"], last.get(error, row["last_at"]))
     order = sorted(counts, key=lambda error: (-counts[error], error is None, error or ""))
     return [{"error": error, "failures": counts[error], "last_at": last[error]} for error in order]
+
+
+def worst_tool(row: Row, tools: Sequence[Row]) -> dict[str, Any] | None:
+    """The tool whose calls failed most often, of an agent of which executions failed; None where no call failed.
+
+    Args:
+        row: the agent's row of the hour.
+        tools: its rows of `tools` of that hour.
+    """
+    failed = [tool for tool in tools if tool["failures"]] if row["failures"] else []
+    if not failed:
+        return None
+    worst = min(failed, key=lambda tool: (-tool["failures"], tool["calls"], tool["tool"]))
+    return {name: worst[name] for name in ("tool", "calls", "failures", "failure_share")}
 
 
 def budget(row: Row, window_hours: int) -> dict[str, Any]:

@@ -11,7 +11,14 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from health_assets.apps.serving.pages.agent_causes import Losses, budget, errors_of, evidence_of, losses_of
+from health_assets.apps.serving.pages.agent_causes import (
+    Losses,
+    budget,
+    errors_of,
+    evidence_of,
+    losses_of,
+    worst_tool,
+)
 from health_assets.apps.serving.pages.agent_comparison import compared_hours, compared_versions
 from health_assets.apps.serving.pages.agent_curves import curve_of, fall_of, incidents_of, marks_of
 from health_assets.apps.serving.pages.agent_document import document_text, health_document
@@ -63,12 +70,14 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     curve, changes = curve_of(look, agent_id, shown)
     marks, marks_left_out = marks_of(changes, incidents, shown)
     losses = losses_of(row)
+    tools = look.of("tools", agent_id, HourRange.of(look.hour))
     fall = fall_of(curve)
     versions = runs_by(runs, "agent_version")
     told: dict[str, Any] = {
         "hour": look.hour,
         "agent": _facts(look, row),
         "verdict": _verdict(row, losses, len(window)),
+        "worst_tool": worst_tool(row, tools),
         "doubts": _doubts(row, len(window)),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
@@ -83,7 +92,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "judged_to": judged_to(look),
         "shows_errors": look.view.is_full,
         "sessions": _sessions(look, agent_id, window),
-        "tools": look.of("tools", agent_id, HourRange.of(look.hour))[:TOOLS_SHOWN],
+        "tools": tools[:TOOLS_SHOWN],
         "versions": versions[:RUNS_SHOWN],
         "models": runs_by(runs, "model")[:RUNS_SHOWN],
         "usage": runs_by(runs, "day"),

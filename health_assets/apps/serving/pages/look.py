@@ -7,7 +7,7 @@ Without the full view a personal agent is in no list and has no page: a score sa
 agents are not shown is said to who is not limited to teams; of sessions and models it is said to nobody.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.apps.serving.pages.memory import Memory
+from health_assets.apps.serving.pages.memory import FOR_GOOD, Memory
 from health_assets.apps.serving.team_lists import NO_TEAM
 from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
@@ -63,8 +63,24 @@ class Look:
             what: names the result, with all else that it depends on; never with the time.
             make: makes it.
         """
-        teams = self.view.teams and tuple(sorted(self.view.teams))
-        return self.memory.of(self.history.version, (self.hour, self.view.is_full, teams, what), make)
+        return self.memory.of(self.history.version, (self.hour, *self._sees, what), make)
+
+    def remembered_of_face(self, series: str, hour: datetime, what: Hashable, make: Callable[[], T]) -> T:
+        """A result that follows from the face of one hour and what the caller may see; it outlives other hours.
+
+        Args:
+            series: the series.
+            hour: the hour.
+            what: names the result.
+            make: makes it.
+        """
+        file = self.history.face(series, hour)
+        return make() if file is None else self.memory.of(FOR_GOOD, (file, *self._sees, what), make)
+
+    @property
+    def _sees(self) -> tuple[Hashable, ...]:
+        """All that decides which rows the caller sees."""
+        return self.view.is_full, self.view.teams and tuple(sorted(self.view.teams))
 
     def at(self, series: str, hour: datetime | None = None) -> pa.Table:
         """The rows of an hour that the caller may see, by key, with `team` where they are of agents; maybe none."""
@@ -104,23 +120,18 @@ class Look:
         rows = self.history.of("agent_sessions", agent_id, hours)
         if self.hides_nothing or not rows.num_rows:
             return rows
-        if "other_agents" not in rows.column_names:  # an older copy, which does not name them
-            rows = rows.append_column("other_agents", pa.nulls(rows.num_rows, pa.list_(pa.string())))
-        seen = self.seen_sessions(pc.unique(rows.column("session_id")), hours)
+        rows = _with_others(rows)
+        seen = self.seen_sessions(pc.unique(rows.column("session_id")).to_pylist(), hours)
         rows = self.visible(rows)
         return rows.filter(pc.is_in(rows.column("session_id"), value_set=seen))
 
-    def seen_sessions(self, ids: pa.Array, hours: HourRange) -> pa.Array:
+    def seen_sessions(self, ids: Collection[str], hours: HourRange) -> pa.Array:
         """Finds the sessions of some that the caller may see, by their newest score, maybe one of another agent."""
-        seen = pa.array([], pa.string())
-        for hour in reversed(list(hours)):
-            rows = self.history.of_all("sessions", hour, ("session_id", "agent_id", "other_agents"))
-            if rows.num_rows:
-                rows = rows.filter(pc.is_in(rows.column("session_id"), value_set=ids))
-                seen = pa.concat_arrays([seen, self.visible(rows).column("session_id").combine_chunks()])
-                found = rows.column("session_id").combine_chunks()
-                ids = ids.filter(pc.invert(pc.is_in(ids, value_set=found)))
-        return seen
+        columns = ("hour", "session_id", "agent_id", "other_agents")
+        rows = self.history.newest_of("sessions", ids, hours, columns)
+        if not rows.num_rows:
+            return pa.array([], pa.string())
+        return self.visible(_with_others(rows)).column("session_id").combine_chunks()
 
     def between(self, series: str, hours: HourRange) -> pa.Table:
         """The rows of a series without a key in these hours that the caller may see; maybe none."""
@@ -219,3 +230,10 @@ class Look:
             return None
         is_late = newest + 2 * HOUR + self.late_after < self.now
         return (self.now - newest - HOUR).total_seconds() if is_late else None
+
+
+def _with_others(sessions: pa.Table) -> pa.Table:
+    """Rows of sessions with `other_agents`, null where an older copy does not name them."""
+    if "other_agents" in sessions.column_names:
+        return sessions
+    return sessions.append_column("other_agents", pa.nulls(sessions.num_rows, pa.list_(pa.string())))

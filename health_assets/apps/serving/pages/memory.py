@@ -3,9 +3,10 @@
 What belongs here: keeping few of them, and none of a history that has changed since. What does not: what they are.
 """
 
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -13,9 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 T = TypeVar("T")
-MOST_RESULTS = 96
+MOST_RESULTS = 1024
+"""Callers of a few dozen views, each of which has a dozen results an hour: who sees other teams shares none."""
+FOR_GOOD = sys.maxsize
+"""Version of what is made from a file that never changes; it goes when other results are used more."""
 MOST_BYTES = 256 << 20
-"""Most that tables take; a table of a large fleet has tens of megabytes."""
+"""Most that they take; a table of a large fleet has tens of megabytes."""
 
 
 class _Made(NamedTuple):
@@ -29,7 +33,7 @@ class Memory:
     Results of several versions may be there: those of the next one are made while pages still show the one before.
 
     Args:
-        most_bytes: how much the tables among them take at most.
+        most_bytes: how much they take at most.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -87,9 +91,15 @@ class Memory:
 
 
 def _size(result: Any) -> int:
-    """Bytes of a table, or of those that stand in a dataclass; what else there is, is small."""
+    """Bytes of a table, a text, or of those in a dataclass or a collection; numbers and times are small."""
     if isinstance(result, pa.Table):
         return result.nbytes
+    if isinstance(result, str):
+        return sys.getsizeof(result)
     if is_dataclass(result):
         return sum(_size(getattr(result, one.name)) for one in fields(result))
+    if isinstance(result, Mapping):
+        return sys.getsizeof(result) + sum(map(_size, result.values()))
+    if isinstance(result, list | tuple):
+        return sys.getsizeof(result) + sum(map(_size, result))
     return 0

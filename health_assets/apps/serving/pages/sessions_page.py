@@ -36,6 +36,8 @@ LISTED = (
     "max_risk",
 )  # fmt: skip
 
+READ = (*(name for name in LISTED if name != "team"), "consistency_traces_evaluated", "other_agents")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
@@ -94,9 +96,9 @@ def _newest(look: Look) -> tuple[pa.Table, int]:
     seen = pa.array([], pa.string())
     for back in range(HOURS_BACK):
         hour = look.hour - back * HOUR
-        of_hour = look.history.at("sessions", hour)
+        of_hour = look.history.of_all("sessions", hour, READ)
         hours = back + 1
-        if of_hour is None or not of_hour.num_rows:
+        if not of_hour.num_rows:
             continue
         rows += of_hour.num_rows
         fresh = of_hour.filter(pc.invert(pc.is_in(of_hour.column("session_id"), value_set=seen)))

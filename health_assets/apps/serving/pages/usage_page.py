@@ -16,7 +16,7 @@ from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pa
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
-from health_assets.apps.serving.pages.usage_sums import DAY, DAY_H, SUMS, Sums, days_of, models_of, summed
+from health_assets.apps.serving.pages.usage_sums import DAY, DAY_H, SUMS, Sums, days_of, models_of, of_window, summed
 
 By = Literal["agent", "model", "day"]
 Sort = Literal["cost", "tokens", "cost_per_success", "executions", "name"]
@@ -96,8 +96,8 @@ def _with_tokens(agents: pa.Table) -> pa.Table:
 
 def _before(look: Look, days: int) -> Sums | None:
     """The sums of the window so many days ago; None where there are none."""
-    agents = look.of_all("usage", look.hour - timedelta(days=days), ("agent_id", *SUMS))
-    return summed(agents) if agents.num_rows else None
+    found = of_window(look, look.hour - timedelta(days=days))
+    return None if found is None else found[0]
 
 
 def _bars(days: list[Sums]) -> dict[str, Any]:

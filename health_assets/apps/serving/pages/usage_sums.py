@@ -9,6 +9,7 @@ hour are added up, and days that are over are taken from the windows of 24 hours
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -87,11 +88,31 @@ def _rows(look: Look, hours: HourRange) -> pa.Table:
     if look.hides_nothing:
         return look.history.between("usage_by_hour", hours)
     of_hours = [
-        _added_up(rows, "model")  # at once, so that one hour alone is in memory
+        rows
         for hour in hours
-        if (rows := look.of_all("runs", hour, ("agent_id", "model", *SUMS))).num_rows
+        if (rows := look.remembered_of_face("runs", hour, "by model", partial(_of_hour, look, hour))).num_rows
     ]
     return pa.concat_tables(of_hours, promote_options="permissive") if of_hours else pa.table({})
+
+
+def _of_hour(look: Look, hour: datetime) -> pa.Table:
+    """Sums of one hour by model."""
+    rows = look.of_all("runs", hour, ("agent_id", "model", *SUMS))
+    return _added_up(rows, "model") if rows.num_rows else rows
+
+
+def of_window(look: Look, hour: datetime) -> tuple[Sums, int] | None:
+    """The sums of the window that ends with an hour, of the agents that the caller may see; and how many hours it has.
+
+    Returns:
+        None where nothing is known of it.
+    """
+
+    def made() -> tuple[Sums, int] | None:
+        rows = look.of_all("usage", hour, ("agent_id", *SUMS, "hours_covered"))
+        return (summed(rows), pc.max(rows.column("hours_covered")).as_py()) if rows.num_rows else None
+
+    return look.remembered_of_face("usage", hour, "sums", made)
 
 
 def _grouped(rows: pa.Table, key: str) -> list[Sums]:
@@ -128,8 +149,8 @@ def _visible_day(look: Look, start: datetime) -> Sums | None:
         hours = HourRange(start, look.hour + HOUR)
         known = sum(hour in hours for hour in look.history.hours("runs"))
         return {**summed(_rows(look, hours)), "hours": known} if known else None
-    rows = look.of_all("usage", end, ("agent_id", *SUMS, "hours_covered"))
-    if not rows.num_rows:
+    if (found := of_window(look, end)) is None:
         return None
+    sums, covered = found
     before_the_first_log = DAY_H - _hours_due(look, start)  # which count as covered
-    return {**summed(rows), "hours": pc.max(rows.column("hours_covered")).as_py() - before_the_first_log}
+    return {**sums, "hours": covered - before_the_first_log}

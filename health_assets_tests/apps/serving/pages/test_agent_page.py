@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from health_assets.apps.serving.pages.agent_causes import budget
+from health_assets.apps.serving.pages.agent_causes import budget, worst_tool
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
@@ -67,6 +67,18 @@ def _lines() -> Iterator[str]:
         if is_bad:
             yield line(trigger(f"trigger-{number}", "falling", hour + timedelta(minutes=2), "failed", reason="no slot"))
     yield line(execution("late-1", "late", HOURS.end - timedelta(minutes=1)))
+    for place, (tool, status) in enumerate(
+        [
+            ("search", "failure"),
+            ("search", "success"),
+            ("search", "failure"),
+            ("fetch", "failure"),
+            ("fetch", "success"),
+        ]
+    ):
+        at = (HOURS.end - timedelta(minutes=place + 5)).isoformat()
+        known = {"type": "tool_call", "call_id": f"call-{place}", "ended_at": at, "agent_id": "falling"}
+        yield line(known | {"tool": tool, "status": status, "error": HOSTILE if status == "failure" else None})
     for hours, kind in ((10, "restart"), (20, "capability_update"), (30, "model_change")):
         at = (START + hours * HOUR + timedelta(minutes=7)).isoformat()
         yield line({"type": "agent_update", "agent_id": "falling", "at": at, "kind": kind, "detail": "told"})
@@ -186,6 +198,37 @@ def test_failures_are_counted_by_the_first_line_of_their_error_over_the_window(w
     listed = told["errors"]["listed"]
     assert {one["error"]: [one["failures"], one["last_at"]] for one in listed} == expected
     assert told["errors"]["failures"] == told["agent"]["failures"]
+
+
+def _tool(name: str, calls: int, failures: int) -> dict[str, Any]:
+    return {"tool": name, "calls": calls, "failures": failures, "failure_share": failures / calls, "last_error": "no"}
+
+
+@pytest.mark.parametrize(
+    ("failures", "tools", "expected"),
+    [
+        (3, [("slow", 40, 0), ("fetch", 10, 2), ("search", 90, 5)], "search"),
+        (3, [("search", 90, 5), ("fetch", 10, 5)], "fetch"),
+        (3, [("b", 10, 5), ("a", 10, 5)], "a"),
+        (3, [("slow", 40, 0)], None),
+        (3, [], None),
+        (0, [("search", 90, 5)], None),
+        (None, [("search", 90, 5)], None),
+    ],
+    ids=["most", "fewer calls", "same", "none failed", "no tools", "no execution failed", "nothing known"],
+)
+def test_the_tool_that_failed_most_is_named_where_executions_failed(
+    failures: int | None, tools: list[tuple[str, int, int]], expected: str | None
+) -> None:
+    found = worst_tool({"failures": failures}, [_tool(*one) for one in tools])
+    assert (found and found["tool"]) == expected
+    assert found is None or set(found) == {"tool", "calls", "failures", "failure_share"}, "no text of an error"
+
+
+def test_the_page_says_which_tool_failed_most_beside_why_the_score_fell(world: World, told: dict) -> None:
+    assert told["worst_tool"] == {"tool": "search", "calls": 3, "failures": 2, "failure_share": pytest.approx(2 / 3)}
+    assert "Of its tools <b><bdi>search</bdi></b> failed most: 2 of 3 calls." in html(world, "falling")
+    assert "failed most" not in html(world, "flawless")
 
 
 def test_changes_are_marked_where_they_happened(told: dict) -> None:

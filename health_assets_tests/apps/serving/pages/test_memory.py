@@ -1,6 +1,7 @@
 """Remembered results: none of an older history, and no more bytes than are allowed."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -92,6 +93,16 @@ def test_a_table_within_a_result_counts() -> None:
     memory = Memory(most_bytes=TABLE.nbytes)
     for key in ("a", "b"):
         memory.of(1, key, lambda: Found(TABLE, 7))
+    assert list(memory._results) == [(1, "b")]
+
+
+@pytest.mark.parametrize(
+    "made_of", [str, lambda text: [text], lambda text: {"key": (text,)}], ids=["text", "list", "dict"]
+)
+def test_a_long_text_counts_wherever_it_stands(made_of: Callable[[str], object]) -> None:
+    memory = Memory(most_bytes=15_000)
+    for key in ("a", "b"):
+        memory.of(1, key, lambda: made_of("x" * 10_000))
     assert list(memory._results) == [(1, "b")]
 
 

@@ -90,6 +90,7 @@ def test_silences_are_listed_by_what_they_do_now(world: World) -> None:
     assert by_id["of-file"]["open_incidents"] == 3, "every subject of the rule"
     page = world.operator.page("/ui/silences")
     assert "<script>alert" not in page and "&lt;script&gt;" in page
+    assert f"{NOW - HOUR:%a %Y-%m-%d %H:%M}" in page, "people think in days of the week"
     assert page.count('action="/ui/silences/end"') == 4, "one for each that is not over and not of the file"
 
 

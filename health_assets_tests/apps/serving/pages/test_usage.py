@@ -11,6 +11,7 @@ import pytest
 
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.memory import Memory
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import usd
 from health_assets.apps.serving.pages.usage_page import Wanted, usage_page
@@ -119,6 +120,28 @@ def test_models_are_those_of_the_executions_that_the_caller_sees(world: World, v
     assert found.keys() == expected.keys()
     for model, sums in expected.items():
         assert found[model] == pytest.approx(sums)
+
+
+def test_sums_of_an_hour_are_made_once_for_each_view_and_outlive_what_is_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, read = Memory(), list[str]()
+    real = History.of_all
+
+    def of_all(self: History, series: str, *asked: Any) -> Any:
+        read.append(series)
+        return real(self, series, *asked)
+
+    monkeypatch.setattr(History, "of_all", of_all)
+    first = _page(world.look(STRANGER, memory=memory)).told
+    assert set(read) == {"runs", "usage"}
+    read.clear()
+    memory.forget_before(world.history.version + 1)
+    again = _page(world.look(STRANGER, memory=memory)).told
+    assert (read, again) == ([], first)
+    others = _page(world.look(OF_TEAM, memory=memory)).told
+    assert read, "what one caller sees is nothing for another"
+    assert others["models"] != first["models"]
 
 
 @pytest.mark.parametrize("hour", [HOURS.end - HOUR, HOURS.start + 23 * HOUR], ids=["so far", "over"])

@@ -44,6 +44,7 @@ function draw(figure) {
   const high = figure.dataset.high === undefined ? null : Number(figure.dataset.high);
   const limits = (figure.dataset.limits ?? "").split(" ").filter(Boolean).map(Number);
   const drawn = isStacked ? stacked(values) : values;
+  const newest = Math.max(0, rows.findLastIndex((_, at) => values.some((series) => series[at] !== null))); // told where nobody points
   const options = {
     width: plot.clientWidth,
     height: Number(figure.dataset.height ?? 180),
@@ -54,14 +55,17 @@ function draw(figure) {
       { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") }, font: "11px system-ui", size: 56, values: (_, ticks) => ticks.map((tick) => `${tick.toLocaleString("en")}${unit}`) },
     ],
     series: [
-      { value: (_, at) => (at === null ? "" : new Date(at * 1e3).toISOString().slice(0, 16).replace("T", " ") + " UTC") },
+      { label: "hour", value: (_, __, ___, index) => new Date(hours[index ?? newest] * 1e3).toISOString().slice(0, 16).replace("T", " ") + " UTC" },
       ...heads.map((head, at) => ({
         label: head.textContent,
         stroke: colour(head.dataset.kind) || colour("accent"),
         fill: isStacked ? colour(head.dataset.kind) + "99" : undefined,
         width: isStacked ? 1 : 1.75,
         points: { show: rows.length < 30, size: 4 },
-        value: (_, __, ___, index) => (index === null || values[at][index] === null ? "–" : `${values[at][index].toLocaleString("en", { maximumSignificantDigits: 4 })}${unit}`),
+        value: (_, __, ___, index) => {
+          const value = values[at][index ?? newest];
+          return value === null ? "–" : `${value.toLocaleString("en", { maximumSignificantDigits: 4 })}${unit}`;
+        },
       })),
     ],
     bands: isStacked ? heads.slice(1).map((_, at) => ({ series: [at + 2, at + 1] })) : [],
@@ -96,6 +100,23 @@ function draw(figure) {
     },
   };
   figure.plotted = new uPlot(options, [hours, ...drawn], plot);
+  figure.plotted.setLegend({ idx: newest });
+  plot.tabIndex = 0;
+  plot.setAttribute("role", "group");
+  plot.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}: left and right go from hour to hour`);
+  plot.querySelector(".u-legend").setAttribute("aria-live", "polite");
+  let place = newest;
+  plot.onkeydown = (event) => {
+    const places = { ArrowLeft: place - 1, ArrowRight: place + 1, PageUp: place - 24, PageDown: place + 24, Home: 0, End: rows.length - 1 };
+    if (!(event.key in places) || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    place = Math.min(rows.length - 1, Math.max(0, places[event.key]));
+    figure.plotted.setCursor({ left: figure.plotted.valToPos(hours[place], "x"), top: 0 });
+  };
+  plot.onblur = () => {
+    place = newest;
+    figure.plotted.setCursor({ left: -10, top: -10 });
+  };
 }
 
 function redraw() {
