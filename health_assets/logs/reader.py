@@ -214,8 +214,9 @@ def _shaped_schema() -> dict[str, str]:
     """Columns of `_shaped`: those of all record tables that need neither targets nor names of files, and its own."""
     columns = {"file_id": "int32", "record_type": "string", "fingerprint": "uint64", "secrets": "int64"}
     columns["future_at"] = "timestamp('UTC')"
-    for table in RECORD_OF_TABLE.keys() - {"spans"}:
-        columns |= schema_of(table)
+    for table in RECORD_OF_TABLE:  # in one order in every process, so that the SQL is the same and stays remembered
+        if table != "spans":
+            columns |= schema_of(table)
     others = ("sla_breached", "source_file", "lines")
     return {name: column_type for name, column_type in columns.items() if name not in others}
 

@@ -8,6 +8,8 @@ more than tables hold (`READ_TEXT_BYTES`), and from a text that they cut themsel
 stand, is left out again. Ids and names stay as they are: tables are joined by them.
 """
 
+from collections.abc import Sequence
+
 from health_assets.core.judges import KINDS
 from health_assets.core.redaction import Redaction, marks, secrets
 from health_assets.logs.formats.foreign_lines import RAW_TEXT_BYTES, READ_TEXT_BYTES
@@ -21,25 +23,25 @@ SHOWN_CHARACTERS = 100
 
 def redacted_lines(lines: str, redaction: Redaction) -> str:
     """SQL for the rows of `native.parsed_lines` without secrets, with their count in the column `secrets`."""
-    texts = ("error", "reason", "detail", "rejection", "raw")
-    kept = {text: redaction.without_secrets(text) for text in texts}
-    kept |= {"judge": redaction.without_secrets("judge"), "judged_by": _judged_by(redaction)}
-    kept |= {"actions": _actions(redaction), "violations": _violations(redaction)}
     lost = " + ".join(secrets(name, _kept(name)) for name in (*TEXTS, "judge", "judged_by"))
     lost += f" + {secrets('actions::VARCHAR', 'kept_actions::VARCHAR')}"
     lost += " + CASE WHEN violations IS NULL THEN 0 ELSE " + (
         f"greatest(0, {marks('kept_violations::VARCHAR')} - {marks('violations::VARCHAR')}) END"
     )
     return _selected(
-        lines, kept, f"CASE WHEN raw IS NULL THEN {lost} ELSE {_in_rejected('rejection')} END", "rejection"
+        lines,
+        ("error", "reason", "detail", "rejection", "raw", "judge", "judged_by"),
+        {"judged_by": _judged_by(), "actions": _actions(redaction), "violations": _violations(redaction)},
+        f"CASE WHEN raw IS NULL THEN {lost} ELSE {_in_rejected('rejection')} END",
+        "rejection",
+        redaction,
     )
 
 
 def redacted_spans(spans: str, redaction: Redaction) -> str:
     """SQL for the rows of `otlp.parsed_spans` without secrets, with their count in the column `secrets`."""
-    kept = {text: redaction.without_secrets(text) for text in ("error", "reason", "raw")}
     lost = f"CASE WHEN raw IS NULL THEN {secrets('error', _kept('error'))} ELSE {_in_rejected('reason')} END"
-    return _selected(spans, kept, lost, "reason")
+    return _selected(spans, ("error", "reason", "raw"), {}, lost, "reason", redaction)
 
 
 def cut(text: str, most_bytes: int | str = RAW_TEXT_BYTES) -> str:
@@ -48,15 +50,23 @@ def cut(text: str, most_bytes: int | str = RAW_TEXT_BYTES) -> str:
     return f"CASE WHEN strlen({text}) <= {most_bytes} THEN {text} ELSE coalesce({cuts}) END"
 
 
-def _selected(rows: str, kept: dict[str, str], lost: str, reason: str) -> str:
+def _selected(
+    rows: str, texts: Sequence[str], others: dict[str, str], lost: str, reason: str, redaction: Redaction
+) -> str:
+    """The rows without secrets. All texts go through one list, since planning the patterns for each would be dear."""
+    suspects = " OR ".join(redaction.suspects(text) for text in texts)
+    each = f"list_transform([{', '.join(texts)}], lambda one: {redaction.without_secrets('one')})"
+    kept = {text: f"CASE WHEN texts IS NULL THEN {text} ELSE texts[{place}] END" for place, text in enumerate(texts, 1)}
+    kept |= others
     replaced = ", ".join(f"{sql} AS {_kept(name)}" for name, sql in kept.items())
     final = {name: _kept(name) for name in kept}
     final |= {name: cut_text(_kept(name)) for name in TEXTS if name in kept}
     final |= {reason: _cut_reason(_kept(reason)), "raw": cut(_kept("raw"), "raw_bytes")}
     columns = ", ".join(f"{sql} AS {name}" for name, sql in final.items())
-    left_out = ", ".join([*kept, *map(_kept, kept), "raw_bytes"])
+    left_out = ", ".join([*kept, *map(_kept, kept), "texts", "raw_bytes"])
     return f"""
-    WITH found AS (SELECT *, {replaced} FROM ({rows})),
+    WITH searched AS (SELECT *, CASE WHEN {suspects} THEN {each} END AS texts FROM ({rows})),
+    found AS (SELECT *, {replaced} FROM searched),
     measured AS (SELECT *, CASE WHEN raw IS NOT NULL THEN {_raw_bytes()} END AS raw_bytes FROM found)
     SELECT * EXCLUDE ({left_out}), {columns}, coalesce({lost}, 0) AS secrets FROM measured
     """
@@ -92,10 +102,10 @@ def _actions(redaction: Redaction) -> str:
     return f"CASE WHEN {redaction.suspects_any('actions')} THEN {each} ELSE actions END"
 
 
-def _judged_by(redaction: Redaction) -> str:
+def _judged_by() -> str:
     """A kind of judge is none of the user's secrets, whatever pattern takes it; anything else is somebody's name."""
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
-    return f"CASE WHEN judged_by IN ({kinds}) THEN judged_by ELSE {redaction.without_secrets('judged_by')} END"
+    return f"CASE WHEN texts IS NULL OR judged_by IN ({kinds}) THEN judged_by ELSE texts[7] END"
 
 
 def _violations(redaction: Redaction) -> str:

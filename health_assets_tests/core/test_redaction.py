@@ -265,6 +265,39 @@ def all_texts(project: Project) -> str:
     return "\n".join(found)
 
 
+def test_texts_of_one_line_are_redacted_each_as_if_it_stood_alone(project: Project) -> None:
+    random = Random(1)
+    texts = [text for kind in KINDS.values() for _, text in [kind(random)]] + ["", "nothing to hide", "研究", MARK]
+    judged = {"type": "judgement", "execution_id": "e", "violations": []}
+    records = []
+    for place, text in enumerate(texts):
+        beside = texts[place - 1]
+        records += [
+            execution(f"e{place}", "a", START, error=text),
+            trigger(f"t{place}", "a", START, reason=text),
+            judged | {"execution_id": f"j{place}", "at": START.isoformat(), "judge": text, "judged_by": beside},
+            {
+                "type": "agent_update",
+                "agent_id": f"u{place}",
+                "at": START.isoformat(),
+                "kind": "restart",
+                "detail": text,
+            },
+        ]
+    project.write_log("a.jsonl", map(line, records))
+    project.ingest(HourRange.of(START))
+    kept, _ = REDACTION.of_texts(texts)
+    tables = {
+        ("executions", "execution_id", "error"): "e",
+        ("trigger_events", "trigger_id", "reason"): "t",
+        ("judgements", "execution_id", "judge"): "j",
+        ("agent_updates", "agent_id", "detail"): "u",
+    }
+    for (table, key, column), letter in tables.items():
+        found = {row[key]: row[column] for row in project.rows(table)}
+        assert found == {f"{letter}{place}": text for place, text in enumerate(kept)}, table
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_secret_stands_in_any_table_or_in_what_the_judge_is_sent(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
