@@ -17,6 +17,8 @@ from health_assets.logs.limits import cut_text
 
 TEXTS = ("error", "reason", "detail")
 """What agents say at any length; of it the beginning is kept, with its length behind."""
+LINE_TEXTS = (*TEXTS, "rejection", "raw", "judge", "judged_by")
+"""All texts of a line that may hold secrets; actions and violations are lists of such."""
 SHOWN_CHARACTERS = 100
 """Of the value that a reason shows."""
 
@@ -30,7 +32,7 @@ def redacted_lines(lines: str, redaction: Redaction) -> str:
     )
     return _selected(
         lines,
-        ("error", "reason", "detail", "rejection", "raw", "judge", "judged_by"),
+        LINE_TEXTS,
         {"judged_by": _judged_by(), "actions": _actions(redaction), "violations": _violations(redaction)},
         f"CASE WHEN raw IS NULL THEN {lost} ELSE {_in_rejected('rejection')} END",
         "rejection",
@@ -56,7 +58,7 @@ def _selected(
     """The rows without secrets. All texts go through one list, since planning the patterns for each would be dear."""
     suspects = " OR ".join(redaction.suspects(text) for text in texts)
     each = f"list_transform([{', '.join(texts)}], lambda one: {redaction.without_secrets('one')})"
-    kept = {text: f"CASE WHEN texts IS NULL THEN {text} ELSE texts[{place}] END" for place, text in enumerate(texts, 1)}
+    kept = {text: f"CASE WHEN texts IS NULL THEN {text} ELSE {_found(text, texts)} END" for text in texts}
     kept |= others
     replaced = ", ".join(f"{sql} AS {_kept(name)}" for name, sql in kept.items())
     final = {name: _kept(name) for name in kept}
@@ -102,10 +104,15 @@ def _actions(redaction: Redaction) -> str:
     return f"CASE WHEN {redaction.suspects_any('actions')} THEN {each} ELSE actions END"
 
 
+def _found(text: str, texts: Sequence[str] = LINE_TEXTS) -> str:
+    """A text without secrets, where those of its line were searched."""
+    return f"texts[{texts.index(text) + 1}]"
+
+
 def _judged_by() -> str:
     """A kind of judge is none of the user's secrets, whatever pattern takes it; anything else is somebody's name."""
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
-    return f"CASE WHEN texts IS NULL OR judged_by IN ({kinds}) THEN judged_by ELSE texts[7] END"
+    return f"CASE WHEN texts IS NULL OR judged_by IN ({kinds}) THEN judged_by ELSE {_found('judged_by')} END"
 
 
 def _violations(redaction: Redaction) -> str:
