@@ -46,7 +46,7 @@ NOT_OF_TEAMS = ("models", "data")
 RATE, DOCUMENTS_S = 1_000, 30.0
 """Health documents a second while pages are read, and for how long."""
 BESIDE = ("fleet", "agent, 30 days")
-"""Those that have an aim."""
+"""The pages that have an aim."""
 MIB = 1 << 20
 
 
@@ -129,7 +129,7 @@ class Pages:
         owned = json.loads((data.folder / "targets.yaml").read_text())["agents"]
         mine = [name for name, own in owned.items() if own.get("team") == TEAMS[0] and not own.get("personal")]
         self.of_team = {"agent, 30 days": lambda: f"/ui/agents/{quote(random.choice(mine), safe='')}?days=30"}
-        """Those that are other ones for a member of a team."""
+        """Pages at other addresses for a member of a team."""
 
     def document(self) -> bytes:
         """The path of an agent's health document."""

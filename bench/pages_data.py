@@ -71,7 +71,7 @@ BAD_LINES = ('{"type": "execution", "execution_id": 7}', "no line of a log", '{"
 
 @dataclass(frozen=True)
 class Data:
-    """What is there to serve.
+    """Data that is there to serve.
 
     Args:
         folder: holds all of it.
@@ -301,7 +301,7 @@ class Telling:
 # -- files that are written once and told for every day --------------------------------------------------------------
 
 HOLDERS = np.random.default_rng(13).integers(1 << 60, 1 << 62, ROWS_PER_BATCH)
-"""What stands for hours in a template; it cannot be packed, so that enough of it takes more room than hours do."""
+"""Numbers that stand for hours in a template; they cannot be packed, so that enough of them need more than hours do."""
 ROOM = 16
 """So many more of these stand there than the hours of any day need."""
 BUFFER = struct.Struct("<qq")

@@ -14,7 +14,6 @@ The reliability metrics of princeton-pli/hal-harness are published without a lic
 import argparse
 import asyncio
 import importlib
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 import duckdb
 from rich.console import Console
 
-from bench.session_loops import SESSIONS, TRACES, make_executions, product, timed
+from bench.session_loops import by_turns, executions_made, product, with_sizes
 from health_assets.schema.catalog import columns_of
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 
@@ -44,7 +43,7 @@ Signals = dict[str, dict[str, float]]
 
 
 class OneSession(NamedTuple):
-    """What the peer is given of a session."""
+    """A session as the peer is given it."""
 
     session_id: str
     traces: list[Any]
@@ -137,18 +136,10 @@ def compare(folder: Path, traces: int, sessions: int, console: Console) -> None:
         SystemExit: they do not agree.
     """
     peer = pandaprobe(folder)
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
-        make_executions(connection, traces, sessions)
+    with executions_made(traces, sessions) as connection:
         given, work = grouped(connection), product(DuckDBSession(connection))
-        samples: dict[str, list[float]] = {"peer": [], "product": []}
-        for _ in range(REPEATS):
-            seconds, theirs = timed(lambda: peer(given))
-            samples["peer"].append(seconds)
-            seconds, ours = timed(work)
-            samples["product"].append(seconds)
-    largest = largest_difference(theirs, ours.to_pylist())
-    medians = {name: statistics.median(values) for name, values in samples.items()}
+        medians, found = by_turns(REPEATS, {"peer": lambda: peer(given), "product": work})
+    largest = largest_difference(found["peer"], found["product"].to_pylist())
     console.print(
         f"{traces:,} traces in {sessions:,} sessions, medians of {REPEATS}; largest difference {largest:.1e}\n"
         f"pandaprobe's session metrics {medians['peer']:.2f} s, product {medians['product']:.2f} s: "
@@ -162,9 +153,7 @@ def main() -> None:
     """Read the flags and run."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument("--pandaprobe", type=Path, help=f"a clone of {PANDAPROBE} that is there already")
-    parser.add_argument("--traces", type=int, default=TRACES)
-    parser.add_argument("--sessions", type=int, default=SESSIONS)
-    flags = parser.parse_args()
+    flags = with_sizes(parser).parse_args()
     console = Console(highlight=False)
     try:
         with clone(PANDAPROBE, flags.pandaprobe) as folder:

@@ -11,7 +11,8 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -125,11 +126,32 @@ def product(session: Session) -> Callable[[], list[dict[str, Any]]]:
     return work
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Do some work; the seconds that it takes, and what it gives."""
-    start = time.perf_counter()
-    found = work()
-    return time.perf_counter() - start, found
+def by_turns(repeats: int, works: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Do each work so often, taking turns, in this process; medians of the seconds, and the last results."""
+    samples: dict[str, list[float]] = {name: [] for name in works}
+    found = {}
+    for _ in range(repeats):
+        for name, work in works.items():
+            start = time.perf_counter()
+            found[name] = work()
+            samples[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in samples.items()}, found
+
+
+@contextmanager
+def executions_made(traces: int, sessions: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory with the cleaned executions of an hour."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+        make_executions(connection, traces, sessions)
+        yield connection
+
+
+def with_sizes(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """A parser of flags that also knows those of the data's size."""
+    parser.add_argument("--traces", type=int, default=TRACES)
+    parser.add_argument("--sessions", type=int, default=SESSIONS)
+    return parser
 
 
 def _differences(by_loops: dict[str, dict[str, Any]], by_product: list[dict[str, Any]]) -> float:
@@ -152,25 +174,14 @@ def _differences(by_loops: dict[str, dict[str, Any]], by_product: list[dict[str,
 
 def main() -> None:
     """Read the flags, compare, and say whether the aim is met."""
-    parser = argparse.ArgumentParser(prog="python -m bench.session_loops", description=__doc__)
-    parser.add_argument("--traces", type=int, default=TRACES)
-    parser.add_argument("--sessions", type=int, default=SESSIONS)
-    flags = parser.parse_args()
+    flags = with_sizes(argparse.ArgumentParser(prog="python -m bench.session_loops", description=__doc__)).parse_args()
     traces, sessions = flags.traces, flags.sessions
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
-        make_executions(connection, traces, sessions)
+    with executions_made(traces, sessions) as connection:
         columns = "session_id, execution_id, agent_id, " + ", ".join(columns_of("signals")[-4:])
         rows = connection.execute(f"SELECT {columns} FROM executions ORDER BY ended_at").fetchall()
         work = product(DuckDBSession(connection))
-        samples: dict[str, list[float]] = {"loops": [], "product": []}
-        for _ in range(REPEATS):
-            seconds, by_loops = timed(lambda: loops(rows))
-            samples["loops"].append(seconds)
-            seconds, by_product = timed(work)
-            samples["product"].append(seconds)
-    largest = _differences(by_loops, by_product.to_pylist())
-    medians = {name: statistics.median(values) for name, values in samples.items()}
+        medians, found = by_turns(REPEATS, {"loops": lambda: loops(rows), "product": work})
+    largest = _differences(found["loops"], found["product"].to_pylist())
     ratio = medians["loops"] / medians["product"]
     print(f"{traces:,} traces in {sessions:,} sessions, medians of {REPEATS}; largest difference {largest:.1e}")
     print(f"loops {medians['loops']:.2f} s, product {medians['product']:.2f} s: {ratio:.1f} times, aim {LEAST_RATIO}")

@@ -18,7 +18,7 @@ ISO_8601 = (
 )
 
 BETWEEN_QUOTES = "substring({token}, 2, length({token}) - 2)"
-"""What the token of a text holds when nothing in it is escaped; faster than a slice."""
+"""The token of a text holds this when nothing in it is escaped; faster than a slice."""
 
 
 @dataclass(frozen=True, kw_only=True)

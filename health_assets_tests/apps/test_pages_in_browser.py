@@ -8,7 +8,6 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from health_assets_tests.support.browser import NARROW, USUAL, WIDE, Browser, browser, needs_browser
 from health_assets_tests.support.pages_made import World, demo_world
-from health_assets_tests.support.serving_made import readers_in_this_process, served
 
 pytestmark = needs_browser
 
@@ -36,16 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def address(world: World) -> Iterator[str]:
-    with (
-        readers_in_this_process(),
-        served(
-            world.project.warehouse_path,
-            targets=world.project.targets_path,
-            pages=True,
-            history=world.project.folder / "history",
-            history_days=400,
-        ) as server,
-    ):
+    with world.served() as server:
         yield f"http://127.0.0.1:{server.port}"
 
 

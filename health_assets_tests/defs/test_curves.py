@@ -1,4 +1,4 @@
-"""Which hours get curves on Dagster's page; what they show is in `test_dagster_runs`."""
+"""Hours that get curves on Dagster's page; what they show is in `test_dagster_runs`."""
 
 import dagster as dg
 import pytest

@@ -18,7 +18,7 @@ WHOLE = [
     ["bench", "--only", "backfill,scaling", "--scale", "0.001", "--repeats", "1", "--quick"],
     ["bench.small", "--repeats", "1"],
 ]
-"""Those that time the product alone, or take minutes on any data."""
+"""Benchmarks that time the product alone, or take minutes on any data."""
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_new_lines_win_and_lose_against_those_that_were_read_before(project: Pro
 
 @dataclass(frozen=True)
 class Case:
-    """What a log holds first and then, and how many lines have to be read of it then."""
+    """A log as it is first and then, and how many lines have to be read of it then."""
 
     first: bytes
     then: bytes
@@ -245,7 +245,7 @@ ODD_ENDS = (b"\n", b"\n", b"\n", b"\n", b"\r\n", b"\n\n", b" \t\n", b"\n\xef\xbb
 
 
 def pieces(random: Random, damaged_share: float) -> Sequence[bytes]:
-    """What is appended to a log, piece by piece: odd lines, most of them whole."""
+    """Pieces that are appended to a log one by one: odd lines, most of them whole."""
     return [
         b"".join(
             (mutated(random, SAMPLES) if random.random() < damaged_share else random.choice(SAMPLES))

@@ -85,7 +85,7 @@ class Browser:
         return self.driver.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
 
     def unreachable(self, most: int = 250) -> list[str]:
-        """What can be pressed or filled in on the page, but is not reached by the tabulator key."""
+        """Elements that can be pressed or filled in on the page, but that the tabulator key does not reach."""
         self.driver.execute_script(
             "window.wanted = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary,"
             " textarea')].filter(one => one.checkVisibility() && !one.disabled); window.reached = new Set();"

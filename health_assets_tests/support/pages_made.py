@@ -3,6 +3,8 @@
 Use `demo_world` in a fixture of the module's scope; it takes some seconds. `look_at` is what a caller sees of it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,6 +24,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.projects import Project
+from health_assets_tests.support.serving_made import Served, readers_in_this_process, served
 
 END = START + timedelta(days=3)
 FULL = View(is_full=True)
@@ -39,6 +42,14 @@ class World:
     def hour(self) -> datetime:
         """The newest hour."""
         return self.hours.end - HOUR
+
+    @contextmanager
+    def served(self, **options: Any) -> Iterator[Served]:
+        """The pages and their history on a real server, whose readers are in this process."""
+        project = self.project
+        known = {"targets": project.targets_path, "pages": True, "history": project.folder / "history"}
+        with readers_in_this_process(), served(project.warehouse_path, history_days=400, **known | options) as running:
+            yield running
 
     def look(self, view: View = FULL, hour: datetime | None = None, **changes: Any) -> Look:
         """What a caller sees, who looks a little after the newest hour has ended."""

@@ -85,7 +85,7 @@ def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
 
     Returns:
         One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
-        `merged_traces` (about as many as will be summed up).
+        `traces` (about as many as will be summed up).
     """
     touched = _touched(versions, hours)
     own = versions.semi_join(touched, "session_id")  # of all that there are, mostly few

@@ -19,7 +19,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.pages_made import World, world_of
 from health_assets_tests.support.projects import Project
-from health_assets_tests.support.serving_made import Served, fill, readers_in_this_process, served
+from health_assets_tests.support.serving_made import Served, fill
 from health_assets_tests.support.session_pages_made import html_of
 
 HOURS = HourRange(START, START + 50 * HOUR)
@@ -116,16 +116,7 @@ def told(world: World) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def server(world: World) -> Iterator[Served]:
-    with (
-        readers_in_this_process(),
-        served(
-            world.project.warehouse_path,
-            targets=world.project.targets_path,
-            pages=True,
-            history=world.project.folder / "history",
-            history_days=400,
-        ) as running,
-    ):
+    with world.served() as running:
         yield running
 
 

@@ -14,7 +14,7 @@ from health_assets.apps.serving.doors import Doors
 from health_assets.core.settings import Settings
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.pages_made import World, demo_world
-from health_assets_tests.support.serving_made import Served, readers_in_this_process, served
+from health_assets_tests.support.serving_made import Served
 
 HOURS = 3
 
@@ -26,14 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def server(world: World) -> Iterator[Served]:
-    history = world.project.folder / "history"
-    project = world.project
-    with (
-        readers_in_this_process(),
-        served(
-            project.warehouse_path, targets=project.targets_path, pages=True, history=history, history_days=400
-        ) as running,
-    ):
+    with world.served() as running:
         assert running.ask("/").status == 200
         yield running
 

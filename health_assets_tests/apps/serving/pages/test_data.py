@@ -46,7 +46,6 @@ from health_assets_tests.support.broken_data_made import (
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, fill_all, world_of
 from health_assets_tests.support.projects import Project, hours_from
-from health_assets_tests.support.serving_made import readers_in_this_process, served
 
 NEWEST = START + 11 * HOUR
 FULL, EVERYBODYS, RED = View(is_full=True), View(), View(is_full=True, teams=frozenset({"red"}))
@@ -453,18 +452,7 @@ def test_missing_hours_are_those_that_the_page_of_the_data_tells(world: World, b
 
 
 def test_the_server_answers_with_the_page_its_twins_and_a_refusal(world: World) -> None:
-    folder = world.project.folder / "history"
-    with (
-        readers_in_this_process(),
-        served(
-            world.project.warehouse_path,
-            targets=world.project.targets_path,
-            is_ready=False,  # for no agent has a document here
-            pages=True,
-            history=folder,
-            history_days=400,
-        ) as server,
-    ):
+    with world.served(is_ready=False) as server:  # for no agent has a document here
         page = server.ask("/ui/data?hour=2026-06-07T09")
         assert page.status == 200
         assert "hours are missing" in page.body.decode()

@@ -183,7 +183,7 @@ def test_json_says_how_many_hours_are_still_to_be_copied() -> None:
 
 
 def _made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is made of squares from now on, instead of squares."""
+    """Records which squares are asked for from now on, and makes none."""
     made: list[Any] = []
     monkeypatch.setattr(fleet_module, "_groups", lambda *wanted: made.append(wanted) or [])
     return made
