@@ -40,8 +40,11 @@ def read_json(raw: str, select: str) -> Work:
     return work
 
 
-def product(raw: str, targets: str, warehouse: str, start: str, end: str, systems: list[str]) -> Work:
+def product(
+    raw: str, targets: str, warehouse: str, start: str, end: str, systems: list[str], cores: int | None = None
+) -> Work:
     """One Dagster run with the assets and checks of these systems, or of all; tells the seconds of every step."""
+    _stay_on(cores)
     import dagster as dg
     import great_expectations  # noqa: F401  # a run imports it before its first step; here it counts as an import
 
@@ -72,10 +75,16 @@ def product(raw: str, targets: str, warehouse: str, start: str, end: str, system
 
 def ingested(raw: str, warehouse: str, hour: str, cores: int) -> Work:
     """From files to the committed tables of records, on so many cores; tells how many lines were read."""
+    _stay_on(cores)
+    return _ingested(raw, warehouse, hour)
+
+
+def _stay_on(cores: int | None) -> None:
+    """Use no more cores than these; to be called before DuckDB looks how many there are."""
     import os
 
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])  # before DuckDB looks how many there are
-    return _ingested(raw, warehouse, hour)
+    if cores is not None:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def _ingested(raw: str, warehouse: str, hour: str) -> Work:
