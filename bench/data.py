@@ -110,7 +110,7 @@ def executions(hours: HourRange, agents: int, per_hour: int) -> str:
     """
 
 
-def _signals() -> dict[str, str]:
+def signals_sql() -> dict[str, str]:
     """SQL for the four signals, by name."""
     return {signal: f"round((dice >> {8 + 4 * place}) % 1000 / 999, 3)" for place, signal in enumerate(SIGNALS)}
 
@@ -124,7 +124,8 @@ def model_calls(rows: str) -> str:
     """
 
 
-def _write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str, names: Iterable[str]) -> None:
+def write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str, names: Iterable[str]) -> None:
+    """Write columns of rows as lines of JSON, by the time at which they ended."""
     texts = {
         name: f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if name.endswith("_at") else name for name in names
     }
@@ -137,18 +138,18 @@ def _make_backfill(folder: Path, agents: int, hours: HourRange) -> None:
     with _connect() as connection:
         for hour in hours:
             rows = executions(HourRange.of(hour), agents, 1)
-            _write_lines(connection, folder / "raw" / f"{hour:%Y-%m-%dT%H}.jsonl", rows, LINE_COLUMNS)
+            write_lines(connection, folder / "raw" / f"{hour:%Y-%m-%dT%H}.jsonl", rows, LINE_COLUMNS)
 
 
 def _make_headline(folder: Path, agents: int) -> None:
     with _connect() as connection:
         rows = executions(HourRange.of(HEADLINE_HOUR), agents, HEADLINE_PER_HOUR)
-        packed = ", ".join(f"{signal} := {value}" for signal, value in _signals().items())
+        packed = ", ".join(f"{signal} := {value}" for signal, value in signals_sql().items())
         with_signals = f"SELECT *, struct_pack({packed}) AS signals FROM ({rows})"
         name = f"{HEADLINE_HOUR:%Y-%m-%dT%H}"
-        _write_lines(connection, folder / "raw" / f"{name}.jsonl", with_signals, [*LINE_COLUMNS, "signals"])
+        write_lines(connection, folder / "raw" / f"{name}.jsonl", with_signals, [*LINE_COLUMNS, "signals"])
         called = ("type", "call_id", "model", "ended_at", "status", "agent_id", "execution_id", "latency_ms")
-        _write_lines(connection, folder / "raw" / f"{name}-models.jsonl", model_calls(rows), called)
+        write_lines(connection, folder / "raw" / f"{name}-models.jsonl", model_calls(rows), called)
     warehouse = folder / "history.duckdb"
     for hour in HISTORY:  # an hour a transaction, to keep memory small
         with Warehouse(str(warehouse)).write() as session:
@@ -161,7 +162,7 @@ def _make_headline(folder: Path, agents: int) -> None:
 def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     """The tables of one hour, as the product leaves them."""
     rows = executions(hour, agents, HEADLINE_PER_HOUR)
-    signals = ", ".join(f"{value} AS signal_{signal}" for signal, value in _signals().items())
+    signals = ", ".join(f"{value} AS signal_{signal}" for signal, value in signals_sql().items())
     session.query(
         f"""
         INSERT INTO executions BY NAME

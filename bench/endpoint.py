@@ -16,7 +16,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from collections import deque
@@ -31,6 +30,7 @@ from urllib.error import HTTPError
 import uvloop
 
 from bench.fleet import HEADLINE_AGENTS, HEADLINE_HOUR, ROOT
+from bench.measure import Watch
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import describe
 from health_assets.warehouse.materialized import MaterializedHours
@@ -196,31 +196,23 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class Memory:
+class Memory(Watch):
     """Resident memory of the server, and the most that one of its readers had."""
 
     def __init__(self, pid: int) -> None:
+        super().__init__(every_s=0.1)
         self._pid = pid
         self._reader_kib = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "Memory":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
 
     def __str__(self) -> str:
         now, peak = self._kib(self._pid, "VmRSS"), self._kib(self._pid, "VmHWM")
         return f"server {now / 1024:.0f} MiB (peak {peak / 1024:.0f}), reader's peak {self._reader_kib / 1024:.0f} MiB"
 
-    def _watch(self) -> None:
-        while not self._done.wait(0.1):
-            for task in Path(f"/proc/{self._pid}/task").iterdir():
-                for child in (task / "children").read_text().split():
-                    self._reader_kib = max(self._reader_kib, self._kib(int(child), "VmHWM"))
+    def look(self) -> None:
+        """See `Watch.look`."""
+        for task in Path(f"/proc/{self._pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                self._reader_kib = max(self._reader_kib, self._kib(int(child), "VmHWM"))
 
     @staticmethod
     def _kib(pid: int, name: str) -> int:

@@ -4,10 +4,12 @@ import json
 import statistics
 import subprocess
 import sys
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 
@@ -73,6 +75,35 @@ class Timing:
     def peak_gib(self) -> float:
         """The largest peak of memory in GiB."""
         return max(sample.peak_bytes for sample in self.samples) / 2**30
+
+
+class Watch(ABC):
+    """Looks at something again and again, beside other work, until that ends.
+
+    Args:
+        every_s: seconds between two looks.
+    """
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _go_on(self) -> None:
+        while not self._done.wait(self._every_s):
+            self.look()
+
+    @abstractmethod
+    def look(self) -> None:
+        """Look once."""
 
 
 def run(task: str, **arguments: Any) -> Sample:

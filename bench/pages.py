@@ -16,7 +16,6 @@ import multiprocessing
 import os
 import random
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ import uvloop
 
 from bench.endpoint import load, serving, summary
 from bench.fleet import HEADLINE_AGENTS
+from bench.measure import Watch
 from bench.pages_browser import in_browser, usable
 from bench.pages_data import TEAMS, Data, made
 from health_assets.apps.serving.history.layout import read_account, read_rows
@@ -220,41 +220,33 @@ def asked(
     )
 
 
-class Memory:
+class Memory(Watch):
     """Memory of the server and of the processes that it starts: what is theirs, and their share of what they share.
 
     Pages of files that are mapped count, though the system takes them back when it likes; `private` is the rest.
     """
 
     def __init__(self, pid: int) -> None:
+        super().__init__(every_s=0.25)
         self._pid = pid
         self._peaks = {"together": 0, "server": 0, "readers": 0, "private": 0}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "Memory":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
 
     def __str__(self) -> str:
         told = "  ".join(f"{name} {size / 1024:.0f}" for name, size in self._peaks.items())
         return f"memory (PSS, MiB), each at its peak: {told}"
 
-    def _watch(self) -> None:
-        while not self._done.wait(0.25):
-            server = _memory_kib(self._pid)
-            readers = [_memory_kib(child) for child in _children(self._pid)]
-            of_readers = sum(one["Pss"] for one in readers)
-            now = {
-                "together": server["Pss"] + of_readers,
-                "server": server["Pss"],
-                "readers": of_readers,
-                "private": server["Pss_Anon"] + sum(one["Pss_Anon"] for one in readers),
-            }
-            self._peaks = {name: max(peak, now[name]) for name, peak in self._peaks.items()}
+    def look(self) -> None:
+        """See `Watch.look`."""
+        server = _memory_kib(self._pid)
+        readers = [_memory_kib(child) for child in _children(self._pid)]
+        of_readers = sum(one["Pss"] for one in readers)
+        now = {
+            "together": server["Pss"] + of_readers,
+            "server": server["Pss"],
+            "readers": of_readers,
+            "private": server["Pss_Anon"] + sum(one["Pss_Anon"] for one in readers),
+        }
+        self._peaks = {name: max(peak, now[name]) for name, peak in self._peaks.items()}
 
 
 def _children(pid: int) -> list[int]:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from health_assets.cli.commands import app
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import list_files
-from health_assets.logs.traces import circles
+from health_assets.logs.span_trees import circles
 from health_assets.pipeline.late_logs import held_hours, late_parts, unread
 from health_assets_tests.pipeline.test_ingestion_properties import (
     assert_like_a_clean_rebuild_in_the_hours_built,

@@ -1,0 +1,215 @@
+"""Trees of spans: for every span of a trace, what is above it and what holds below it.
+
+What belongs here: the spans with a number each, the links between them, and the tables `above` and `below` that follow
+from these. What does not: which records spans become (`traces`).
+
+Each span finds what is above it by jumping: in every round it takes over what the span knows that it has reached, and
+reaches as far again as that one. So a trace that is n spans deep takes log n rounds, and its order of arrival does not
+matter. A span sees the spans of its trace that ended in hours no further from its own than the look-back. A trace that
+is longer than that is looked at from each of its hours in turn.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import duckdb
+import pyarrow as pa
+
+from health_assets.logs.reader import in_process
+
+
+@contextmanager
+def nodes_of(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with `nodes`, the spans with a number each; of a span that came twice, one.
+
+    Args:
+        spans: rows of the table `spans`.
+        hours: the hours that records are asked for.
+        lookback_hours: how many hours apart spans of a trace may be and still see each other.
+    """
+    with in_process() as connection:
+        connection.register("spans", spans)
+        connection.register("hours", pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
+        is_long = connection.execute(_LONG, {"lookback": lookback_hours}).fetchall()
+        if is_long:
+            connection.execute(_SEEN, {"lookback": lookback_hours})
+        else:
+            connection.execute("CREATE TEMP VIEW seen AS SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans")
+        is_twice = connection.execute(
+            "SELECT 1 FROM seen GROUP BY trace_id, seen_from, span_id HAVING count(*) > 1 LIMIT 1"
+        ).fetchall()
+        each_once = _ONCE if is_twice else "FROM seen"
+        connection.execute(f"CREATE TEMP TABLE nodes AS SELECT row_number() OVER () AS id, * FROM ({each_once})")
+        yield connection
+
+
+_LONG = "SELECT 1 FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback) LIMIT 1"
+
+_SEEN = """
+CREATE TEMP TABLE seen AS
+WITH long AS (
+    SELECT trace_id FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback)
+), points_of_view AS (
+    SELECT DISTINCT trace_id, hour FROM spans SEMI JOIN long USING (trace_id) SEMI JOIN hours USING (hour)
+    WHERE kind IN ('agent', 'chat', 'tool')
+)
+SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans ANTI JOIN long USING (trace_id)
+UNION ALL
+SELECT spans.*, points_of_view.hour AS seen_from FROM spans JOIN points_of_view
+    ON spans.trace_id = points_of_view.trace_id AND spans.hour <= points_of_view.hour + to_hours($lookback)
+    AND spans.hour >= points_of_view.hour - to_hours($lookback)
+"""
+
+_ONCE = """
+FROM seen QUALIFY row_number() OVER (
+    PARTITION BY trace_id, seen_from, span_id
+    ORDER BY ended_at DESC, source_file DESC, line_number DESC, position DESC
+) = 1
+"""
+
+_LINKS = """
+CREATE OR REPLACE TEMP TABLE links AS
+SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent,
+    CASE WHEN parent.kind <> 'other' THEN parent.id END AS nearest,
+    NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
+FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
+    AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id
+"""
+"""`parent` is the span right above. What a wrapper right above says is filled in once wrappers are known."""
+
+_FIRST_JUMP = """
+CREATE OR REPLACE TEMP TABLE above AS
+SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
+    nearest, wrapper_session, wrapper_version, failed_wrapper
+FROM links
+"""
+"""`execution` is the outermost agent span from the span itself to before the one that it has reached. `nearest`, an
+agent, chat or tool span, and what wrappers say are those from above the span itself to the one that it has reached."""
+
+_JUMP = """
+CREATE OR REPLACE TEMP TABLE above AS
+SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution,
+    coalesce(span.nearest, next.nearest) AS nearest,
+    coalesce(span.wrapper_session, next.wrapper_session) AS wrapper_session,
+    coalesce(span.wrapper_version, next.wrapper_version) AS wrapper_version,
+    coalesce(span.failed_wrapper, next.failed_wrapper) AS failed_wrapper
+FROM above AS span LEFT JOIN above AS next ON span.reached = next.id
+"""
+
+
+def find_what_is_above(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make `above`: for every span the execution that it is part of, or itself, and what else is said above it.
+
+    `below` tells then which wrappers have an execution below them that failed by itself.
+    """
+    connection.execute(_LINKS)
+    if not _jump_to_the_roots(connection):
+        _break_circles(connection)
+        _jump_to_the_roots(connection)
+    if connection.execute(_MAY_HAVE_WRAPPERS).fetchall():
+        connection.execute(_NAMED)
+        _look_below(connection)
+        connection.execute(_WRAPPERS)
+        connection.execute(_PASS_THROUGH)
+        _jump_to_the_roots(connection)
+    connection.execute(_FAILED)
+    _look_below(connection)
+
+
+def _jump_to_the_roots(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Make `above` by jumping; gives whether all reached their root, which spans in a circle never do."""
+    connection.execute(_FIRST_JUMP)
+    [(count,)] = connection.execute("SELECT count(*) FROM nodes").fetchall()
+    for _ in range(count.bit_length() + 2):
+        if not connection.execute("SELECT 1 FROM above WHERE reached IS NOT NULL LIMIT 1").fetchall():
+            return True
+        connection.execute(_JUMP)
+    return False
+
+
+def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
+    """Break circles of spans: the one that started first has nothing above it from now on."""
+    rows = connection.execute(
+        """
+        SELECT links.id, links.parent, nodes.started_at, nodes.span_id
+        FROM links JOIN nodes ON nodes.id = links.id JOIN above ON above.id = links.id WHERE above.reached IS NOT NULL
+        """
+    ).fetchall()
+    parent_of = {number: parent for number, parent, *_ in rows}
+    order = {number: start for number, _, *start in rows}
+    firsts = [min(circle, key=lambda number: order[number]) for circle in circles(parent_of)]
+    connection.execute("UPDATE links SET parent = NULL, nearest = NULL WHERE id IN (SELECT unnest(?))", [firsts])
+
+
+_MAY_HAVE_WRAPPERS = """
+SELECT 1 FROM nodes WHERE kind = 'agent'
+GROUP BY trace_id, seen_from HAVING count(agent_id) > 0 AND count(agent_id) < count(*) LIMIT 1
+"""
+
+_NAMED = """
+CREATE OR REPLACE TEMP TABLE below AS
+SELECT links.id, links.parent AS reached, nodes.kind = 'agent' AND nodes.agent_id IS NOT NULL AS holds
+FROM links JOIN nodes ON nodes.id = links.id
+WHERE nodes.trace_id IN (
+    SELECT trace_id FROM nodes WHERE kind = 'agent'
+    GROUP BY trace_id HAVING count(agent_id) > 0 AND count(agent_id) < count(*)
+)
+"""
+"""To tell which spans have a named agent span below them."""
+
+_WRAPPERS = """
+CREATE TEMP TABLE wrappers AS
+SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id
+WHERE nodes.kind = 'agent' AND nodes.agent_id IS NULL AND below.holds
+"""
+
+_PASS_THROUGH = """
+UPDATE links SET is_agent = false WHERE id IN (SELECT id FROM wrappers);
+UPDATE links SET wrapper_session = wrappers.session_id, wrapper_version = wrappers.agent_version,
+    failed_wrapper = CASE WHEN wrappers.failed THEN wrappers.id END
+FROM wrappers WHERE wrappers.id = links.parent
+"""
+
+_FAILED = """
+CREATE OR REPLACE TEMP TABLE below AS
+SELECT links.id, links.parent AS reached, coalesce(nodes.failed AND above.execution = nodes.id, false) AS holds
+FROM links JOIN nodes ON nodes.id = links.id JOIN above ON above.id = links.id
+WHERE nodes.trace_id IN (
+    SELECT trace_id FROM nodes JOIN above ON above.id = nodes.id WHERE above.failed_wrapper IS NOT NULL
+)
+"""
+"""To tell which wrappers have an execution below them that failed by itself."""
+
+
+def _look_below(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let `below.holds` of every span tell whether it holds of the span itself or of any below it.
+
+    In every round a span asks those that have reached it, which know of as many spans below them as they have jumped
+    over; so this, too, takes log n rounds.
+    """
+    while connection.execute("SELECT 1 FROM below WHERE reached IS NOT NULL LIMIT 1").fetchall():
+        connection.execute(_LOOK_FARTHER)
+
+
+_LOOK_FARTHER = """
+CREATE OR REPLACE TEMP TABLE below AS
+WITH told AS (SELECT reached AS id, bool_or(holds) AS holds FROM below WHERE reached IS NOT NULL GROUP BY reached)
+SELECT span.id, next.reached, span.holds OR coalesce(told.holds, false) AS holds
+FROM below AS span LEFT JOIN below AS next ON next.id = span.reached LEFT JOIN told ON told.id = span.id
+"""
+
+
+def circles(parent_of: dict[int, int]) -> Iterator[list[int]]:
+    """The circles that these links make, where every number has a link and all end in a circle."""
+    seen: set[int] = set()
+    for start in parent_of:
+        path: dict[int, None] = {}
+        number = start
+        while number not in seen:
+            seen.add(number)
+            path[number] = None
+            number = parent_of[number]
+        if number in path:
+            members = list(path)
+            yield members[members.index(number) :]
