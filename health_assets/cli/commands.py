@@ -177,15 +177,15 @@ def dev(
 @app.command()
 def migrate(warehouse: WarehouseOption = None) -> None:
     """Make the tables of a warehouse, or bring those of an older one up to this program's version."""
-    from health_assets.warehouse.location import is_postgres
+    from health_assets.warehouse.location import is_postgres, ledger_of
 
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with audited(settings, "migrate", warehouse=warehouse_name(settings)):
-            if is_postgres(settings.warehouse):
+            if is_postgres(account := ledger_of(settings)):
                 from health_assets.warehouse.migrations import migrate as migrate_schema
 
-                migrate_schema(settings.warehouse, settings.lock_timeout_s)
+                migrate_schema(account, settings.lock_timeout_s)
             else:
                 from health_assets.warehouse.store import Warehouse
 

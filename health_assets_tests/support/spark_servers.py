@@ -58,10 +58,12 @@ def apache_spark(folder: Path) -> Iterator[str]:
 _SERVER = """
 import sys
 from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
 conf = SparkConf().setMaster("local[2]").set("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
 conf.set("spark.connect.grpc.binding.port", sys.argv[1]).set("spark.ui.enabled", "false")
 conf.set("spark.sql.shuffle.partitions", "2")
 context = SparkContext(conf=conf)
+SparkSession(context)
 sys.stdin.read()
 context.stop()
 """

@@ -24,7 +24,15 @@ def quantile_disc(value: dt.int16, shares: dt.Array(dt.float64)) -> dt.Array(dt.
 
 
 ROWS = ibis.table(
-    {"number": "float64", "text": "string", "small": "int16", "document": "json", "at": "timestamp('UTC')"}, name="rows"
+    {
+        "number": "float64",
+        "text": "string",
+        "small": "int16",
+        "document": "json",
+        "words": "array<string>",
+        "at": "timestamp('UTC')",
+    },
+    name="rows",
 )
 CASES: dict[str, tuple[Callable[[], ir.Table], str]] = {
     "a number with a point": (lambda: ROWS.select(x=ROWS.small * 0.1), "CAST('0.1' AS DOUBLE)"),
@@ -32,6 +40,7 @@ CASES: dict[str, tuple[Callable[[], ir.Table], str]] = {
     "null": (lambda: ROWS.filter(ROWS.number.isnull()), "`number` IS NULL"),
     "not null": (lambda: ROWS.filter(ROWS.number.notnull()), "`number` IS NOT NULL"),
     "the time between two moments": (lambda: ROWS.select(x=ROWS.at.delta(ROWS.at, unit="microsecond")), "UNIX_MICROS("),
+    "the length of a list": (lambda: ROWS.select(x=ROWS.words.length()), "ARRAY_SIZE("),
     "a list in order": (
         lambda: ROWS.aggregate(x=ROWS.text.collect(order_by=[ibis.desc("number"), "text"])), "SORT_ARRAY(COLLECT_LIST("
     ),

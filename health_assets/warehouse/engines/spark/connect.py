@@ -3,6 +3,7 @@
 What belongs here: the client. What does not: which rows are asked for (`lake_session`).
 """
 
+import socket
 from urllib.parse import urlsplit
 
 import ibis
@@ -14,6 +15,8 @@ from pyspark.sql.connect.session import SparkSession
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.engines.spark.tables import column_definitions
 
+PORT = 15002
+CONNECT_TIMEOUT_S = 10
 _CONFIGURATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # a share of nothing is null, as everywhere
@@ -29,7 +32,10 @@ def connected(url: str) -> SparkSession:
     Raises:
         HealthAssetsError: the cluster cannot be reached.
     """
+    place = urlsplit(url)
     try:
+        with socket.create_connection((place.hostname, place.port or PORT), CONNECT_TIMEOUT_S):
+            pass  # the client itself would try for ten minutes
         spark = SparkSession.builder.remote(url).create()
         for name, value in _CONFIGURATION.items():
             spark.conf.set(name, value)

@@ -11,6 +11,7 @@ a reader may still be reading them.
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 from pyarrow import fs
@@ -43,7 +44,7 @@ class Lake:
     """
 
     def __init__(self, place: str, ledger: Session) -> None:
-        self.place = place.rstrip("/")
+        self.place = place.rstrip("/") if "://" in place else str(Path(place).expanduser().absolute())
         self._ledger = ledger
         try:
             self.files, self._root = fs.FileSystem.from_uri(self.place)

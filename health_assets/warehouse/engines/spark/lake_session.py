@@ -15,8 +15,7 @@ from typing import Any
 import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis import ir
 from pyspark.sql import DataFrame
@@ -29,17 +28,27 @@ from health_assets.warehouse.engines.spark import connect
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
 from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, GROUPS, of_group
 from health_assets.warehouse.engines.spark.lake import HOUR_COLUMN, HOUR_FORMAT, SCRATCH, Lake
-from health_assets.warehouse.engines.spark.sql import DIALECT, filled, literal, spark_sql, tables_of
+from health_assets.warehouse.engines.spark.lake_files import write_rows
+from health_assets.warehouse.engines.spark.sql import (
+    DIALECT,
+    LEDGER_DIALECT,
+    Parameters,
+    RowChange,
+    filled,
+    is_among,
+    parsed,
+    parts_about,
+    spark_sql,
+    tables_of,
+    used_in,
+)
 from health_assets.warehouse.engines.spark.tables import (
     LAKE_TABLES,
-    arrow_schema,
     column_definitions,
     schema_in_lake,
     typed_columns,
 )
 from health_assets.warehouse.session import Session
-
-MOST_HOURS_AT_ONCE = 100_000
 
 
 class LakeSession(Session):
@@ -77,16 +86,32 @@ class LakeSession(Session):
         return ibis.table(schema_of(name), name=view)
 
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
-        """See `Session.query`; of the lake's tables, rows may be read, and updated by one table's own columns."""
+        """See `Session.query`; it goes to the place of the tables that it is about."""
         named = tables_of(sql)
         if not any(map(self._is_in_lake, named)):
             return self._ledger.query(sql, parameters)
-        statement = filled(sql, parameters)
-        if isinstance(statement, sge.Update):
-            self._update(statement)
+        statement = parsed(sql)
+        is_change = isinstance(statement, sge.Update | sge.Delete)
+        if is_change and statement.this.name in LAKE_TABLES:
+            self._change(statement, parameters)
             return []
-        self._register(named)
-        return _tuples(self._spark.sql(statement.sql(DIALECT)).toArrow())
+        if is_change or not all(map(self._is_in_lake, named)):
+            return self._query_ledger(statement, parameters)
+        return self._query_cluster(statement, parameters)
+
+    def _query_cluster(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
+        self._register(tables_of(statement.sql(LEDGER_DIALECT)))
+        return _tuples(self._spark.sql(filled(statement, parameters).sql(DIALECT)).toArrow())
+
+    def _query_ledger(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
+        """A statement about the ledger, which the cluster tells what the lake has to do with it."""
+        tree = statement.copy()
+        for part in parts_about(tree, self._hours_of_view):
+            self._register(tables_of(part.sql(LEDGER_DIALECT)))
+            rows = self._spark.sql(filled(part, parameters).sql(DIALECT)).toArrow()
+            kept, _ = self._ledger.kept(ibis.memtable(rows))
+            part.replace(sg.select("*").from_(kept.get_name()))
+        return self._ledger.query(tree.sql(LEDGER_DIALECT), used_in(tree, parameters))
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
@@ -150,7 +175,7 @@ class LakeSession(Session):
         told_apart = ", ".join(f"`{column}`, `{column}` IS NULL" for column in columns)
         digest = f"SUM(CAST(XXHASH64({told_apart}) AS DECIMAL(38, 0)))"
         view = self._view(name, hours)
-        return dict(_tuples(self._spark.sql(f"SELECT hour, {digest} AS digest FROM {view} GROUP BY hour").toArrow()))
+        return dict(self._rows(f"SELECT hour, {digest} AS digest FROM {view} GROUP BY hour"))
 
     def column_types(self, name: str) -> dict[str, str]:
         """See `Session.column_types`; files of the lake have the columns that were declared when they were written."""
@@ -185,16 +210,7 @@ class LakeSession(Session):
         if name not in LAKE_TABLES:
             self._ledger.insert_arrow(name, rows)
             return
-        folder, schema = self._lake.new_folder(name), arrow_schema(name)
-        by_hour = schema.append(pa.field(HOUR_COLUMN, pa.string()))
-        batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
-        ds.write_dataset(
-            pa.RecordBatchReader.from_batches(by_hour, (_with_folder(batch, schema) for batch in batches)),
-            self._lake.path_of(folder), filesystem=self._lake.files, format="parquet",
-            partitioning=ds.partitioning(pa.schema([by_hour.field(HOUR_COLUMN)]), flavor="hive"),
-            max_partitions=MOST_HOURS_AT_ONCE, existing_data_behavior="overwrite_or_ignore",
-        )  # fmt: skip
-        self._lake.publish(name, folder)
+        self._lake.publish(name, write_rows(self._lake, name, rows))
 
     def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
         """See `Session.delete_hours`."""
@@ -207,10 +223,7 @@ class LakeSession(Session):
         if not among:
             self._lake.withdraw(name, there)
             return
-        chosen = " AND ".join(
-            f"`{column}` IN ({', '.join(literal(value).sql(DIALECT) for value in values)})" if values else "false"
-            for column, values in among.items()
-        )
+        chosen = " AND ".join(is_among(f"`{column}`", values) for column, values in among.items())
         self._rewrite(name, there, f"SELECT * FROM {self._view(name, hours)} WHERE NOT coalesce({chosen}, false)")
 
     def delete_duplicates(
@@ -234,10 +247,10 @@ class LakeSession(Session):
         )
         # of equal rows any may stay, so the choice is made once
         kept = self._evaluated(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"})).get_name()
-        losers = f"FROM {kept} WHERE place > 1"
-        deleted = _tuples(self._spark.sql(f"SELECT {', '.join(returning)} {losers}").toArrow())
-        touched = [hour for (hour,) in _tuples(self._spark.sql(f"SELECT DISTINCT hour {losers}").toArrow())]
-        self._rewrite(name, touched, f"SELECT * FROM {kept} WHERE place = 1 AND {_is_in('hour', touched)}")
+        losers = f"FROM {kept} AS {name} WHERE place > 1"
+        deleted = self._rows(f"SELECT {', '.join(returning)} {losers}")
+        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour {losers}")]
+        self._rewrite(name, touched, f"SELECT * FROM {kept} WHERE place = 1 AND {is_among('hour', touched)}")
         return deleted
 
     def update_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
@@ -248,7 +261,7 @@ class LakeSession(Session):
         if not count:
             return set()
         place = kept.get_name()
-        touched = [hour for (hour,) in _tuples(self._spark.sql(f"SELECT DISTINCT hour FROM {place}").toArrow())]
+        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM {place}")]
         corrected = [column for column in kept.columns if column not in keys]
         columns = ", ".join(
             f"IF(kept.is_corrected, kept.`{column}`, own.`{column}`) AS `{column}`"
@@ -261,7 +274,7 @@ class LakeSession(Session):
             name, touched,
             f"SELECT {columns} FROM {self._view(name)} AS own "
             f"LEFT JOIN (SELECT *, true AS is_corrected FROM {place}) AS kept ON {same} "
-            f"WHERE {_is_in('own.hour', touched)}",
+            f"WHERE {is_among('own.hour', touched)}",
         )  # fmt: skip
         return set(touched)
 
@@ -274,23 +287,25 @@ class LakeSession(Session):
         self._lake.withdraw(name, self._lake.hours_of(name, hours))
         self._lake.publish(name, folder)
 
-    def _update(self, statement: sge.Update) -> None:
-        """Set columns of a table's rows to what follows from the row itself."""
-        name = statement.this.name
-        condition = statement.args["where"].this.sql(DIALECT)
-        view = self._view(name)
-        touched = [
-            hour
-            for (hour,) in _tuples(self._spark.sql(f"SELECT DISTINCT hour FROM {view} WHERE {condition}").toArrow())
-        ]
+    def _change(self, statement: sge.Expression, parameters: Parameters) -> None:
+        """Update or delete single rows."""
+        change = RowChange.of(statement, parameters)
+        view, source = self._view(change.table), None
+        if change.source is not None:
+            source = change.source.alias
+            given = change.source.this
+            rows = self._ledger.query(given.sql(LEDGER_DIALECT), used_in(given, parameters))
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            if not rows:
+                return
+            connect.give(self._spark, source, pa.table(columns, names=given.named_selects))
+        touched = [hour for (hour,) in self._rows(change.touched(view, source))]
         if not touched:
             return
-        values = {pair.this.name: pair.expression.sql(DIALECT) for pair in statement.expressions}
-        columns = ", ".join(
-            f"IF({condition}, {values[column]}, `{column}`) AS `{column}`" if column in values else f"`{column}`"
-            for column in columns_of(name)
+        within = (
+            f"SELECT * FROM ({change.rows(view, source, columns_of(change.table))}) WHERE {is_among('hour', touched)}"
         )
-        self._rewrite(name, touched, f"SELECT {columns} FROM {view} WHERE {_is_in('hour', touched)}")
+        self._rewrite(change.table, touched, within)
 
     def _rewrite(self, name: str, hours: Collection[datetime], sql: str) -> None:
         """Replace hours of a table with rows that were made of them."""
@@ -308,6 +323,10 @@ class LakeSession(Session):
         return folder
 
     # -- views --
+
+    def _rows(self, sql: str) -> list[tuple]:
+        """Few rows of SQL for Spark."""
+        return _tuples(self._spark.sql(sql).toArrow())
 
     def _is_in_lake(self, name: str) -> bool:
         return name in self._hours_of_view or name in self._kept
@@ -362,18 +381,3 @@ def _plain_schema(rows: ir.Table) -> pa.Schema:
 
 def _tuples(rows: pa.Table) -> list[tuple]:
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-
-
-def _is_in(column: str, hours: Collection[datetime]) -> str:
-    return f"{column} IN ({', '.join(literal(hour).sql(DIALECT) for hour in hours)})"
-
-
-def _with_folder(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in the types of the files, with the folder of their hour."""
-    columns = [_plain(batch[field.name]).cast(field.type) for field in schema]
-    folder = pc.strftime(batch["hour"].cast(pa.timestamp("s", "UTC")), HOUR_FORMAT)
-    return pa.RecordBatch.from_arrays([*columns, folder], schema=schema.append(pa.field(HOUR_COLUMN, pa.string())))
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.storage if isinstance(column, pa.ExtensionArray) else column
