@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -140,15 +141,19 @@ def prune(
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Let a Spark make the tables, which this command starts on this machine.")
+    ] = False,
 ) -> None:
     """Make sample logs of a small fleet that end now, materialize them, and show the fleet's health."""
     from health_assets.cli.demo import Demo
+    from health_assets.cli.local_spark import local_spark
 
-    with readable_errors():
+    with readable_errors(), local_spark() if spark else nullcontext() as cluster:
         made = Demo(folder)
         hours = made.make_samples(floor_hour(datetime.now(UTC)))
         console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
-        os.environ.update(made.environment())  # for Dagster, too: `dev` shows the run
+        os.environ.update(made.environment(cluster))  # for Dagster, too: `dev` shows the run
         _materialize(load_settings(), hours, time.monotonic())
 
 

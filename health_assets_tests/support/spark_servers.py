@@ -15,24 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pysail.spark import SparkConnectServer
 
+from health_assets.cli.local_spark import local_spark as sail
 from health_assets_tests.support.projects import REPOSITORY
+
+__all__ = ["apache_spark", "needs_java", "sail"]
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Apache Spark needs Java")
 START_S = 120
-
-
-@contextmanager
-def sail() -> Iterator[str]:
-    """The URL of a server in this process."""
-    server = SparkConnectServer(port=0)
-    server.start(background=True)
-    host, port = server.listening_address
-    try:
-        yield f"sc://{host}:{port}"
-    finally:
-        server.stop()
 
 
 @contextmanager
