@@ -118,6 +118,7 @@ def test_logs_that_come_late_shrink_move_and_go_leave_the_same_tables_on_spark(p
     assert pair.spark.query("SELECT count(*) FROM executions WHERE agent_id_reported = 'coder'") != [(0,)]
 
 
+@pytest.mark.nightly
 def test_the_ledger_may_be_postgresql(pair: Pair, tmp_path: Path) -> None:
     ledger = postgres_server.fresh_warehouse()
     targets = pair.duckdb.targets
@@ -126,10 +127,10 @@ def test_the_ledger_may_be_postgresql(pair: Pair, tmp_path: Path) -> None:
         Project(tmp_path / "spark", targets, 4, 9, engine="spark", url=pair.spark.url, ledger=ledger),
     )
     lines = random_lines(Random(7), 100, 4)
-    for place in range(0, 100, 50):
-        projects.write_log("a.jsonl", lines[: place + 50])
+    for count, steps in ((50, ["ingest"]), (100, [*FLEET, "trace_risks", "session_scores"])):
+        projects.write_log("a.jsonl", lines[:count])
         for project in projects:
-            project.materialize(hours_from(START, 4), only=[*FLEET, "trace_risks", "session_scores"])
+            project.materialize(hours_from(START, 4), only=steps)
     found, expected = (project.tables() for project in (projects.spark, projects.duckdb))
     assert_tables_equal_to_9_digits(found, expected)
     assert expected["session_scores"] and expected["agent_health"]

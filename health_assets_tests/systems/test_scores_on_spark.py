@@ -89,7 +89,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield made
 
 
-@pytest.fixture(scope="module", params=WORLDS)
+@pytest.fixture(scope="module", params=["random logs", pytest.param("the demo", marks=pytest.mark.nightly)])
 def pair(request: pytest.FixtureRequest, url: str) -> Iterator[Pair]:
     folder = lasting_folder()
     project = WORLDS[request.param](folder)

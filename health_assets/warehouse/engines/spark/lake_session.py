@@ -241,7 +241,7 @@ class LakeSession(Session):
         repeated = self._spark.sql(f"SELECT 1 FROM {view} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").count()
         if not repeated:
             return []
-        greatest_first = ", ".join(f"{column} DESC NULLS FIRST" for column in order)
+        greatest_first = ", ".join(f"{column} DESC NULLS LAST" for column in order)
         ranked = self._spark.sql(
             f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place FROM {view}"
         )
