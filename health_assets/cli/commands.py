@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -140,15 +141,19 @@ def prune(
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Let a Spark make the tables, which this command starts on this machine.")
+    ] = False,
 ) -> None:
     """Make sample logs of a small fleet that end now, materialize them, and show the fleet's health."""
     from health_assets.cli.demo import Demo
+    from health_assets.cli.local_spark import local_spark
 
-    with readable_errors():
+    with readable_errors(), local_spark() if spark else nullcontext() as cluster:
         made = Demo(folder)
         hours = made.make_samples(floor_hour(datetime.now(UTC)))
         console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
-        os.environ.update(made.environment())  # for Dagster, too: `dev` shows the run
+        os.environ.update(made.environment(cluster))  # for Dagster, too: `dev` shows the run
         _materialize(load_settings(), hours, time.monotonic())
 
 
@@ -177,15 +182,15 @@ def dev(
 @app.command()
 def migrate(warehouse: WarehouseOption = None) -> None:
     """Make the tables of a warehouse, or bring those of an older one up to this program's version."""
-    from health_assets.warehouse.location import is_postgres
+    from health_assets.warehouse.location import is_postgres, ledger_of
 
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with audited(settings, "migrate", warehouse=warehouse_name(settings)):
-            if is_postgres(settings.warehouse):
+            if is_postgres(account := ledger_of(settings)):
                 from health_assets.warehouse.migrations import migrate as migrate_schema
 
-                migrate_schema(settings.warehouse, settings.lock_timeout_s)
+                migrate_schema(account, settings.lock_timeout_s)
             else:
                 from health_assets.warehouse.store import Warehouse
 

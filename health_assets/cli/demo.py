@@ -38,6 +38,16 @@ class Demo:
         return self.folder / "health.duckdb"
 
     @property
+    def lake(self) -> Path:
+        """Folder of the tables, where a cluster makes them."""
+        return self.folder / "lake"
+
+    @property
+    def ledger(self) -> Path:
+        """The account of the lake, a DuckDB file."""
+        return self.folder / "ledger.duckdb"
+
+    @property
     def dagster_home(self) -> Path:
         """The folder in which Dagster keeps the demo's runs."""
         return self.folder / "dagster"
@@ -47,15 +57,20 @@ class Demo:
         """Whether a demo was made here."""
         return self.targets.is_file() and self.targets.read_bytes().startswith(TARGETS_HEADER.encode())
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, cluster: str | None = None) -> dict[str, str]:
         """The settings, as environment variables, by which commands and Dagster work on the demo.
 
         Its logs end at some hour, so no schedule starts by itself, which would build empty hours behind them.
+
+        Args:
+            cluster: URL of a Spark that makes the tables; DuckDB by default.
         """
+        of_cluster = {"HEALTH_LAKE": str(self.lake.resolve()), "HEALTH_LEDGER": str(self.ledger.resolve())}
         return {
             "HEALTH_RAW": str(self.raw.resolve()),
             "HEALTH_TARGETS": str(self.targets.resolve()),
-            "HEALTH_WAREHOUSE": str(self.warehouse.resolve()),
+            "HEALTH_WAREHOUSE": cluster or str(self.warehouse.resolve()),
+            **(of_cluster if cluster else {}),
             "HEALTH_SCHEDULES": "off",
             "DAGSTER_HOME": str(self.dagster_home.resolve()),
         }
@@ -92,7 +107,8 @@ class Demo:
     def _require_own(self) -> None:
         """A demo marks its targets file; where that mark is missing, whatever is there is somebody's."""
         has_logs = self.raw.exists() and any(self.raw.iterdir())
-        if not self.is_there and (self.targets.exists() or has_logs or self.warehouse.exists()):
+        places = (self.targets, self.warehouse, self.lake, self.ledger)
+        if not self.is_there and (has_logs or any(place.exists() for place in places)):
             raise HealthAssetsError(
                 f"{self.folder} holds logs, targets or a warehouse that no demo made; use another --folder"
             )
@@ -100,4 +116,6 @@ class Demo:
     def _earlier_files(self) -> Iterator[Path]:
         for pattern in sample_globs():
             yield from self.raw.glob(pattern)
-        yield from self.folder.glob(f"{self.warehouse.name}*")  # with its write-ahead log
+        for database in (self.warehouse, self.ledger):
+            yield from self.folder.glob(f"{database.name}*")  # with its write-ahead log
+        yield from (path for path in self.lake.rglob("*") if path.is_file())

@@ -71,7 +71,16 @@ class Settings(BaseSettings):
     warehouse: str = Field(
         "data/health.duckdb",
         description="The warehouse: a DuckDB file, or a [PostgreSQL](postgresql.md) URL, "
-        "`postgresql+psycopg://user@host/db`, whose tables `health-assets migrate` makes.",
+        "`postgresql+psycopg://user@host/db`, whose tables `health-assets migrate` makes; or "
+        "a [Spark](spark.md) cluster, `sc://host:port`.",
+    )
+    lake: str | None = Field(
+        None,
+        description="Of a [Spark](spark.md) cluster, the folder or bucket of its tables, by a name that holds on "
+        "every machine.",
+    )
+    ledger: str | None = Field(
+        None, description="Of a [Spark](spark.md) cluster, the DuckDB file or PostgreSQL URL that keeps the account."
     )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")

@@ -11,7 +11,7 @@ from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.source_links import source_link
 from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.schema.documentation import SQL_NAMES
-from health_assets.warehouse.location import is_postgres
+from health_assets.warehouse.location import is_postgres, is_spark
 
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
@@ -59,7 +59,7 @@ def asset_spec(
 
 def shown_as_stored_in(warehouse: str, assets: Iterable[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
     """The assets with the kind of the warehouse that a URL names, beside what they are made of."""
-    kind = "postgresql" if is_postgres(warehouse) else "duckdb"
+    kind = "postgresql" if is_postgres(warehouse) else "spark" if is_spark(warehouse) else "duckdb"
     return [asset.map_asset_specs(lambda spec: spec.merge_attributes(kinds={kind})) for asset in assets]
 
 

@@ -1,12 +1,12 @@
-"""Latencies of windows: where the hourly lists of buckets are merged, in the warehouse or in this process.
+"""Latencies of windows: where the hourly lists of buckets are merged, by the warehouse, or by a function.
 
 What belongs here: that choice, for any asset that has latencies. What does not: how they are merged
 (`scoring.window_latencies`).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Inputs
@@ -30,6 +30,8 @@ def latencies(
     parts = components.filter(components.latency_buckets.notnull()).select("hour", *keys, "latency_buckets")
     if len(inputs.hours) == 1 and inputs.session.takes_lists_apart:
         return window_buckets(parts, inputs.hours, keys, percents)
-    in_order = inputs.session.arrow(parts.order_by(*keys, "hour"))
-    window_hours = inputs.settings.window_hours
-    return ibis.memtable(sliding_window_buckets(in_order, inputs.hours, window_hours, keys, percents))
+    buckets = partial(
+        sliding_window_buckets,
+        hours=inputs.hours, window_hours=inputs.settings.window_hours, keys=tuple(keys), percents=dict(percents),
+    )  # fmt: skip
+    return inputs.session.grouped(parts, keys, [*keys, "hour"], buckets)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import sqlalchemy as sa
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import Settings
 
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 _POSTGRES_MISSPELT = re.compile(r"postgres(?:ql)?(?:\+\w+)?:", re.IGNORECASE)
@@ -21,10 +22,30 @@ UNREADABLE = (
     "with special characters of user and password as %xx"
 )
 
+WITHOUT_LEDGER = "a warehouse on Spark needs a lake and a ledger: set HEALTH_LAKE and HEALTH_LEDGER"
+
 
 def is_postgres(url: str) -> bool:
     """Whether a URL names a PostgreSQL database; `postgresql+psycopg://` as SQLAlchemy writes it is the same."""
     return bool(_POSTGRES.match(url))
+
+
+def is_spark(url: str) -> bool:
+    """Whether a URL names a Spark cluster, as Spark Connect writes it."""
+    return url.startswith("sc://")
+
+
+def ledger_of(settings: Settings) -> str:
+    """The database that keeps the account of a warehouse: of a cluster its ledger, else the warehouse itself.
+
+    Raises:
+        HealthAssetsError: a cluster is named without a ledger.
+    """
+    if not is_spark(settings.warehouse):
+        return settings.warehouse
+    if settings.ledger is None:
+        raise HealthAssetsError(WITHOUT_LEDGER)
+    return settings.ledger
 
 
 def path_of(url: str) -> Path:
@@ -36,7 +57,8 @@ def path_of(url: str) -> Path:
     scheme, separator, rest = url.partition("://")
     if separator and scheme != "duckdb":
         raise HealthAssetsError(
-            f"a warehouse of {scheme}:// is not supported; name a DuckDB file, duckdb:///path or postgresql://host/db"
+            f"a warehouse of {scheme}:// is not supported; name a DuckDB file, duckdb:///path, postgresql://host/db "
+            "or sc://host:port"
         )
     if _POSTGRES_MISSPELT.match(url):
         raise HealthAssetsError(UNREADABLE)  # as a path, it would be shown with its password

@@ -8,7 +8,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, ClassVar
@@ -85,6 +85,21 @@ class Session(ABC):
     def hours_of(self, name: str, hours: HourRange) -> ir.Table:
         """The rows of a table in `[hours.start, hours.end)`."""
         return _hours_of(name, hours)
+
+    def grouped(
+        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], make: Callable[[pa.Table], pa.Table]
+    ) -> ir.Table:
+        """The rows that a function makes of rows with the same keys, computed where the rows are.
+
+        Args:
+            rows: an expression.
+            keys: columns that tell apart what the function looks at together.
+            order: columns that it wants the rows in the order of, the keys first.
+            make: the function. It gets all rows of any number of keys, also of none, and is sent to other machines
+                where the engine has such; so it is one of a module, or a `partial` of one.
+        """
+        del keys  # this process calls it once, for all
+        return ibis.memtable(make(self.arrow(rows.order_by(list(order)))))
 
     def has_tables(self, names: Sequence[str]) -> bool:
         """Whether the warehouse has all of these tables; one that only an older program wrote to may lack some."""

@@ -4,14 +4,15 @@ What belongs here: choosing the engine, and asking whose turn it is before anyth
 happens in a session (`session`), and how an engine opens one (`engines`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
-from health_assets.warehouse.location import is_postgres
+from health_assets.warehouse.location import WITHOUT_LEDGER, is_postgres, is_spark
 from health_assets.warehouse.session import Session
 
 
@@ -40,17 +41,20 @@ class Guard(Protocol):
 
 
 class Warehouse:
-    """A DuckDB file, or a schema of a PostgreSQL database.
+    """A DuckDB file, a schema of a PostgreSQL database, or a Spark cluster with its lake and its ledger.
 
     Args:
-        url: path of the file, `duckdb:///path`, or `postgresql://user@host/database`.
+        url: path of the file, `duckdb:///path`, `postgresql://user@host/database`, or `sc://host:port`.
         lock_timeout_s: how long to wait while another process holds the warehouse.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
         shared_duckdb: the DuckDB that its sessions share; without one, each starts its own.
         guard: asked before whatever is written; without one, only the warehouse's own lock orders writers.
+        lake: of a cluster, the folder or bucket of its tables.
+        ledger: of a cluster, the URL of the database that keeps the account of them, which is on another engine.
 
     Raises:
-        HealthAssetsError: the URL names an engine that is not supported.
+        HealthAssetsError: the URL names an engine that is not supported or not installed, or a cluster without lake or
+            ledger.
     """
 
     def __init__(
@@ -61,17 +65,22 @@ class Warehouse:
         memory_limit: str = "3GB",
         shared_duckdb: SharedDuckDB | None = None,
         guard: Guard | None = None,
+        lake: str | None = None,
+        ledger: str | None = None,
     ) -> None:
         self._guard = guard
-        self._place: Place
-        if is_postgres(url):
-            from health_assets.warehouse.engines.postgres.store import PostgresSchema
 
-            self._place = PostgresSchema(url, lock_timeout_s)
-        else:
+        def opened(place: str) -> Place:
+            """A database, which keeps a whole warehouse or the account of a lake."""
+            if is_postgres(place):
+                from health_assets.warehouse.engines.postgres.store import PostgresSchema
+
+                return PostgresSchema(place, lock_timeout_s)
             from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 
-            self._place = DuckDBFile(url, lock_timeout_s, memory_limit, shared_duckdb)
+            return DuckDBFile(place, lock_timeout_s, memory_limit, shared_duckdb)
+
+        self._place = _cluster(url, lake, ledger, opened) if is_spark(url) else opened(url)
 
     @classmethod
     def of(
@@ -90,6 +99,8 @@ class Warehouse:
             memory_limit=settings.memory_limit,
             shared_duckdb=shared_duckdb,
             guard=guard,
+            lake=settings.lake,
+            ledger=settings.ledger,
         )
 
     @property
@@ -124,3 +135,14 @@ class Warehouse:
             HealthAssetsError: as `write`, or there is no warehouse yet.
         """
         return self._place.read()
+
+
+def _cluster(url: str, lake: str | None, ledger: str | None, opened: Callable[[str], Place]) -> Place:
+    """A cluster, with the lake and the ledger that it needs."""
+    if lake is None or ledger is None:
+        raise HealthAssetsError(WITHOUT_LEDGER)
+    try:
+        from health_assets.warehouse.engines.spark.store import SparkCluster
+    except ImportError as error:
+        raise HealthAssetsError("a warehouse on Spark needs its client: pip install 'health-assets[spark]'") from error
+    return SparkCluster(url, lake, opened(ledger))

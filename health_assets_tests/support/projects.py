@@ -81,7 +81,8 @@ Row = dict[str, Any]
 class Project:
     """Where a test's logs, targets and tables are, and how long its windows last.
 
-    With the engine `postgres` the tables are in a database of their own, which `url` names where it is there already.
+    With the engine `postgres` the tables are in a database of their own, which `url` names where it is there already; with
+    `spark` in a lake of their own, which the cluster at `url` computes, with a DuckDB file or another URL as `ledger`.
     Where `now` is given it is that time, whatever clocks say.
     """
 
@@ -93,6 +94,7 @@ class Project:
     evaluation_window_hours: int | None = None
     engine: str = "duckdb"
     url: str = ""
+    ledger: str = ""
     now: datetime | None = None
     raw: Path = field(init=False)
     warehouse_path: Path = field(init=False)
@@ -142,6 +144,8 @@ class Project:
             "lock_timeout_s": self.lock_timeout_s,
             "evaluation_window_hours": self.evaluation_window_hours,
         }
+        if self.engine == "spark":
+            own |= {"lake": str(self.folder / "lake"), "ledger": self.ledger or str(self.warehouse_path)}
         others = {name: value for name, value in os.environ.items() if name.upper().startswith("HEALTH_")}
         return _settings(tuple(own.items()), tuple(others.items()), Path.cwd())
 

@@ -20,7 +20,7 @@ from health_assets.defs.pipeline import Pipeline
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.reliability import timeline, trajectories
 from health_assets.systems.reliability.assets import ASSETS
-from health_assets.systems.reliability.consistency import KEYS, RESOURCES, task_consistency
+from health_assets.systems.reliability.consistency import RESOURCES, RUNS_IN_ORDER, task_consistency
 from health_assets.systems.reliability.predictability import predictability
 from health_assets.systems.reliability.report import print_block
 from health_assets.systems.reliability.trajectories import PairSums, Trajectories
@@ -599,7 +599,7 @@ def table_of_runs(random: Random, count: int) -> pa.Table:
     numbers = [(name, pa.float64()) for name in ("confidence", *RESOURCES)]
     types = [("agent_id", pa.string()), ("task_id", pa.string()), ("hour", pa.timestamp("us", "UTC"))]
     types += [("execution_id", pa.string()), ("succeeded", pa.bool_()), *numbers, ("actions", pa.list_(pa.string()))]
-    return pa.Table.from_pylist(sorted(runs, key=lambda run: [run[key] for key in KEYS]), pa.schema(types))
+    return pa.Table.from_pylist(sorted(runs, key=lambda run: [run[key] for key in RUNS_IN_ORDER]), pa.schema(types))
 
 
 def test_how_much_is_looked_at_together_does_not_show_in_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from health_assets.core import json_lines
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
-from health_assets.warehouse.location import database_of, is_postgres, path_of
+from health_assets.warehouse.location import database_of, is_postgres, ledger_of, path_of
 
 MOST_TOLD = 1000
 
@@ -75,12 +75,13 @@ def note_change(settings: Settings, what: str, details: dict[str, Any]) -> None:
 
 
 def warehouse_name(settings: Settings) -> str:
-    """The warehouse as it may be shown, without a password.
+    """The warehouse, or the ledger of one on a cluster, as it may be shown, without a password.
 
     Raises:
         HealthAssetsError: its URL cannot be read.
     """
-    return database_of(settings.warehouse).name if is_postgres(settings.warehouse) else str(path_of(settings.warehouse))
+    account = ledger_of(settings)
+    return database_of(account).name if is_postgres(account) else str(path_of(account))
 
 
 def _note(settings: Settings, change: str, what: str, details: dict[str, Any]) -> None:

@@ -320,7 +320,8 @@ def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) ->
 
 def warehouse_of(settings: Settings, lock_timeout_s: float) -> Warehouse:
     """The warehouse, for a process that must stay small beside the server."""
-    return Warehouse(settings.warehouse, lock_timeout_s=lock_timeout_s, memory_limit=MEMORY_LIMIT)
+    small = settings.model_copy(update={"memory_limit": MEMORY_LIMIT})
+    return Warehouse.of(small, lock_timeout_s=lock_timeout_s)
 
 
 def _ownership(settings: Settings) -> Ownership:

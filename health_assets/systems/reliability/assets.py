@@ -1,15 +1,21 @@
 """The reliability evaluation (source 2): consistency of tasks, and reliability and safety of agents."""
 
 from collections.abc import Mapping
+from functools import partial
 
-import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.reliability import FORMULA_VERSION
-from health_assets.systems.reliability.consistency import average_over_tasks, baseline_runs, task_consistency
+from health_assets.systems.reliability.consistency import (
+    RUNS_IN_ORDER,
+    TASK,
+    average_over_tasks,
+    baseline_runs,
+    task_consistency,
+)
 from health_assets.systems.reliability.overall import agent_reliability
-from health_assets.systems.reliability.predictability import confidence_counts, predictability
+from health_assets.systems.reliability.predictability import COUNTS_IN_ORDER, confidence_counts, predictability
 from health_assets.systems.reliability.robustness import robustness
 from health_assets.systems.reliability.safety import safety
 
@@ -18,8 +24,9 @@ RUN_COLUMNS = ("hour", "execution_id", "agent_id", "task_id", "condition", "succ
 
 def _tasks(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.evaluation_hours
-    runs = inputs.session.arrow(baseline_runs(inputs.table("executions", back_hours=window_hours)))
-    rows = ibis.memtable(task_consistency(runs, inputs.hours, window_hours))
+    runs = baseline_runs(inputs.table("executions", back_hours=window_hours))
+    of_runs = partial(task_consistency, hours=inputs.hours, window_hours=window_hours)
+    rows = inputs.session.grouped(runs, TASK, RUNS_IN_ORDER, of_runs)
     return inputs.with_windows(rows, "executions", window_hours)
 
 
@@ -29,11 +36,12 @@ def _agents(inputs: Inputs) -> ir.Table:
     runs, _ = session.kept(executions.filter(executions.task_id.notnull()).select(*RUN_COLUMNS))
     judgements = inputs.table("judgements", back_hours=settings.reach_hours)
     windows = inputs.windows("executions", settings.evaluation_hours)
-    predicted = predictability(session.arrow(confidence_counts(runs)), inputs.hours, settings.evaluation_hours)
+    of_counts = partial(predictability, hours=inputs.hours, window_hours=settings.evaluation_hours)
+    predicted = session.grouped(confidence_counts(runs), ["agent_id"], COUNTS_IN_ORDER, of_counts)
     return agent_reliability(
         robustness(runs, windows),
         average_over_tasks(inputs.table("task_consistency")),
-        ibis.memtable(predicted),
+        predicted,
         safety(runs, judgements, windows, early_hours=settings.reach_hours - settings.evaluation_hours),
         windows,
     )

@@ -25,34 +25,35 @@ EPSILON = 1e-8
 LEAST_RUNS = 2
 RESOURCES = ("cost_usd", "runtime_s", "api_calls", "action_count", "error_count", "call_latency_s")
 AVERAGED = ("c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res", "outcome_agreement")
-KEYS = ("agent_id", "task_id", "hour", "execution_id")
+TASK = ("agent_id", "task_id")
+RUNS_IN_ORDER = (*TASK, "hour", "execution_id")
 
 SHARE_UNITS = 1e15
 """Shares are averaged as whole numbers of 1e-15, which add up to the same in any order."""
 
 
 def baseline_runs(executions: ir.Table) -> ir.Table:
-    """The runs that consistency is about, in the order that `task_consistency` needs.
+    """The runs that consistency is about.
 
     Args:
         executions: cleaned executions.
 
     Returns:
-        `KEYS`, `succeeded`, confidence and resources as floating-point numbers, and `actions`, null where there are
-        none or the run failed, because trajectories of successful runs alone are compared.
+        `RUNS_IN_ORDER`, `succeeded`, confidence and resources as floating-point numbers, and `actions`, null where
+        there are none or the run failed, because trajectories of successful runs alone are compared.
     """
     runs = executions.filter(executions.task_id.notnull(), executions.condition == "baseline")
     numbers = {name: runs[name].cast("float64") for name in ("confidence", *RESOURCES)}
     is_compared = runs.succeeded & (runs.actions.length() > 0)
     actions = is_compared.ifelse(runs.actions, ibis.null(runs.actions.type()))
-    return runs.select(*KEYS, "succeeded", **numbers, actions=actions).order_by(list(KEYS))
+    return runs.select(*RUNS_IN_ORDER, "succeeded", **numbers, actions=actions)
 
 
 def task_consistency(runs: pa.Table, hours: HourRange, window_hours: int) -> pa.Table:
     """Every task that an agent attempted at least twice in a window: the columns of the table but those of windows.
 
     Args:
-        runs: rows of `baseline_runs`, sorted by `KEYS`, of `hours` and the window before them.
+        runs: rows of `baseline_runs`, sorted by `RUNS_IN_ORDER`, of `hours` and the window before them.
         hours: the hours that windows end with; at least one.
         window_hours: length of the window.
     """
@@ -66,7 +67,7 @@ def task_consistency(runs: pa.Table, hours: HourRange, window_hours: int) -> pa.
         **_stability(runs, windows),
     }
     place, hour = timeline.over_hours(windows)
-    names = runs.select(["agent_id", "task_id"]).take(pa.array(windows.start[place]))
+    names = runs.select(list(TASK)).take(pa.array(windows.start[place]))
     columns = {name: _with_nulls(column[place]) for name, column in values.items()}
     return pa.table({"hour": hour, "agent_id": names["agent_id"], "task_id": names["task_id"], **columns})
 

@@ -23,25 +23,23 @@ from health_assets.systems.reliability.timeline import (
 )
 
 BINS = 10
+COUNTS_IN_ORDER = ("agent_id", "hour", "confidence")
 SCORES = ("p_brier", "p_cal", "p_auroc", "p_rc")
 
 
 def confidence_counts(executions: ir.Table) -> ir.Table:
-    """Baseline runs by agent, hour and confidence, sorted by these: `runs` and, of them, `successes`."""
+    """Baseline runs by agent, hour and confidence: `runs` and, of them, `successes`."""
     runs = executions.filter(
         executions.task_id.notnull(), executions.condition == "baseline", executions.confidence.notnull()
     )
-    counted = runs.group_by(["agent_id", "hour", "confidence"]).aggregate(
-        runs=runs.count(), successes=runs.count(where=runs.succeeded)
-    )
-    return counted.order_by(["agent_id", "hour", "confidence"])
+    return runs.group_by(COUNTS_IN_ORDER).aggregate(runs=runs.count(), successes=runs.count(where=runs.succeeded))
 
 
 def predictability(counts: pa.Table, hours: HourRange, window_hours: int) -> pa.Table:
     """One row per hour and agent with a confidence in the window: the scores, and `runs_with_confidence`.
 
     Args:
-        counts: rows of `confidence_counts`, sorted as they are there, of `hours` and the window before them.
+        counts: rows of `confidence_counts`, sorted by `COUNTS_IN_ORDER`, of `hours` and the window before them.
         hours: the hours that windows end with; at least one.
         window_hours: length of the window.
     """

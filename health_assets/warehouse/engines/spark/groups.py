@@ -1,0 +1,29 @@
+"""A function of Arrow rows as Spark calls it, on whatever machine the rows are.
+
+What belongs here: what an executor needs besides the function itself, which is little. What does not: who asks for it
+(`lake_session`).
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+GROUPS = 256
+"""Parts that keys are dealt out to: each is one call of the function, and no key lies in two."""
+GROUP_COLUMN = "group_number"
+
+
+def of_group(
+    rows: pa.Table, make: Callable[[pa.Table], pa.Table], schema: pa.Schema, order: Sequence[str], made: pa.Schema
+) -> pa.Table:
+    """The rows that a function makes of one group.
+
+    Args:
+        rows: the rows of the group, in any order.
+        make: the function; it takes rows of whole keys in order.
+        schema: the rows that it takes.
+        order: columns that these are sorted by.
+        made: the rows that it gives.
+    """
+    own = rows.select(schema.names).cast(schema)
+    return make(own.sort_by([(name, "ascending") for name in order])).cast(made)

@@ -1,0 +1,125 @@
+"""The lake: Parquet files of tables by hour in a folder, of which those count that the ledger has published.
+
+What belongs here: which folders hold the rows of which hours, and removing folders that nobody reads any more. What
+does not: writing rows and reading them (`lake_session`).
+
+Each statement writes into a new folder, with a folder for each hour inside. No file is ever changed. The ledger says
+which folders of hours make up a table, and says so in its own transaction: what a run has written counts for all
+readers from its commit on, and never where it has none. Folders that another one has replaced stay for `GRACE`, since
+a reader may still be reading them.
+"""
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from pyarrow import fs
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourRange
+from health_assets.warehouse.session import Session
+
+GRACE = timedelta(hours=6)
+HOUR_COLUMN = "hour_folder"
+"""Names the folder of an hour, as `hour_folder=2026060700`; it is no column of the files in it."""
+HOUR_FORMAT = "%Y%m%d%H"
+SCRATCH = "_kept"
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS lake_hours (table_name VARCHAR, hour TIMESTAMP WITH TIME ZONE, folder VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS lake_withdrawn (folder VARCHAR, withdrawn_at TIMESTAMP WITH TIME ZONE)",
+)
+
+
+class Lake:
+    """The folders of a lake, as one transaction of the ledger sees them.
+
+    Args:
+        place: a folder or bucket that this machine and the cluster reach by the same name.
+        ledger: an open session of the ledger.
+
+    Raises:
+        HealthAssetsError: the name of the place cannot be read.
+    """
+
+    def __init__(self, place: str, ledger: Session) -> None:
+        self.place = place.rstrip("/") if "://" in place else str(Path(place).expanduser().absolute())
+        self._ledger = ledger
+        try:
+            self.files, self._root = fs.FileSystem.from_uri(self.place)
+        except (ValueError, OSError) as error:
+            raise HealthAssetsError(f"the lake {place} is no folder or bucket: {error}") from error
+
+    def make_account(self) -> None:
+        """Make the tables of the ledger that say what is published, where they are not there yet."""
+        for statement in _TABLES:
+            self._ledger.query(statement)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the ledger is one of a lake."""
+        return self._ledger.has_tables(["lake_hours"])
+
+    def new_folder(self, table: str) -> str:
+        """The name of a folder that nobody has written to."""
+        return f"{table}/{uuid4().hex}"
+
+    def url_of(self, folder: str) -> str:
+        """A folder as the cluster calls it."""
+        return f"{self.place}/{folder}"
+
+    def path_of(self, folder: str) -> str:
+        """A folder as `files` calls it."""
+        return f"{self._root}/{folder}"
+
+    def folders(self, table: str, hours: HourRange | None = None) -> list[str]:
+        """The published folders of a table, of these hours or all."""
+        inside = "" if hours is None else " AND hour >= ? AND hour < ?"
+        span = [] if hours is None else [hours.start, hours.end]
+        sql = f"SELECT folder FROM lake_hours WHERE table_name = ?{inside} ORDER BY hour, folder"
+        return [folder for (folder,) in self._ledger.query(sql, [table, *span])]
+
+    def publish(self, table: str, folder: str) -> None:
+        """Let the hours that were written to a folder count, beside what is published of them."""
+        for name, hour in self._hours_in(folder):
+            self._ledger.query("INSERT INTO lake_hours VALUES (?, ?, ?)", [table, hour, f"{folder}/{name}"])
+
+    def withdraw(self, table: str, hours: Collection[datetime]) -> None:
+        """Let nothing of these hours of a table count; folders are removed when no reader can need them."""
+        chosen = "table_name = ? AND hour IN (SELECT unnest(?))"
+        values = [table, sorted(hours)]
+        self._ledger.query(
+            f"INSERT INTO lake_withdrawn SELECT folder, CAST(? AS TIMESTAMP WITH TIME ZONE) FROM lake_hours "
+            f"WHERE {chosen}",
+            [self._ledger.now(), *values],
+        )
+        self._ledger.query(f"DELETE FROM lake_hours WHERE {chosen}", values)
+
+    def hours_of(self, table: str, hours: HourRange) -> list[datetime]:
+        """The hours among these of which anything is published."""
+        sql = "SELECT DISTINCT hour FROM lake_hours WHERE table_name = ? AND hour >= ? AND hour < ?"
+        return sorted(hour for (hour,) in self._ledger.query(sql, [table, hours.start, hours.end]))
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, where it is there."""
+        path = self.path_of(folder)
+        if self.files.get_file_info(path).type != fs.FileType.NotFound:
+            self.files.delete_dir(path)
+
+    def sweep(self) -> None:
+        """Remove what was withdrawn so long ago that no reader needs it."""
+        until = self._ledger.now() - GRACE
+        for (folder,) in self._ledger.query("SELECT folder FROM lake_withdrawn WHERE withdrawn_at < ?", [until]):
+            self.remove(folder)
+        self._ledger.query("DELETE FROM lake_withdrawn WHERE withdrawn_at < ?", [until])
+
+    def _hours_in(self, folder: str) -> list[tuple[str, datetime]]:
+        """Folders of hours in a folder that was written, with their hours."""
+        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True))
+        names = sorted(info.base_name for info in inside if info.base_name.startswith(f"{HOUR_COLUMN}="))
+        return [(name, _hour_of(name)) for name in names]
+
+
+def _hour_of(name: str) -> datetime:
+    return datetime.strptime(name.partition("=")[2], HOUR_FORMAT).replace(tzinfo=UTC)

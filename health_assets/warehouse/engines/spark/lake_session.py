@@ -1,0 +1,383 @@
+"""One transaction on a warehouse that a Spark cluster computes: rows in the lake, and the account of them in a ledger.
+
+What belongs here: sending each statement to the place of its tables, and writing whole hours of the lake. What does
+not: which folders count (`lake`), the client (`connect`), and translation (`sql`, `spark_compiler`).
+
+The transaction is the ledger's. Rows are written to new folders; a change of single rows is a new folder for each hour
+that has one of them.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+import pyarrow as pa
+import sqlglot as sg
+import sqlglot.expressions as sge
+from ibis import ir
+from pyspark.sql import DataFrame
+from pyspark.sql.connect.session import SparkSession
+
+from health_assets.core.hours import HourRange
+from health_assets.schema.catalog import columns_of, schema_of
+from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.warehouse.engines.spark import connect
+from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
+from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, GROUPS, of_group
+from health_assets.warehouse.engines.spark.lake import HOUR_COLUMN, HOUR_FORMAT, SCRATCH, Lake
+from health_assets.warehouse.engines.spark.lake_files import write_rows
+from health_assets.warehouse.engines.spark.sql import (
+    DIALECT,
+    LEDGER_DIALECT,
+    Parameters,
+    RowChange,
+    filled,
+    is_among,
+    parsed,
+    parts_about,
+    spark_sql,
+    tables_of,
+    used_in,
+)
+from health_assets.warehouse.engines.spark.tables import (
+    LAKE_TABLES,
+    column_definitions,
+    schema_in_lake,
+    typed_columns,
+)
+from health_assets.warehouse.session import Session
+
+
+class LakeSession(Session):
+    """One transaction; what is said of the lake is computed by the cluster, all else by the ledger.
+
+    Args:
+        spark: a session on the cluster, which is this one's alone.
+        lake: the lake.
+        ledger: an open session of the ledger.
+    """
+
+    takes_lists_apart = True
+
+    def __init__(self, spark: SparkSession, lake: Lake, ledger: Session) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._ledger = ledger
+        self._hours_of_view: dict[str, tuple[str, HourRange | None]] = {name: (name, None) for name in LAKE_TABLES}
+        self._registered: dict[str, Sequence[str]] = {}
+        self._kept: set[str] = set()
+
+    def close(self) -> None:
+        """Remove what was kept for this session alone."""
+        for name in self._kept:
+            self._lake.remove(f"{SCRATCH}/{name}")
+
+    # -- reading --
+
+    def hours_of(self, name: str, hours: HourRange) -> ir.Table:
+        """See `Session.hours_of`; only the folders of these hours are looked at."""
+        if name not in LAKE_TABLES:
+            return super().hours_of(name, hours)
+        view = f"{name}_from_{hours.start:{HOUR_FORMAT}}_to_{hours.end:{HOUR_FORMAT}}"
+        self._hours_of_view[view] = (name, hours)
+        return ibis.table(schema_of(name), name=view)
+
+    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
+        """See `Session.query`; it goes to the place of the tables that it is about."""
+        named = tables_of(sql)
+        if not any(map(self._is_in_lake, named)):
+            return self._ledger.query(sql, parameters)
+        statement = parsed(sql)
+        is_change = isinstance(statement, sge.Update | sge.Delete)
+        if is_change and statement.this.name in LAKE_TABLES:
+            self._change(statement, parameters)
+            return []
+        if is_change or not all(map(self._is_in_lake, named)):
+            return self._query_ledger(statement, parameters)
+        return self._query_cluster(statement, parameters)
+
+    def _query_cluster(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
+        self._register(tables_of(statement.sql(LEDGER_DIALECT)))
+        return _tuples(self._spark.sql(filled(statement, parameters).sql(DIALECT)).toArrow())
+
+    def _query_ledger(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
+        """A statement about the ledger, which the cluster tells what the lake has to do with it."""
+        tree = statement.copy()
+        for part in parts_about(tree, self._hours_of_view):
+            self._register(tables_of(part.sql(LEDGER_DIALECT)))
+            rows = self._spark.sql(filled(part, parameters).sql(DIALECT)).toArrow()
+            kept, _ = self._ledger.kept(ibis.memtable(rows))
+            part.replace(sg.select("*").from_(kept.get_name()))
+        return self._ledger.query(tree.sql(LEDGER_DIALECT), used_in(tree, parameters))
+
+    def sql(self, rows: ir.Table) -> str:
+        """See `Session.sql`."""
+        self._register({node.name for node in rows.op().find(ops.UnboundTable)})
+        for node in rows.op().find(ops.InMemoryTable):
+            if node.name not in self._registered:
+                connect.give(self._spark, node.name, node.data.to_pyarrow(node.schema))
+                self._registered[node.name] = ()
+        return spark_sql(rows)
+
+    def arrow(self, rows: ir.Table) -> pa.Table:
+        """See `Session.arrow`."""
+        if self._is_of_ledger(rows):
+            return self._ledger.arrow(rows)
+        return self._frame(rows).toArrow().cast(_plain_schema(rows))
+
+    def stream(self, rows: ir.Table, rows_per_batch: int) -> pa.RecordBatchReader:
+        """See `Session.stream`."""
+        if self._is_of_ledger(rows):
+            return self._ledger.stream(rows, rows_per_batch)
+        schema, frame = _plain_schema(rows), self._frame(rows)
+
+        def parts() -> Iterator[pa.RecordBatch]:
+            for batch in arrow_batches(frame):
+                yield from pa.Table.from_batches([batch]).cast(schema).to_batches(rows_per_batch)
+
+        return pa.RecordBatchReader.from_batches(schema, parts())
+
+    def dicts(self, rows: ir.Table) -> list[dict[str, Any]]:
+        """See `Session.dicts`."""
+        return self._ledger.dicts(rows) if self._is_of_ledger(rows) else self.arrow(rows).to_pylist()
+
+    def count(self, rows: ir.Table) -> int:
+        """See `Session.count`."""
+        return self._ledger.count(rows) if self._is_of_ledger(rows) else self._frame(rows).count()
+
+    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
+        """See `Session.kept`; the cluster keeps the rows in a folder of the lake."""
+        kept = self._evaluated(self._frame(rows), rows.schema())
+        return kept, self._spark.table(kept.get_name()).count()
+
+    def grouped(
+        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], make: Callable[[pa.Table], pa.Table]
+    ) -> ir.Table:
+        """See `Session.grouped`; the executors call the function."""
+        schema = _plain_schema(rows)
+        made = make(schema.empty_table()).schema
+        group = f"pmod(xxhash64({', '.join(keys)}), {GROUPS}) AS {GROUP_COLUMN}"
+        dealt_out = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)
+        given = ibis.Schema.from_pyarrow(made)
+        on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made)
+        found = dealt_out.applyInArrow(on_group, column_definitions(given))
+        return self._evaluated(found, given)
+
+    def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
+        """See `Session.digests`."""
+        if name not in LAKE_TABLES:
+            return self._ledger.digests(name, hours)
+        columns = [column for column in columns_of(name) if column != FORMULA_VERSION]
+        # Spark's hash goes on from null as if nothing had been there
+        told_apart = ", ".join(f"`{column}`, `{column}` IS NULL" for column in columns)
+        digest = f"SUM(CAST(XXHASH64({told_apart}) AS DECIMAL(38, 0)))"
+        view = self._view(name, hours)
+        return dict(self._rows(f"SELECT hour, {digest} AS digest FROM {view} GROUP BY hour"))
+
+    def column_types(self, name: str) -> dict[str, str]:
+        """See `Session.column_types`; files of the lake have the columns that were declared when they were written."""
+        return schema_of(name) if name in LAKE_TABLES else self._ledger.column_types(name)
+
+    def has_tables(self, names: Sequence[str]) -> bool:
+        """See `Session.has_tables`; the ledger knows every table of its version."""
+        return self._ledger.has_tables(names)
+
+    def now(self) -> datetime:
+        """See `Session.now`: the ledger's clock."""
+        return self._ledger.now()
+
+    def use_one_thread(self) -> None:
+        """See `Session.use_one_thread`; the cluster's cores are other machines'."""
+        self._ledger.use_one_thread()
+
+    # -- writing --
+
+    def insert(self, name: str, rows: ir.Table) -> None:
+        """See `Session.insert`."""
+        if name not in LAKE_TABLES:
+            if self._is_of_ledger(rows):
+                self._ledger.insert(name, rows)
+            else:
+                self._ledger.insert_arrow(name, self.arrow(rows.select(*columns_of(name))))
+            return
+        self._lake.publish(name, self._written(name, self._frame(rows.select(*columns_of(name)))))
+
+    def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """See `Session.insert_arrow`; this process writes the files."""
+        if name not in LAKE_TABLES:
+            self._ledger.insert_arrow(name, rows)
+            return
+        self._lake.publish(name, write_rows(self._lake, name, rows))
+
+    def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
+        """See `Session.delete_hours`."""
+        if name not in LAKE_TABLES:
+            self._ledger.delete_hours(name, hours, **among)
+            return
+        there = self._lake.hours_of(name, hours)
+        if not there:
+            return
+        if not among:
+            self._lake.withdraw(name, there)
+            return
+        chosen = " AND ".join(is_among(f"`{column}`", values) for column, values in among.items())
+        self._rewrite(name, there, f"SELECT * FROM {self._view(name, hours)} WHERE NOT coalesce({chosen}, false)")
+
+    def delete_duplicates(
+        self,
+        name: str,
+        hours: HourRange,
+        keys: Sequence[str],
+        order: Sequence[str],
+        returning: Sequence[str] = ("hour", "source_file"),
+    ) -> list[tuple]:
+        """See `Session.delete_duplicates`."""
+        if name not in LAKE_TABLES:
+            return self._ledger.delete_duplicates(name, hours, keys, order, returning)
+        view, key = self._view(name, hours), ", ".join(keys)
+        repeated = self._spark.sql(f"SELECT 1 FROM {view} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").count()
+        if not repeated:
+            return []
+        greatest_first = ", ".join(f"{column} DESC NULLS LAST" for column in order)
+        ranked = self._spark.sql(
+            f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place FROM {view}"
+        )
+        # of equal rows any may stay, so the choice is made once
+        kept = self._evaluated(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"})).get_name()
+        losers = f"FROM {kept} AS {name} WHERE place > 1"
+        deleted = self._rows(f"SELECT {', '.join(returning)} {losers}")
+        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour {losers}")]
+        self._rewrite(name, touched, f"SELECT * FROM {kept} WHERE place = 1 AND {is_among('hour', touched)}")
+        return deleted
+
+    def update_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
+        """See `Session.update_rows`."""
+        if name not in LAKE_TABLES:
+            return self._ledger.update_rows(name, corrections, keys)
+        kept, count = self.kept(corrections)
+        if not count:
+            return set()
+        place = kept.get_name()
+        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM {place}")]
+        corrected = [column for column in kept.columns if column not in keys]
+        columns = ", ".join(
+            f"IF(kept.is_corrected, kept.`{column}`, own.`{column}`) AS `{column}`"
+            if column in corrected
+            else f"own.`{column}`"
+            for column in columns_of(name)
+        )
+        same = " AND ".join(f"own.`{key}` = kept.`{key}`" for key in keys)
+        self._rewrite(
+            name, touched,
+            f"SELECT {columns} FROM {self._view(name)} AS own "
+            f"LEFT JOIN (SELECT *, true AS is_corrected FROM {place}) AS kept ON {same} "
+            f"WHERE {is_among('own.hour', touched)}",
+        )  # fmt: skip
+        return set(touched)
+
+    def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
+        """See `Session.rewrite_hours`."""
+        if name not in LAKE_TABLES:
+            self._ledger.rewrite_hours(name, hours, rows)
+            return
+        folder = self._written(name, self._frame(rows.select(*columns_of(name))))
+        self._lake.withdraw(name, self._lake.hours_of(name, hours))
+        self._lake.publish(name, folder)
+
+    def _change(self, statement: sge.Expression, parameters: Parameters) -> None:
+        """Update or delete single rows."""
+        change = RowChange.of(statement, parameters)
+        view, source = self._view(change.table), None
+        if change.source is not None:
+            source = change.source.alias
+            given = change.source.this
+            rows = self._ledger.query(given.sql(LEDGER_DIALECT), used_in(given, parameters))
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            if not rows:
+                return
+            connect.give(self._spark, source, pa.table(columns, names=given.named_selects))
+        touched = [hour for (hour,) in self._rows(change.touched(view, source))]
+        if not touched:
+            return
+        within = (
+            f"SELECT * FROM ({change.rows(view, source, columns_of(change.table))}) WHERE {is_among('hour', touched)}"
+        )
+        self._rewrite(change.table, touched, within)
+
+    def _rewrite(self, name: str, hours: Collection[datetime], sql: str) -> None:
+        """Replace hours of a table with rows that were made of them."""
+        folder = self._written(name, self._spark.sql(sql))
+        self._lake.withdraw(name, hours)
+        self._lake.publish(name, folder)
+
+    def _written(self, name: str, frame: DataFrame) -> str:
+        """The folder that the cluster has written rows of a table to."""
+        folder = self._lake.new_folder(name)
+        by_hour = f"date_format(hour, 'yyyyMMddHH') AS {HOUR_COLUMN}"
+        # two steps, since a column of the second must not be taken for one before its cast
+        typed = frame.selectExpr(*typed_columns(name)).selectExpr("*", by_hour)
+        typed.write.partitionBy(HOUR_COLUMN).parquet(self._lake.url_of(folder))
+        return folder
+
+    # -- views --
+
+    def _rows(self, sql: str) -> list[tuple]:
+        """Few rows of SQL for Spark."""
+        return _tuples(self._spark.sql(sql).toArrow())
+
+    def _is_in_lake(self, name: str) -> bool:
+        return name in self._hours_of_view or name in self._kept
+
+    def _is_of_ledger(self, rows: ir.Table) -> bool:
+        """Whether an expression is about the ledger's tables alone."""
+        named = [node.name for node in rows.op().find(ops.UnboundTable)]
+        return bool(named) and not any(map(self._is_in_lake, named))
+
+    def _frame(self, rows: ir.Table) -> DataFrame:
+        return self._spark.sql(self.sql(rows))
+
+    def _evaluated(self, frame: DataFrame, schema: ibis.Schema) -> ir.Table:
+        """Rows that are computed once, under a name."""
+        name = ibis.util.gen_name("kept")
+        self._kept.add(name)
+        url = self._lake.url_of(f"{SCRATCH}/{name}")
+        frame.write.parquet(url)
+        self._spark.read.schema(column_definitions(schema)).parquet(url).createOrReplaceTempView(name)
+        return ibis.table(schema, name=name)
+
+    def _view(self, name: str, hours: HourRange | None = None) -> str:
+        """The name of a view of what is published now of a table."""
+        view = name if hours is None else self.hours_of(name, hours).get_name()
+        self._register([view])
+        return view
+
+    def _register(self, names: Collection[str]) -> None:
+        """Make views of what is published now of these tables, and give the cluster those that the ledger has."""
+        for name in names:
+            if name in self._kept:
+                continue
+            if name not in self._hours_of_view:
+                connect.give(self._spark, name, self._ledger.arrow(self._ledger.table(name)))
+                continue
+            table, hours = self._hours_of_view[name]
+            folders = self._lake.folders(table, hours)
+            if self._registered.get(name) != folders:
+                self._read(table, folders).createOrReplaceTempView(name)
+                self._registered[name] = folders
+
+    def _read(self, table: str, folders: Sequence[str]) -> DataFrame:
+        schema = schema_in_lake(table)
+        if not folders:
+            return connect.nothing(self._spark, schema)
+        return self._spark.read.schema(column_definitions(schema)).parquet(*map(self._lake.url_of, folders))
+
+
+def _plain_schema(rows: ir.Table) -> pa.Schema:
+    return rows.schema().to_pyarrow()
+
+
+def _tuples(rows: pa.Table) -> list[tuple]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))

@@ -1,0 +1,94 @@
+"""A warehouse that a Spark cluster computes: tables in a lake, and the account of them in a ledger.
+
+What belongs here: opening the cluster and the ledger together. What does not: a session
+(`lake_session`).
+
+Who writes holds the ledger's lock, so writers follow one another, as on the ledger's engine alone. Who reads sees what
+the ledger had published at that moment.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Protocol
+
+from grpc import RpcError
+from pyspark.errors import PySparkException
+
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.warehouse.engines.spark.connect import connected, place_of
+from health_assets.warehouse.engines.spark.lake import Lake
+from health_assets.warehouse.engines.spark.lake_session import LakeSession
+from health_assets.warehouse.session import Session
+
+MOST_SAID = 500
+"""Characters of an error that are shown; Spark repeats a plan of many pages."""
+
+
+class Ledger(Protocol):
+    """The place of the ledger, which is a warehouse on another engine."""
+
+    @property
+    def exists(self) -> bool:
+        """See `Warehouse.exists`."""
+
+    def write(self) -> AbstractContextManager[Session]:
+        """See `Warehouse.write`."""
+
+    def read(self) -> AbstractContextManager[Session]:
+        """See `Warehouse.read`."""
+
+
+class SparkCluster:
+    """The cluster, the lake and the ledger of a warehouse, and how they are opened.
+
+    Args:
+        url: `sc://host:port`, as Spark Connect takes it.
+        lake: a folder or bucket, reached by the same name from here and from the cluster.
+        ledger: where the account is.
+    """
+
+    def __init__(self, url: str, lake: str, ledger: Ledger) -> None:
+        self._url = url
+        self._lake = lake
+        self._ledger = ledger
+
+    @property
+    def exists(self) -> bool:
+        """See `Warehouse.exists`."""
+        return self._ledger.exists
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """See `Warehouse.write`."""
+        with self._ledger.write() as ledger:
+            lake = Lake(self._lake, ledger)
+            lake.make_account()
+            lake.sweep()
+            with self._session(lake, ledger) as session:
+                yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """See `Warehouse.read`."""
+        with self._ledger.read() as ledger:
+            lake = Lake(self._lake, ledger)
+            if not lake.is_published:
+                raise NoWarehouseError(f"nothing was published in the lake {self._lake} yet; materialize some hours")
+            with self._session(lake, ledger) as session:
+                yield session
+
+    @contextmanager
+    def _session(self, lake: Lake, ledger: Session) -> Iterator[Session]:
+        spark = connected(self._url)
+        session = LakeSession(spark, lake, ledger)
+        try:
+            yield session
+        except (PySparkException, RpcError) as error:
+            said = " ".join(str(error).split())
+            raise HealthAssetsError(
+                f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {said[:MOST_SAID]}"
+            ) from error
+        finally:
+            session.close()
+            with suppress(PySparkException, RpcError):  # the cluster may be what broke
+                spark.stop()

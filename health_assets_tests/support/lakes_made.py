@@ -1,0 +1,34 @@
+"""Sessions of a warehouse on Spark: a lake and a ledger in a folder, and a cluster."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from health_assets.schema.catalog import columns_of
+from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.lake import Lake
+from health_assets.warehouse.engines.spark.lake_session import LakeSession
+from health_assets.warehouse.session import Session
+
+ROWS_PER_BATCH = 100_000
+
+
+@contextmanager
+def session_on(url: str, folder: Path, ledger: Session) -> Iterator[LakeSession]:
+    """A session of a cluster with its lake in a folder."""
+    lake = Lake(str(folder / "lake"), ledger)
+    lake.make_account()
+    spark = connected(url)
+    session = LakeSession(spark, lake, ledger)
+    try:
+        yield session
+    finally:
+        session.close()
+        spark.stop()
+
+
+def copy_tables(names: Sequence[str], start: Session, end: Session) -> None:
+    """Copy tables from one session to another."""
+    for name in names:
+        rows = start.table(name).select(*columns_of(name))
+        end.insert_arrow(name, start.stream(rows, ROWS_PER_BATCH))

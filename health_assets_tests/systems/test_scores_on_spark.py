@@ -1,0 +1,108 @@
+"""Every asset on Spark, one hour and many: each column of each row is that of DuckDB."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from ibis import ir
+
+pytest.importorskip("pysail", reason="the extra `spark` is not installed")
+
+from health_assets.cli.demo import Demo
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import load_targets
+from health_assets.pipeline.derived import Derived, Inputs
+from health_assets.schema.catalog import columns_of
+from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.systems.declared_assets import DERIVED
+from health_assets.warehouse.session import Session
+from health_assets_tests.support.lakes_made import copy_tables, session_on
+from health_assets_tests.support.logs_made import START, cut_into_files, random_lines, random_targets
+from health_assets_tests.support.projects import (
+    RESULT_TABLES,
+    Project,
+    assert_tables_equal_to_9_digits,
+    hours_from,
+    lasting_folder,
+)
+from health_assets_tests.support.spark_servers import apache_spark, needs_java, sail
+
+HOURS = hours_from(START, 14)
+
+
+def random_world(folder: Path) -> Project:
+    random = Random(31)
+    project = Project(folder / "project", random_targets(random), 4, 9)
+    for name, lines in cut_into_files(random, random_lines(random, 500, 20)).items():
+        project.write_log(name, lines, modified=START + HOUR)
+    project.materialize(HOURS)
+    return project
+
+
+def demo_world(folder: Path) -> Project:
+    """The demo's first hours, with windows that fit into them."""
+    demo = Demo(folder / "demo")
+    demo.make_samples(START + 24 * HOUR)
+    project = Project(folder / "project", None, 4, 9)
+    project.raw.rmdir()
+    project.raw = demo.raw
+    project.targets_path.write_bytes(demo.targets.read_bytes())
+    project.targets = {}
+    project.materialize(HOURS)
+    return project
+
+
+WORLDS = {"random logs": random_world, "the demo": demo_world}
+
+
+class Pair:
+    """A project's tables in two sessions: DuckDB's, which is also the ledger, and one on Spark."""
+
+    def __init__(self, project: Project, duckdb: Session, spark: Session) -> None:
+        self.project, self.duckdb, self.spark = project, duckdb, spark
+
+    def assert_equal(self, derived: Derived, hours: HourRange) -> None:
+        settings = self.project.settings
+        inputs = Inputs(
+            session=self.duckdb, hours=hours, targets=load_targets(settings.targets), settings=settings
+        )  # fmt: skip
+        found, expected = (
+            rows_of(session, derived.rows(replace(inputs, session=session)), derived.name)
+            for session in (self.spark, self.duckdb)
+        )
+        assert_tables_equal_to_9_digits({derived.name: found}, {derived.name: expected})
+        assert expected, f"nothing was compared of {derived.name}"
+
+
+def rows_of(session: Session, rows: ir.Table, name: str) -> list[dict]:
+    """The rows of an asset in the types of its table."""
+    columns = [column for column in columns_of(name) if column != FORMULA_VERSION]
+    chosen = rows.select(*columns)
+    return session.arrow(chosen).cast(chosen.schema().to_pyarrow()).to_pylist()
+
+
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_java])])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=["random logs", pytest.param("the demo", marks=pytest.mark.nightly)])
+def pair(request: pytest.FixtureRequest, url: str) -> Iterator[Pair]:
+    folder = lasting_folder()
+    project = WORLDS[request.param](folder)
+    with project.warehouse.write() as duckdb, session_on(url, folder, duckdb) as spark:
+        copy_tables(RESULT_TABLES, duckdb, spark)
+        yield Pair(project, duckdb, spark)
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_an_asset_of_many_hours_is_the_same_on_spark(pair: Pair, name: str) -> None:
+    pair.assert_equal(DERIVED[name], HOURS)
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_an_asset_of_one_hour_is_the_same_on_spark(pair: Pair, name: str) -> None:
+    pair.assert_equal(DERIVED[name], HourRange.of(START + 9 * HOUR))
