@@ -22,6 +22,7 @@ from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.quality.gx_internals import (
+    inheriting_lightly,
     remembering,
     without_fingerprints,
     without_progress_bars,
@@ -302,7 +303,7 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     Importing takes seconds, so only who validates pays for it.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings(), without_statistics():
+    with warnings.catch_warnings(), without_statistics(), inheriting_lightly():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
 
