@@ -24,6 +24,7 @@ from health_assets.quality.expectations import Check, Expectation, RowsMaker, Su
 from health_assets.quality.gx_internals import (
     inheriting_lightly,
     remembering,
+    remembering_names,
     without_fingerprints,
     without_progress_bars,
     without_statistics,
@@ -310,6 +311,7 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
         context = gx.get_context(mode="ephemeral")
         without_progress_bars(context)
         without_fingerprints()
+        remembering_names()
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
     kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))
     return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds

@@ -1,5 +1,7 @@
 """Great Expectations' private parts: its metaclass takes a kind that remembers, its models share what they inherit."""
 
+import importlib.util
+import math
 import subprocess
 import sys
 import warnings
@@ -99,7 +101,7 @@ def subclass(kind: Any) -> Any:
             fields = {"column": {"alias": "named"}}  # noqa: RUF012
 
         @validator("column", allow_reuse=True)
-        def _in_capitals(cls, value: str) -> str:  # noqa: N805
+        def _in_capitals(cls, value: str) -> str:
             return value.upper()
 
     return Own
@@ -125,3 +127,49 @@ def test_fields_are_copied_with_all_that_they_refer_to_unless_they_are_inherited
     whole, part = parent.__fields__["max_value"].sub_fields, light.__fields__["max_value"].sub_fields
     assert part is whole, "the library copies what it inherits in another way by now"
     assert deep.__fields__["max_value"].sub_fields is not whole
+
+
+ARGUMENTS = [
+    {"column": "a", "batch_id": "frames-frame"},
+    {"batch_id": "frames-frame", "column": "a"},
+    {"column": "a", "min_value": 1, "max_value": None},
+    {"column": "a", "min_value": 1.0, "max_value": None},
+    {"column": "a", "min_value": True, "max_value": None},
+    {"column": "a", "min_value": "1", "max_value": None},
+    {"column": "a", "min_value": 0.0, "max_value": math.nan},
+    {"column": "a", "min_value": -0.0, "max_value": math.nan},
+    {"column": "a", "value_set": ["x", 1, None]},
+    {"column": "a", "value_set": ["x", "1", "None"]},
+    {"column": "a", "value_set": [["x"], {"y": 1}]},
+    {"column": "a"},
+    {},
+]
+
+
+@pytest.mark.usefixtures("gx")
+def test_names_that_are_remembered_are_those_that_the_library_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from great_expectations.core.id_dict import IDDict
+
+    made_anew = sys.modules["great_expectations.core.id_dict"].convert_to_json_serializable
+    made: list[Any] = []
+
+    def noted(data: Any) -> Any:
+        made.append(data)
+        return made_anew(data)
+
+    monkeypatch.setattr("great_expectations.core.id_dict.convert_to_json_serializable", noted)
+    stock = [stock_names()(IDDict(arguments)) for arguments in ARGUMENTS]
+    assert [IDDict(arguments).to_id() for arguments in ARGUMENTS] == stock
+    made.clear()
+    assert [IDDict(arguments).to_id() for arguments in ARGUMENTS] == stock
+    assert made == [{"column": "a", "value_set": [["x"], {"y": 1}]}], "only what is no plain value is named anew"
+    assert [IDDict(arguments).to_id({"column"}) for arguments in ARGUMENTS[:1]] == ["column=a"]
+
+
+def stock_names() -> Any:
+    """The library's own function, of a module that is executed anew."""
+    spec = importlib.util.find_spec("great_expectations.core.id_dict")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.IDDict.to_id
