@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import health_assets
 from health_assets.cli.dagster_home import CONFIGURATION, home_here
@@ -33,7 +34,10 @@ from health_assets.core.user_cache import cache_folder, own_content, put
 from health_assets.logs.stores import Faults, list_files
 from health_assets.warehouse.location import is_postgres, path_of
 
-MOST_BYTES = 10_000
+FILE = "receipts.json"
+MOST_RECEIPTS = 100
+"""Receipts that are kept, one of each warehouse; those of the last runs."""
+MOST_BYTES = 1_000_000
 LIBRARIES = (
     "dagster", "duckdb", "great-expectations", "ibis-framework", "numpy", "pandas", "pyarrow", "rapidfuzz", "scipy",
     "sqlglot",
@@ -101,16 +105,13 @@ def basis_of(settings: Settings, hours: HourRange | HourGroups, systems: Collect
 
 def receipt_for(settings: Settings, basis: str | None) -> Receipt | None:
     """The receipt of the last run, if it rested on the same and still holds."""
-    path = _path(settings)
-    if basis is None or path is None:
-        return None
+    said = _receipts().get(_name(settings)) if basis is not None else None
     try:
-        said = json.loads(own_content(path, MOST_BYTES))
-        receipt = Receipt(**{**said, "left_at": datetime.fromisoformat(said["left_at"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        _log.debug("no receipt is read from %s: %s", path, error)
+        receipt = said and Receipt(**{**said, "left_at": datetime.fromisoformat(said["left_at"])})
+    except (ValueError, TypeError, KeyError) as error:
+        _log.debug("a receipt cannot be read: %s", error)
         return None
-    return receipt if receipt.basis == basis and receipt.holds(settings) else None
+    return receipt if receipt and receipt.basis == basis and receipt.holds(settings) else None
 
 
 def leave_receipt(settings: Settings, basis: str, events: Path | None, now: datetime) -> None:
@@ -122,8 +123,8 @@ def leave_receipt(settings: Settings, basis: str, events: Path | None, now: date
         events: the file in which Dagster keeps the run's events; None where the run was no part of lasting records.
         now: the time, aware.
     """
-    path = _path(settings)
-    if path is None:
+    folder = cache_folder()
+    if folder is None:
         return
     said = {
         "basis": basis,
@@ -131,19 +132,30 @@ def leave_receipt(settings: Settings, basis: str, events: Path | None, now: date
         "events": events and str(events),
         "left_at": now.isoformat(),
     }
+    others = {name: other for name, other in _receipts().items() if name != _name(settings)}
+    kept = dict([*others.items(), (_name(settings), said)][-MOST_RECEIPTS:])
     try:
-        put(path, json.dumps(said).encode())
+        put(folder / FILE, json.dumps(kept).encode())
     except OSError as error:
-        _log.debug("no receipt is left in %s: %s", path, error.strerror)
+        _log.debug("no receipt is left in %s: %s", folder, error.strerror)
 
 
-def _path(settings: Settings) -> Path | None:
-    """The place of the receipt of a warehouse."""
+def _receipts() -> dict[str, Any]:
+    """All receipts as JSON has them, by name of the warehouse, the newest last; nothing where there are none."""
     folder = cache_folder()
-    if folder is None or is_postgres(settings.warehouse):
-        return None
-    name = hashlib.sha256(os.fsencode(path_of(settings.warehouse).resolve())).hexdigest()[:32]
-    return folder / f"receipt-{name}.json"
+    if folder is None:
+        return {}
+    try:
+        said = json.loads(own_content(folder / FILE, MOST_BYTES))
+    except (OSError, ValueError) as error:
+        _log.debug("no receipt is read from %s: %s", folder, error)
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _name(settings: Settings) -> str:
+    """A name for a warehouse by which no place is told."""
+    return hashlib.sha256(os.fsencode(path_of(settings.warehouse).resolve())).hexdigest()
 
 
 def _warehouse(settings: Settings) -> object:

@@ -1,5 +1,6 @@
 """Receipts: a command with nothing new runs nothing and says the same; whatever is new, it runs."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -130,6 +131,12 @@ def test_a_command_with_nothing_new_imports_neither_dagster_nor_great_expectatio
     assert not imported & {"dagster", "great_expectations", "pandas", "rapidfuzz", "scipy"}
 
 
+def kept_receipts() -> Path:
+    folder = cache_folder()
+    assert folder is not None
+    return folder / receipts.FILE
+
+
 # -- what is new -------------------------------------------------------------------------------------------------------
 
 
@@ -177,29 +184,28 @@ def another_file_takes_its_place(project: Project) -> None:
 
 
 def the_cache_goes(_: Project) -> None:
-    folder = cache_folder()
-    assert folder is not None
-    shutil.rmtree(folder)
+    shutil.rmtree(kept_receipts().parent)
 
 
 def others_may_write_the_receipt(_: Project) -> None:
-    folder = cache_folder()
-    assert folder is not None
-    [path] = folder.glob("receipt-*")
-    path.chmod(0o666)
+    kept_receipts().chmod(0o666)
 
 
 def the_receipt_is_damaged(_: Project) -> None:
-    folder = cache_folder()
-    assert folder is not None
-    [path] = folder.glob("receipt-*")
-    path.write_text("[")
+    kept_receipts().write_text("[")
+
+
+def the_receipt_is_of_another_kind(_: Project) -> None:
+    path = kept_receipts()
+    [name] = json.loads(path.read_text())
+    path.write_text(json.dumps({name: {"left_at": "today"}}))
 
 
 NEWS = [
     a_log_comes, a_log_of_another_hour_comes, a_log_grows, a_log_is_written_anew_with_as_many_bytes,
     a_log_gets_another_name, a_log_goes, targets_change, somebody_changes_a_row, the_warehouse_goes,
     another_file_takes_its_place, the_cache_goes, others_may_write_the_receipt, the_receipt_is_damaged,
+    the_receipt_is_of_another_kind,
 ]  # fmt: skip
 
 
@@ -285,7 +291,6 @@ def test_hours_that_are_not_over_are_never_up_to_date(done: Project) -> None:
 def test_a_warehouse_on_postgresql_has_no_receipt(done: Project) -> None:
     settings = done.settings.model_copy(update={"warehouse": "postgresql://somebody@host/health"})
     assert receipts.basis_of(settings, HOURS, (), datetime.now(UTC)) is None
-    assert receipts.receipt_for(settings, "some basis") is None
 
 
 def test_a_run_during_which_the_targets_change_leaves_no_receipt(
@@ -305,6 +310,15 @@ def test_a_run_during_which_the_targets_change_leaves_no_receipt(
         assert RAN in materialize(project)
     assert RAN in materialize(project)
     assert DID_NOT in materialize(project)
+
+
+def test_of_very_many_warehouses_the_last_ones_have_receipts(done: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "MOST_RECEIPTS", 2)
+    for name in ("a", "b"):
+        settings = done.settings.model_copy(update={"warehouse": str(done.folder / name)})
+        receipts.leave_receipt(settings, "some basis", None, datetime.now(UTC))
+        assert receipts.receipt_for(settings, "some basis") is not None
+        assert is_up_to_date(done) == (name == "a")
 
 
 # -- Dagster's records -------------------------------------------------------------------------------------------------
