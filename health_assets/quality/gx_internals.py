@@ -19,6 +19,7 @@ import copy
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
@@ -64,9 +65,9 @@ def inheriting_lightly() -> Iterator[None]:
     The library's models are of the first generation of pydantic, which is frozen. A class changes of a field that it
     inherits the field's own attributes, its validators by name, and its `FieldInfo`; it takes the rest as it is.
     """
-    from pydantic.v1 import main
     from pydantic.v1.fields import ModelField
 
+    main: Any = import_module("pydantic.v1.main")
     copied_deeply = main.smart_deepcopy
 
     def copied(inherited: Any) -> Any:
@@ -108,9 +109,8 @@ def remembering(kind: Any) -> Any:
 
 def remembering_names() -> None:
     """Let the library make the name of a metric's arguments once, where these are plain values or lists of such."""
-    from great_expectations.core.id_dict import IDDict
-
-    made = IDDict.to_id
+    arguments_of_metrics: Any = import_module("great_expectations.core.id_dict").IDDict
+    made = arguments_of_metrics.to_id
     names: dict[tuple[Any, ...], Any] = {}
 
     def name(arguments: Any, id_keys: Any = None, id_ignore_keys: Any = None) -> Any:
@@ -124,7 +124,7 @@ def remembering_names() -> None:
             names[key] = made(arguments)
         return names[key]
 
-    IDDict.to_id = name
+    arguments_of_metrics.to_id = name
 
 
 def _is_plain(value: Any) -> bool:
