@@ -81,7 +81,6 @@ def _shown_up_to_date(
     """Show what an earlier run came to, if that still holds; returns whether it does."""
     with without_collections():
         from health_assets.cli.run_report import print_up_to_date
-        from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.logs.limits import Limits
         from health_assets.warehouse.file_ledger import FileLedger
         from health_assets.warehouse.store import Warehouse
@@ -92,7 +91,6 @@ def _shown_up_to_date(
             return False
         print_up_to_date(console, session, hours, receipt.left_at, time.monotonic() - since)
         _print_results(session, settings, hours, systems)
-    keep_compiled_sql()
     return True
 
 
@@ -136,6 +134,7 @@ def _print_results(
     """Print what else is to be materialized, and the health of the fleet."""
     from health_assets.apps.report.blocks import print_health
     from health_assets.cli.run_report import print_left_behind, print_older_results
+    from health_assets.core.sql_memory import keep_compiled_sql
     from health_assets.systems.formula_versions import older_results
     from health_assets.systems.staleness import left_behind
 
@@ -143,3 +142,4 @@ def _print_results(
         print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
     print_older_results(console, older_results(session, EVER, settings))
     print_health(console, session, HourRange(hours.start, hours.end))
+    keep_compiled_sql()

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 
 from health_assets.cli import receipts
 from health_assets.cli.dagster_home import write_home
+from health_assets.core import sql_memory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.user_cache import cache_folder
 from health_assets.warehouse.file_ledger import FileLedger
@@ -135,6 +137,17 @@ def kept_receipts() -> Path:
     folder = cache_folder()
     assert folder is not None
     return folder / receipts.FILE
+
+
+def test_whatever_a_command_compiles_is_kept_also_for_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for memory in sql_memory._memories:
+        monkeypatch.setattr(memory, "_pieces", OrderedDict())
+    project = materialized().copied(tmp_path / "project")
+    assert RAN in materialize(project)
+    assert [*kept_receipts().parent.glob("sql-*")]
+    assert not any(memory._has_news for memory in sql_memory._memories)
 
 
 # -- what is new -------------------------------------------------------------------------------------------------------
