@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,23 +15,21 @@ from typer.core import TyperGroup
 from health_assets import BEGAN, __version__
 from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.cli.alerts_commands import alerts_app
+from health_assets.cli.materializing import hours_asked_for, materialize_hours
 from health_assets.cli.speaking import (
-    MOST_TOLD,
     RawOption,
     TargetsOption,
     WarehouseOption,
     complain,
     console,
     readable_errors,
-    say,
     settings_of,
 )
 from health_assets.core import json_logs
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
-from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, floor_hour
+from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings, load_settings
-from health_assets.core.terminal import printable
 
 if TYPE_CHECKING:
     from health_assets.systems.survey.surveyed_agents import RegisteredAgent
@@ -83,6 +81,7 @@ def materialize(
     system: Annotated[
         list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Run also where nothing is new since the last run.")] = False,
 ) -> None:
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with readable_errors():
@@ -90,7 +89,8 @@ def materialize(
         _require_targets(settings)  # before anything that takes long
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
-            _materialize(settings, _hours(settings, start, end), BEGAN, system or ())
+            hours = hours_asked_for(settings, start, end)
+            materialize_hours(settings, hours, BEGAN, system or (), is_forced=force)
 
 
 @app.command()
@@ -154,7 +154,7 @@ def demo(
         hours = made.make_samples(floor_hour(datetime.now(UTC)))
         console.print(f"sample logs of a fleet are in {made.raw}, its targets in {made.targets}", soft_wrap=True)
         os.environ.update(made.environment(cluster))  # for Dagster, too: `dev` shows the run
-        _materialize(load_settings(), hours, time.monotonic())
+        materialize_hours(load_settings(), hours, time.monotonic())
 
 
 @app.command()
@@ -329,54 +329,6 @@ def _require_targets(settings: Settings) -> None:
     from health_assets.core.targets import load_targets
 
     load_targets(settings.targets)
-
-
-def _hours(settings: Settings, start: str | None, end: str | None) -> HourGroups:
-    """The hours named, from and to those that the logs hold where one is not."""
-    with console.status("looking at the logs") as status:
-        from health_assets.logs.progress import listening
-        from health_assets.pipeline.wanted_hours import wanted_hours
-
-        with listening(lambda read: status.update(f"looking at the logs: {read}")):
-            wanted = wanted_hours(settings, start, end, datetime.now(UTC))
-    for sentence in wanted.told:
-        console.print(printable(sentence, MOST_TOLD), soft_wrap=True, markup=False, highlight=False)
-    return wanted.hours
-
-
-def _materialize(
-    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str] = ()
-) -> None:
-    """Materialize, and show what came of it; `since`, by the monotonic clock, is when the user began to wait."""
-    with console.status("loading Dagster and Great Expectations"), without_collections():
-        from health_assets.apps.report.blocks import print_health
-        from health_assets.cli.progress_bar import progress_bar
-        from health_assets.cli.run_report import print_left_behind, print_older_results, print_outcome
-        from health_assets.cli.running import run_hours, step_count
-        from health_assets.defs.pipeline import Pipeline
-        from health_assets.quality.evaluation import import_great_expectations
-        from health_assets.systems.formula_versions import older_results
-        from health_assets.systems.staleness import left_behind
-
-        import_great_expectations()
-        steps = step_count(settings, systems)
-    with progress_bar(console, hours, steps) as shown:
-
-        def say_that_it_waits(sentence: str) -> None:
-            shown.on_wait()
-            say(sentence)
-
-        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
-    if outcome.error is not None and not outcome.failed_checks:
-        raise HealthAssetsError(outcome.error)
-    with Pipeline(settings=settings).open().read() as session:
-        print_outcome(console, outcome, session, time.monotonic() - since)
-        if outcome.error is None:
-            print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
-        print_older_results(console, older_results(session, EVER, settings))
-        print_health(console, session, HourRange(hours.start, hours.end))
-    if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
-        raise HealthAssetsError("; ".join(problems))
 
 
 def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:

@@ -12,14 +12,10 @@ What belongs here: remembering, and the file. What does not: which compilers the
 `warehouse.engines`).
 """
 
-import errno
 import hashlib
 import json
 import logging
-import os
-import stat
 import sys
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -35,8 +31,8 @@ from ibis import ir
 
 from health_assets.core import sql_forms
 from health_assets.core.hours import HOUR
-from health_assets.core.private_files import make_private_folder
 from health_assets.core.sql_forms import Form, FormlessError
+from health_assets.core.user_cache import cache_folder, own_content, put
 
 Compile = Callable[[ir.Table], str]
 Pieces = Sequence[str]
@@ -48,7 +44,6 @@ MOST_FORMS = 1_000
 MOST_BYTES = 32_000_000
 GAP = uuid4().hex  # which no literal holds
 SEAL_BYTES = hashlib.sha256().digest_size
-FOLDER = "health-assets"
 
 _log = logging.getLogger(__name__)
 _memories: list["SqlMemory"] = []
@@ -128,22 +123,21 @@ class SqlMemory:
                 return
             self._has_news = False
             content = json.dumps(self._pieces).encode()
-        folder = _folder()
+        folder = cache_folder()
         if folder is None or len(content) > MOST_BYTES:
             return
         try:
-            make_private_folder(folder)
-            _replace(self._path(folder), self._sealed(content))
+            put(self._path(folder), self._sealed(content))
         except OSError as error:
             _log.debug("compiled SQL is not kept in %s: %s", folder, error.strerror)
 
     def _read(self) -> dict[str, Pieces]:
         """The SQL that an earlier process has kept; nothing where that was another state of the program."""
-        folder = _folder()
+        folder = cache_folder()
         if folder is None:
             return {}
         try:
-            kept = _own_content(self._path(folder))
+            kept = own_content(self._path(folder), MOST_BYTES)
         except OSError as error:
             _log.debug("no compiled SQL is read from %s: %s", folder, error.strerror)
             return {}
@@ -186,43 +180,3 @@ def _state(modules: Sequence[str]) -> bytes:
     said = [sys.version, ibis.__version__, sqlglot.__version__]
     texts = [Path(module).read_bytes() for module in modules]
     return hashlib.sha256(b"\0".join([*map(str.encode, said), *texts])).digest()
-
-
-def _folder() -> Path | None:
-    """The folder of the user's cache; None where the environment names none."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if named.is_absolute():
-        return named / FOLDER
-    home = os.environ.get("HOME")
-    return Path(home) / ".cache" / FOLDER if home else None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in place at once, whatever other processes do.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
-    unfinished = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _own_content(path: Path) -> bytes:
-    """The content of a file that this user alone can write.
-
-    Raises:
-        OSError: there is none.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        if not is_own or found.st_size > MOST_BYTES:
-            raise PermissionError(errno.EPERM, "it is not this user's alone")
-        return file.read()

@@ -2,8 +2,9 @@
 
 A run over a range of hours has two events for every asset and hour. Dagster buffers them, but its SQLite storage then
 writes one by one, each in two transactions on new connections: 720 hours of eleven assets take over two minutes. This
-storage writes a batch in two transactions and keeps its connections, which takes five seconds. Files and tables are
-Dagster's own, so that the stock storage reads them. The file of a run goes when its events are deleted.
+storage writes a batch in two transactions and keeps its connections, which takes five seconds. The checks that a run
+plans, 230 of even the smallest, are a batch too. Files and tables are Dagster's own, so that the stock storage reads
+them. The file of a run goes when its events are deleted.
 
 It is named in `dagster.yaml`. It extends a class that is not part of Dagster's public interface, so Dagster is pinned
 to 1.13, and `test_event_storage`, which compares what both storages keep, fails first when that class moves.
@@ -28,12 +29,13 @@ from sqlalchemy.pool import StaticPool
 from health_assets.defs.check_records import OneRecordOfACheck
 
 EVENTS_PER_BATCH = 2000
-BATCHED = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_MATERIALIZATION_PLANNED}
+OF_ASSETS = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_MATERIALIZATION_PLANNED}
+BATCHED = {*OF_ASSETS, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED}
 OPEN_FILES = 4
 
 
 class BatchingSqliteEventLogStorage(OneRecordOfACheck, SqliteEventLogStorage):
-    """SQLite event log that stores a batch of materializations, or of planned ones, at once."""
+    """SQLite event log that stores a batch of materializations, planned ones and planned checks at once."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         # Dagster hands over batches only when this variable says so, in every process that has the instance
@@ -60,14 +62,17 @@ class BatchingSqliteEventLogStorage(OneRecordOfACheck, SqliteEventLogStorage):
             connection.execute(SqlEventLogStorageTable.insert(), rows)
         insert = SqlEventLogStorageTable.insert().returning(SqlEventLogStorageTable.c.id, sort_by_parameter_order=True)
         with self.index_transaction() as connection:
-            ids = [row[0] for row in connection.execute(insert, rows)]
-            self._store_asset_event_tags(connection, batch, ids)
+            stored = list(zip(batch, (row[0] for row in connection.execute(insert, rows)), strict=True))
+            of_assets = [(event, event_id) for event, event_id in stored if event.dagster_event_type in OF_ASSETS]
+            if of_assets:
+                self._store_asset_event_tags(connection, *map(list, zip(*of_assets, strict=True)))
             latest = {
                 (event.dagster_event.asset_key, event.dagster_event_type): (event, event_id)
-                for event, event_id in zip(batch, ids, strict=True)
+                for event, event_id in of_assets
             }
             for event, event_id in latest.values():
                 self._store_asset_event(connection, event, event_id)
+            self.plan_checks(connection, [own for own in stored if own[0].dagster_event_type not in OF_ASSETS])
         others = [event for event in events if not (event.is_dagster_event and event.dagster_event_type in BATCHED)]
         if others:
             super().store_event_batch(others)

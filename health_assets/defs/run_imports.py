@@ -10,6 +10,7 @@ import gc
 
 import health_assets.defs.build
 import health_assets.defs.event_storage
+import health_assets.systems.reliability.trajectories
 import health_assets.warehouse.engines.duckdb.store  # noqa: F401
 from health_assets.quality.evaluation import import_great_expectations
 

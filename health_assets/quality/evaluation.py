@@ -22,7 +22,9 @@ from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.quality.gx_internals import (
+    inheriting_lightly,
     remembering,
+    remembering_names,
     without_fingerprints,
     without_progress_bars,
     without_statistics,
@@ -302,13 +304,14 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     Importing takes seconds, so only who validates pays for it.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings(), without_statistics():
+    with warnings.catch_warnings(), without_statistics(), inheriting_lightly():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
 
         context = gx.get_context(mode="ephemeral")
         without_progress_bars(context)
         without_fingerprints()
+        remembering_names()
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
     kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))
     return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds

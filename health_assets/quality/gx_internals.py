@@ -10,11 +10,16 @@ Importing this imports nothing of the library, which takes seconds.
 - A context shows progress bars unless a type that is not exported says otherwise.
 - An engine makes a digest of every batch that it loads, for a marker that nobody reads.
 - It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has.
+- Each of its two hundred models copies the fields that it inherits with all that they refer to, which is a quarter of
+  the import.
+- It names each of a verdict's metrics by a digest of its arguments, which it makes fifteen times for each metric.
 """
 
+import copy
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
@@ -23,6 +28,8 @@ from typing import Any
 
 OF_OTHER_EXPECTATIONS = ("scipy.stats", "altair")
 """Modules that Great Expectations imports whole, and of which the suites need nothing."""
+MOST_NAMES = 10_000
+"""Names of arguments that are remembered; a run has a thousand."""
 
 
 class _Lazily(MetaPathFinder):
@@ -51,6 +58,37 @@ def without_statistics() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
+@contextmanager
+def inheriting_lightly() -> Iterator[None]:
+    """Let models that are defined meanwhile copy of an inherited field what a subclass may change of it, and no more.
+
+    The library's models are of the first generation of pydantic, which is frozen. A class changes of a field that it
+    inherits the field's own attributes, its validators by name, and its `FieldInfo`; it takes the rest as it is.
+    """
+    from pydantic.v1.fields import ModelField
+
+    main: Any = import_module("pydantic.v1.main")
+    copied_deeply = main.smart_deepcopy
+
+    def copied(inherited: Any) -> Any:
+        if not isinstance(inherited, dict) or not all(type(field) is ModelField for field in inherited.values()):
+            return copied_deeply(inherited)
+        return {name: _light_copy(field) for name, field in inherited.items()}
+
+    main.smart_deepcopy = copied
+    try:
+        yield
+    finally:
+        main.smart_deepcopy = copied_deeply
+
+
+def _light_copy(field: Any) -> Any:
+    own = copy.copy(field)
+    own.field_info = copy.copy(field.field_info)
+    own.class_validators = dict(field.class_validators)
+    return own
+
+
 def remembering(kind: Any) -> Any:
     """A kind of expectation that makes its configuration once, under a name of its own.
 
@@ -67,6 +105,31 @@ def remembering(kind: Any) -> Any:
     # each under a name of its own, by which Great Expectations registers it
     members = {"_configuration": PrivateAttr(None), "configuration": property(configuration), "__module__": __name__}
     return type(kind)(f"Remembering{kind.__name__}", (kind,), members)
+
+
+def remembering_names() -> None:
+    """Let the library make the name of a metric's arguments once, where these are plain values or lists of such."""
+    arguments_of_metrics: Any = import_module("great_expectations.core.id_dict").IDDict
+    made = arguments_of_metrics.to_id
+    names: dict[tuple[Any, ...], Any] = {}
+
+    def name(arguments: Any, id_keys: Any = None, id_ignore_keys: Any = None) -> Any:
+        if id_keys is not None or id_ignore_keys is not None or not all(map(_is_plain, arguments.values())):
+            return made(arguments, id_keys, id_ignore_keys)
+        # as text, in which 1, 1.0 and True differ as they do in the digest
+        key = (type(arguments), *((argument, repr(value)) for argument, value in arguments.items()))
+        if key not in names:
+            if len(names) >= MOST_NAMES:
+                names.clear()
+            names[key] = made(arguments)
+        return names[key]
+
+    arguments_of_metrics.to_id = name
+
+
+def _is_plain(value: Any) -> bool:
+    members = value if type(value) is list else [value]
+    return all(member is None or type(member) in (str, int, float, bool) for member in members)
 
 
 def without_progress_bars(context: Any) -> None:

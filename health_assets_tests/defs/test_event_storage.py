@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import sqlalchemy as sa
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
 from health_assets.core.hours import HOUR, HourRange
@@ -181,3 +182,25 @@ def test_the_history_of_every_check_is_the_same_but_for_what_was_planned(kept: t
     assert all(len(partitions) == len(GOOD) + len(FAILING) for partitions in stock.values())
     expected = {(asset, name): [None] if asset == STOPPED else [] for asset, name in batching}
     assert batching == expected, "what was stopped stays planned once, whatever the number of hours"
+
+
+def test_a_batch_of_planned_checks_is_one_transaction_in_each_file(kept: tuple[Kept, Kept], tmp_path: Path) -> None:
+    _, batching = kept
+    planned = [
+        entry
+        for entry in batching.instance.all_logs(batching.runs[0])
+        if entry.dagster_event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED
+    ]
+    assert len(planned) > 10
+    storage = BatchingSqliteEventLogStorage(str(tmp_path))
+    try:
+        storage.store_event_batch(planned[:1])  # which makes the files
+        engines = dict(storage._engines)
+        commits: Counter[str] = Counter()
+        for shard, engine in engines.items():
+            sa.event.listen(engine, "commit", lambda _, shard=shard: commits.update([shard]))
+        storage.store_event_batch(planned[1:])
+        assert commits == dict.fromkeys(engines, 1) and len(engines) == 2
+        assert len(storage.get_logs_for_run(batching.runs[0])) == len(planned)
+    finally:
+        storage.dispose()

@@ -1,5 +1,7 @@
-"""Great Expectations' private parts: its metaclass takes a kind that remembers, and progress bars can be turned off."""
+"""Great Expectations' private parts: its metaclass takes a kind that remembers, its models share what they inherit."""
 
+import importlib.util
+import math
 import subprocess
 import sys
 import warnings
@@ -9,7 +11,12 @@ import pandas as pd
 import pytest
 
 from health_assets.quality.evaluation import import_great_expectations
-from health_assets.quality.gx_internals import OF_OTHER_EXPECTATIONS, remembering, without_progress_bars
+from health_assets.quality.gx_internals import (
+    OF_OTHER_EXPECTATIONS,
+    inheriting_lightly,
+    remembering,
+    without_progress_bars,
+)
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +90,86 @@ def test_a_batch_is_loaded_without_a_digest_of_what_it_holds(gx: Any) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         outcome = batch.validate(gx.ExpectationSuite(name="of one", expectations=[kind(column="a")]))
     assert outcome.meta["batch_markers"]["pandas_data_fingerprint"] == ""
+
+
+def subclass(kind: Any) -> Any:
+    """A class that gives an inherited field another alias and one more validator."""
+    from great_expectations.compatibility.pydantic import validator
+
+    class Own(kind):
+        class Config:
+            fields = {"column": {"alias": "named"}}  # noqa: RUF012
+
+        @validator("column", allow_reuse=True)
+        def _in_capitals(cls, value: str) -> str:
+            return value.upper()
+
+    return Own
+
+
+def test_a_class_that_inherits_lightly_is_what_it_would_be_and_changes_nothing_of_its_parent(gx: Any) -> None:
+    parent = remembering(gx.expectations.ExpectColumnValuesToBeBetween)
+    before = parent.schema()
+    deep = subclass(parent)
+    with inheriting_lightly():
+        light = subclass(parent)
+    assert light.schema() == deep.schema() != before == parent.schema()
+    assert light(named="a", max_value=1).column == deep(named="a", max_value=1).column == "A"
+    assert parent(column="a", max_value=1).column == "a"
+    assert light(named="a", max_value=1).configuration.kwargs == deep(named="a", max_value=1).configuration.kwargs
+
+
+def test_fields_are_copied_with_all_that_they_refer_to_unless_they_are_inherited_lightly(gx: Any) -> None:
+    parent = gx.expectations.ExpectColumnValuesToBeBetween
+    deep = subclass(parent)
+    with inheriting_lightly():
+        light = subclass(parent)
+    whole, part = parent.__fields__["max_value"].sub_fields, light.__fields__["max_value"].sub_fields
+    assert part is whole, "the library copies what it inherits in another way by now"
+    assert deep.__fields__["max_value"].sub_fields is not whole
+
+
+ARGUMENTS = [
+    {"column": "a", "batch_id": "frames-frame"},
+    {"batch_id": "frames-frame", "column": "a"},
+    {"column": "a", "min_value": 1, "max_value": None},
+    {"column": "a", "min_value": 1.0, "max_value": None},
+    {"column": "a", "min_value": True, "max_value": None},
+    {"column": "a", "min_value": "1", "max_value": None},
+    {"column": "a", "min_value": 0.0, "max_value": math.nan},
+    {"column": "a", "min_value": -0.0, "max_value": math.nan},
+    {"column": "a", "value_set": ["x", 1, None]},
+    {"column": "a", "value_set": ["x", "1", "None"]},
+    {"column": "a", "value_set": [["x"], {"y": 1}]},
+    {"column": "a"},
+    {},
+]
+
+
+@pytest.mark.usefixtures("gx")
+def test_names_that_are_remembered_are_those_that_the_library_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from great_expectations.core.id_dict import IDDict
+
+    made_anew = sys.modules["great_expectations.core.id_dict"].convert_to_json_serializable
+    made: list[Any] = []
+
+    def noted(data: Any) -> Any:
+        made.append(data)
+        return made_anew(data)
+
+    monkeypatch.setattr("great_expectations.core.id_dict.convert_to_json_serializable", noted)
+    stock = [stock_names()(IDDict(arguments)) for arguments in ARGUMENTS]
+    assert [IDDict(arguments).to_id() for arguments in ARGUMENTS] == stock
+    made.clear()
+    assert [IDDict(arguments).to_id() for arguments in ARGUMENTS] == stock
+    assert made == [{"column": "a", "value_set": [["x"], {"y": 1}]}], "only what is no plain value is named anew"
+    assert [IDDict(arguments).to_id({"column"}) for arguments in ARGUMENTS[:1]] == ["column=a"]
+
+
+def stock_names() -> Any:
+    """The library's own function, of a module that is executed anew."""
+    spec = importlib.util.find_spec("great_expectations.core.id_dict")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.IDDict.to_id

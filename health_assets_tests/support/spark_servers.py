@@ -1,4 +1,4 @@
-"""Spark Connect servers for tests: LakeSail's in this process, and Apache Spark's in one of its own, where Java is.
+"""Spark Connect servers for tests: LakeSail's in this process, and Apache Spark's in one of its own, where one is.
 
 Sail is a Spark in one wheel and answers in tenths of a second. Apache Spark takes seconds for the same, so what it is
 asked is asked at night.
@@ -19,44 +19,39 @@ import pytest
 from health_assets.cli.local_spark import local_spark as sail
 from health_assets_tests.support.projects import REPOSITORY
 
-__all__ = ["apache_spark", "needs_java", "sail"]
+__all__ = ["apache_spark", "needs_apache_spark", "sail"]
 
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Apache Spark needs Java")
+needs_apache_spark = pytest.mark.skipif(
+    shutil.which("java") is None or not os.getenv("SPARK_HOME"),
+    reason="Apache Spark needs Java, and SPARK_HOME to say where it is",
+)
 START_S = 120
 
 
 @contextmanager
 def apache_spark(folder: Path) -> Iterator[str]:
-    """The URL of a local Apache Spark, which runs our functions in the Python of these tests."""
+    """The URL of a local Apache Spark, the one at SPARK_HOME, which runs our functions in the Python of these tests."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {
         **os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(REPOSITORY),
     }  # fmt: skip
-    command = [sys.executable, "-c", _SERVER, str(port)]
+    configuration = {
+        "spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+    }  # fmt: skip
+    command = [Path(os.environ["SPARK_HOME"], "bin", "spark-submit"), "--master", "local[2]"]
+    for name, value in configuration.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     with (folder / "spark.log").open("wb") as log, subprocess.Popen(
-        command, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log
+        command, env=environment, cwd=folder, stdout=log, stderr=log
     ) as process:  # fmt: skip
         try:
             _wait(process, port)
             yield f"sc://127.0.0.1:{port}"
         finally:
-            process.communicate()  # the end of its input is the end of its work
-
-
-_SERVER = """
-import sys
-from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
-conf = SparkConf().setMaster("local[2]").set("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
-conf.set("spark.connect.grpc.binding.port", sys.argv[1]).set("spark.ui.enabled", "false")
-conf.set("spark.sql.shuffle.partitions", "2")
-context = SparkContext(conf=conf)
-SparkSession(context)
-sys.stdin.read()
-context.stop()
-"""
+            process.terminate()
 
 
 def _wait(process: subprocess.Popen[bytes], port: int) -> None:

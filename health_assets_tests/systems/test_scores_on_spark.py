@@ -27,7 +27,7 @@ from health_assets_tests.support.projects import (
     hours_from,
     lasting_folder,
 )
-from health_assets_tests.support.spark_servers import apache_spark, needs_java, sail
+from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
 
 HOURS = hours_from(START, 14)
 
@@ -83,7 +83,7 @@ def rows_of(session: Session, rows: ir.Table, name: str) -> list[dict]:
     return session.arrow(chosen).cast(chosen.schema().to_pyarrow()).to_pylist()
 
 
-@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_java])])
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
         yield made

@@ -19,7 +19,6 @@ from health_assets.systems.reliability.timeline import (
     hour_numbers,
     running_sums,
 )
-from health_assets.systems.reliability.trajectories import PairSums
 
 EPSILON = 1e-8
 LEAST_RUNS = 2
@@ -102,6 +101,8 @@ def _trajectories(
     runs: pa.Table, timeline: Timeline, windows: Stretches, hours: HourRange, window_hours: int
 ) -> dict[str, np.ndarray]:
     """Source 2, "Trajectory … Consistency": 1 - mean distance over pairs of successful runs with an action."""
+    from health_assets.systems.reliability.trajectories import PairSums  # with SciPy, which only its step needs
+
     is_compared = runs["actions"].is_valid().to_numpy()
     compared = runs.select(["hour", "actions"]).filter(pa.array(is_compared))
     group, hour = timeline.group[is_compared], hour_numbers(compared["hour"])
