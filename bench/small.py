@@ -1,9 +1,8 @@
 """An hour of the demo's fleet with all systems, as a command: from the prompt to the prompt.
 
 `python -m bench.small` makes the demo's logs, materializes all hours but the newest, and then times the command for the
-newest, the same command again with nothing new, and once more with `--force`, which runs all of it. They start from the
-same files each time. The SQL and the bytecode that earlier commands compiled are kept, as they are for a user after the
-first day.
+newest, and the same command again with nothing new. Both start from the same files each time. The SQL and the bytecode
+that earlier commands compiled are kept, as they are for a user after the first day.
 """
 
 import argparse
@@ -27,7 +26,6 @@ from health_assets.core.hours import HOUR, HourRange
 
 REPEATS = 3
 AIM_S, AIM_AGAIN_S = 3, 2
-NEXT, AGAIN, FORCED = "the next hour", "the same hour again", "the same hour again, forced"
 
 
 class Cost(NamedTuple):
@@ -37,15 +35,15 @@ class Cost(NamedTuple):
     cpu_s: float
 
 
-def materialize(hours: HourRange, environment: Mapping[str, str], *flags: str) -> Cost:
-    """Run the command, with these flags, to its end.
+def materialize(hours: HourRange, environment: Mapping[str, str]) -> Cost:
+    """Run the command to its end.
 
     Raises:
         RuntimeError: it failed.
     """
     bounds = ["--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
     start, before = time.perf_counter(), _cpu_of_children_s()
-    command = [sys.executable, "-m", "health_assets", "materialize", *bounds, *flags]
+    command = [sys.executable, "-m", "health_assets", "materialize", *bounds]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the command failed: {done.stdout}{done.stderr}")
@@ -62,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.small", description=__doc__)
     parser.add_argument("--repeats", type=int, default=REPEATS, help="how often each command is timed")
     flags = parser.parse_args()
-    costs: dict[str, list[Cost]] = {NEXT: [], AGAIN: [], FORCED: []}
+    costs: dict[str, list[Cost]] = {"the next hour": [], "the same hour again": []}
     with tempfile.TemporaryDirectory(prefix="health-assets-small-") as scratch:
         before, now = Path(scratch, "before"), Path(scratch, "now")
         made = Demo(now / "demo")
@@ -75,16 +73,14 @@ def main() -> None:
         for _ in range(flags.repeats):
             shutil.rmtree(now)
             shutil.copytree(before, now)
-            for kind, spent in costs.items():
-                spent.append(materialize(newest, environment, *(["--force"] if kind == FORCED else [])))
+            for kind in costs:
+                costs[kind].append(materialize(newest, environment))
     console = Console(highlight=False)
-    aims_s = {NEXT: AIM_S, AGAIN: AIM_AGAIN_S}
-    for kind, spent in costs.items():
+    for (kind, spent), aim_s in zip(costs.items(), (AIM_S, AIM_AGAIN_S), strict=True):
         walls, cpus = zip(*spent, strict=True)
-        aim = f"; aim {aims_s[kind]} s" if kind in aims_s else ""
         console.print(
             f"{kind}: {statistics.median(walls):.2f} s ({min(walls):.2f} to {max(walls):.2f}), "
-            f"CPU {statistics.median(cpus):.2f} s{aim}"
+            f"CPU {statistics.median(cpus):.2f} s; aim {aim_s} s"
         )
 
 

@@ -81,7 +81,6 @@ def materialize(
     system: Annotated[
         list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Run also where nothing is new since the last run.")] = False,
 ) -> None:
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with readable_errors():
@@ -90,7 +89,7 @@ def materialize(
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
             hours = hours_asked_for(settings, start, end)
-            materialize_hours(settings, hours, BEGAN, system or (), is_forced=force)
+            materialize_hours(settings, hours, BEGAN, system or ())
 
 
 @app.command()

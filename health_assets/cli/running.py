@@ -19,7 +19,6 @@ import dagster as dg
 from sqlalchemy.exc import OperationalError
 
 from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here
-from health_assets.cli.receipts import basis_of, leave_receipt
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.core.settings import Settings, load_settings
@@ -28,13 +27,7 @@ from health_assets.core.temporary import swept, temporary_folder
 from health_assets.core.wording import counted
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
-from health_assets.defs.dagster_internals import (
-    MAX_RETRIES_TAG,
-    SerializableErrorInfo,
-    SqliteEventLogStorage,
-    environ,
-    instance_in,
-)
+from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress_logger import listening
@@ -153,11 +146,6 @@ class Outcome:
             found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
         return found
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether the run leaves nothing that has to be told again."""
-        return self.error is None and not self.failed_checks and not self.faults and not self.lost
-
 
 def run_hours(
     settings: Settings,
@@ -165,7 +153,6 @@ def run_hours(
     on_event: Callable[[dg.DagsterEvent], None],
     systems: Collection[str] = (),
     *,
-    basis: str | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Materialize the assets for these hours, with checks, as one Dagster run in this process.
@@ -175,7 +162,6 @@ def run_hours(
         hours: at least one hour; between them there may be holes.
         on_event: called with every event of the run.
         systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
-        basis: what the results rest on, as `receipts.basis_of` gave it; the run leaves a receipt for it if all is well.
         say: told which other run has to be waited for, if any.
 
     Raises:
@@ -204,27 +190,8 @@ def run_hours(
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )
-        outcome = _outcome(result, hours)
-        events = _events_file(instance, run_id) if is_lasting else None
-        if basis is not None and outcome.is_sound and (events is not None or not is_lasting):
-            _leave_receipt(settings, hours, systems, basis, events)
     keep_compiled_sql()
-    return outcome
-
-
-def _leave_receipt(
-    settings: Settings, hours: HourRange | HourGroups, systems: Collection[str], basis: str, events: Path | None
-) -> None:
-    """Leave a receipt, unless something of what the run rested on has changed meanwhile."""
-    now = datetime.now(UTC)
-    if basis_of(settings, hours, systems, now) == basis:
-        leave_receipt(settings, basis, events, now)
-
-
-def _events_file(instance: dg.DagsterInstance, run_id: str) -> Path | None:
-    """The file of a run's events, where Dagster keeps them in files."""
-    storage = instance.event_log_storage
-    return Path(storage.path_for_shard(run_id)) if isinstance(storage, SqliteEventLogStorage) else None
+    return _outcome(result, hours)
 
 
 def _partitions(hours: HourGroups, settings: Settings) -> dg.PartitionsDefinition:

@@ -1,7 +1,7 @@
 """The user's cache: small files that save work and may be removed at any time, their owner's alone.
 
 What belongs here: where the folder is, reading a file of it and putting one in place. What does not: what the files
-say (`sql_memory`, `cli.receipts`).
+say (`sql_memory`).
 """
 
 import errno

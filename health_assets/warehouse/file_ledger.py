@@ -111,11 +111,6 @@ class FileLedger:
             for name, size, modified, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
-    def is_any_due(self, until: datetime) -> bool:
-        """Whether a file held an event that was in the future when it was read and is no later than a time."""
-        sql = "SELECT count(*) FROM raw_files WHERE future_at <= ? AND gone_at IS NULL"
-        return self._session.query(sql, [until]) != [(0,)]
-
     def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:
         """Bring ledger and tables in step with what became of known files.
 

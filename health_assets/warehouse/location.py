@@ -35,11 +35,6 @@ def is_spark(url: str) -> bool:
     return url.startswith("sc://")
 
 
-def is_file(url: str) -> bool:
-    """Whether a URL or path names one DuckDB file."""
-    return not (is_postgres(url) or is_spark(url))
-
-
 def ledger_of(settings: Settings) -> str:
     """The database that keeps the account of a warehouse: of a cluster its ledger, else the warehouse itself.
 
