@@ -19,6 +19,7 @@ def test_the_demo_is_made_on_a_spark_that_the_command_starts_and_equals_that_of_
     demo = Demo(tmp_path / "demo")
     done = forked_command("demo", "--folder", str(demo.folder), "--spark", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "pyspark" not in done.stderr
     assert not demo.warehouse.exists() and demo.ledger.exists() and any(demo.lake.iterdir())
     with sail() as url:
         spark = _project(demo, tmp_path / "spark", engine="spark", url=url, ledger=str(demo.ledger), lake=demo.lake)

@@ -3,6 +3,7 @@
 What belongs here: the client. What does not: which rows are asked for (`lake_session`).
 """
 
+import logging
 import socket
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from health_assets.warehouse.engines.spark.tables import column_definitions
 
 PORT = 15002
 CONNECT_TIMEOUT_S = 10
+_CLIENT_LOGGER = "pyspark.sql.connect.logging"
+"""It is off by itself, and on wherever a program configures its own logging, as Dagster does."""
 _CONFIGURATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # a share of nothing is null, as everywhere
@@ -33,6 +36,9 @@ def connected(url: str) -> SparkSession:
         HealthAssetsError: the cluster cannot be reached.
     """
     place = urlsplit(url)
+    logging.getLogger(_CLIENT_LOGGER).setLevel(
+        logging.ERROR
+    )  # it warns of what a session that ends leaves to the server
     try:
         with socket.create_connection((place.hostname, place.port or PORT), CONNECT_TIMEOUT_S):
             pass  # the client itself would try for ten minutes
