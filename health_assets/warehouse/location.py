@@ -22,6 +22,12 @@ UNREADABLE = (
     "with special characters of user and password as %xx"
 )
 
+_CLUSTER = re.compile(r"sc://(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d{1,5}))?(?:/(?:;.*)?)?")
+CLUSTER_PORT = 15002
+UNREADABLE_CLUSTER = (
+    "the Spark Connect URL of the warehouse cannot be read; it is sc://host:15002, with options like a token behind it "
+    "as /;token=…"
+)
 WITHOUT_LEDGER = "a warehouse on Spark needs a lake and a ledger: set HEALTH_LAKE and HEALTH_LEDGER"
 
 
@@ -32,7 +38,19 @@ def is_postgres(url: str) -> bool:
 
 def is_spark(url: str) -> bool:
     """Whether a URL names a Spark cluster, as Spark Connect writes it."""
-    return url.startswith("sc://")
+    return url[:3].lower() == "sc:"  # misspelt, too: as a path, it would be shown with its token
+
+
+def cluster_of(url: str) -> tuple[str, int]:
+    """Host and port of a Spark Connect URL, which is not to be shown whole.
+
+    Raises:
+        HealthAssetsError: the URL cannot be read.
+    """
+    found = _CLUSTER.fullmatch(url)
+    if found is None:
+        raise HealthAssetsError(UNREADABLE_CLUSTER)
+    return found["host"].strip("[]"), int(found["port"] or CLUSTER_PORT)
 
 
 def ledger_of(settings: Settings) -> str:

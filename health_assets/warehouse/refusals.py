@@ -6,6 +6,16 @@ What belongs here: faults that every engine has. What does not: those of one eng
 from health_assets.core.errors import HealthAssetsError, WarehouseBusyError
 from health_assets.schema.catalog import SCHEMA_VERSION
 
+LEDGER_TABLE = "lake_hours"
+"""A database that has it is the ledger of a lake, and its tables of records and results are empty."""
+
+
+def of_a_lake(name: object) -> HealthAssetsError:
+    """The error for a ledger that is named as the warehouse itself."""
+    return HealthAssetsError(
+        f"{name} is the ledger of a lake on Spark; name its cluster as the warehouse, and it as HEALTH_LEDGER"
+    )
+
 
 def refuse_newer(name: object, version: int) -> None:
     """Refuse the tables of a later program.

@@ -6,6 +6,7 @@ happens in a session (`session`), and how an engine opens one (`engines`).
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -70,17 +71,17 @@ class Warehouse:
     ) -> None:
         self._guard = guard
 
-        def opened(place: str) -> Place:
+        def opened(place: str, *, is_ledger: bool = False) -> Place:
             """A database, which keeps a whole warehouse or the account of a lake."""
             if is_postgres(place):
                 from health_assets.warehouse.engines.postgres.store import PostgresSchema
 
-                return PostgresSchema(place, lock_timeout_s)
+                return PostgresSchema(place, lock_timeout_s, is_ledger=is_ledger)
             from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 
-            return DuckDBFile(place, lock_timeout_s, memory_limit, shared_duckdb)
+            return DuckDBFile(place, lock_timeout_s, memory_limit, shared_duckdb, is_ledger=is_ledger)
 
-        self._place = _cluster(url, lake, ledger, opened) if is_spark(url) else opened(url)
+        self._place = _cluster(url, lake, ledger, partial(opened, is_ledger=True)) if is_spark(url) else opened(url)
 
     @classmethod
     def of(

@@ -30,7 +30,7 @@ from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
-from health_assets.warehouse.refusals import refuse_newer, still_held
+from health_assets.warehouse.refusals import LEDGER_TABLE, of_a_lake, refuse_newer, still_held
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.upgrades import statements_since
 
@@ -112,16 +112,26 @@ class DuckDBFile:
         lock_timeout_s: how long to wait while another process holds the file.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
         shared_duckdb: the DuckDB that its sessions share; without one, each starts its own.
+        is_ledger: whether the file keeps the account of a lake alone.
 
     Raises:
         HealthAssetsError: the URL names no file.
     """
 
-    def __init__(self, url: str, lock_timeout_s: float, memory_limit: str, shared_duckdb: SharedDuckDB | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        lock_timeout_s: float,
+        memory_limit: str,
+        shared_duckdb: SharedDuckDB | None,
+        *,
+        is_ledger: bool = False,
+    ) -> None:
         self.path = path_of(url)
         self._lock_timeout_s = lock_timeout_s
         self._memory_limit = memory_limit
         self._shared = shared_duckdb
+        self._is_ledger = is_ledger
 
     @property
     def exists(self) -> bool:
@@ -189,6 +199,8 @@ class DuckDBFile:
         """Refuse what is not ours or newer than we are; make the tables and columns that are not there yet."""
         tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         version = SCHEMA_VERSION
+        if LEDGER_TABLE in tables and not self._is_ledger:
+            raise of_a_lake(self.path)
         if "warehouse_version" in tables:
             [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
             refuse_newer(self.path, version)

@@ -30,7 +30,7 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.warehouse.engines.postgres import sql as pg
 from health_assets.warehouse.location import Database, database_of
-from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
+from health_assets.warehouse.refusals import LEDGER_TABLE, of_a_lake, refuse_newer, still_held, without_drivers
 from health_assets.warehouse.session import Session
 
 try:
@@ -162,13 +162,15 @@ class PostgresSchema:
     Args:
         url: `postgresql://user:password@host:port/database`, with libpq's parameters.
         lock_timeout_s: how long to wait while another process writes.
+        is_ledger: whether the schema keeps the account of a lake alone.
 
     Raises:
         HealthAssetsError: the URL cannot be read.
     """
 
-    def __init__(self, url: str, lock_timeout_s: float) -> None:
+    def __init__(self, url: str, lock_timeout_s: float, *, is_ledger: bool = False) -> None:
         self._database = database_of(url)
+        self._is_ledger = is_ledger
         self._lock_timeout_s = lock_timeout_s
 
     @property
@@ -245,6 +247,8 @@ class PostgresSchema:
                 f"there is no warehouse in the database {self._database.name} yet; "
                 "make its tables with health-assets migrate"
             )
+        if not self._is_ledger and rows_of(connection, f"SELECT to_regclass('{LEDGER_TABLE}')::text") != [(None,)]:
+            raise of_a_lake(self._database.name)
         refuse_newer(self._database.name, version)
         if version < SCHEMA_VERSION:
             raise HealthAssetsError(

@@ -5,7 +5,6 @@ What belongs here: the client. What does not: which rows are asked for (`lake_se
 
 import logging
 import socket
-from urllib.parse import urlsplit
 
 import ibis
 import pyarrow as pa
@@ -15,14 +14,15 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.engines.spark.tables import column_definitions
+from health_assets.warehouse.location import cluster_of
 
-PORT = 15002
 CONNECT_TIMEOUT_S = 10
 _CLIENT_LOGGER = "pyspark.sql.connect.logging"
 """It is off by itself, and on wherever a program configures its own logging, as Dagster does."""
 _CONFIGURATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # a share of nothing is null, as everywhere
+    "spark.sql.variable.substitute": "false",  # a text that holds ${HOME} is that text
 }
 
 
@@ -33,26 +33,26 @@ def connected(url: str) -> SparkSession:
         url: `sc://host:port`, with `/;token=…` or what else Spark Connect takes behind it.
 
     Raises:
-        HealthAssetsError: the cluster cannot be reached.
+        HealthAssetsError: the URL cannot be read, or the cluster not be reached.
     """
-    place = urlsplit(url)
-    logging.getLogger(_CLIENT_LOGGER).setLevel(
-        logging.ERROR
-    )  # it warns of what a session that ends leaves to the server
+    # it warns of what a session that ends leaves to the server
+    logging.getLogger(_CLIENT_LOGGER).setLevel(logging.ERROR)
     try:
-        with socket.create_connection((place.hostname, place.port or PORT), CONNECT_TIMEOUT_S):
+        with socket.create_connection(cluster_of(url), CONNECT_TIMEOUT_S):
             pass  # the client itself would try for ten minutes
         spark = SparkSession.builder.remote(url).create()
         for name, value in _CONFIGURATION.items():
             spark.conf.set(name, value)
     except (PySparkException, OSError) as error:
-        raise HealthAssetsError(f"cannot connect to Spark at {place_of(url)}: {error}") from error
+        said = str(error).replace(url, place_of(url))
+        raise HealthAssetsError(f"cannot connect to Spark at {place_of(url)}: {said}") from error
     return spark
 
 
 def place_of(url: str) -> str:
     """Host and port of a URL, without the token that may follow them."""
-    return urlsplit(url).netloc
+    host, port = cluster_of(url)
+    return f"{host}:{port}"
 
 
 def give(spark: SparkSession, name: str, rows: pa.Table) -> None:

@@ -1,7 +1,7 @@
 """The lake: Parquet files of tables by hour in a folder, of which those count that the ledger has published.
 
-What belongs here: which folders hold the rows of which hours, and removing folders that nobody reads any more. What
-does not: writing rows and reading them (`lake_session`).
+What belongs here: which lake is the ledger's, which folders hold the rows of which hours, and removing folders that
+nobody reads any more. What does not: writing rows and reading them (`lake_session`).
 
 Each statement writes into a new folder, with a folder for each hour inside. No file is ever changed. The ledger says
 which folders of hours make up a table, and says so in its own transaction: what a run has written counts for all
@@ -9,6 +9,7 @@ readers from its commit on, and never where it has none. Folders that another on
 a reader may still be reading them.
 """
 
+import re
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,10 +26,13 @@ HOUR_COLUMN = "hour_folder"
 """Names the folder of an hour, as `hour_folder=2026060700`; it is no column of the files in it."""
 HOUR_FORMAT = "%Y%m%d%H"
 SCRATCH = "_kept"
+ID_FILE = "lake_id"
+"""Holds what the ledger and the cluster know the lake by; a name with a low line in front Spark would not read."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS lake_hours (table_name VARCHAR, hour TIMESTAMP WITH TIME ZONE, folder VARCHAR)",
     "CREATE TABLE IF NOT EXISTS lake_withdrawn (folder VARCHAR, withdrawn_at TIMESTAMP WITH TIME ZONE)",
+    "CREATE TABLE IF NOT EXISTS lake_identity (lake_id VARCHAR, place VARCHAR)",
 )
 
 
@@ -49,7 +53,67 @@ class Lake:
         try:
             self.files, self._root = fs.FileSystem.from_uri(self.place)
         except (ValueError, OSError) as error:
-            raise HealthAssetsError(f"the lake {place} is no folder or bucket: {error}") from error
+            raise HealthAssetsError(f"the lake {self.shown} is no folder or bucket") from error
+
+    @property
+    def shown(self) -> str:
+        """The place, as it may be shown: without a key and its secret."""
+        return re.sub(r"//[^/]*@", "//…@", self.place).partition("?")[0]
+
+    def claim(self) -> str | None:
+        """Refuse a ledger of another lake, and make one that is of none that of this lake; to be called before writing.
+
+        Returns:
+            What the lake is known by, where that is new to the ledger.
+
+        Raises:
+            HealthAssetsError: the ledger is that of another lake, or holds a warehouse of its own; the lake cannot be
+                written.
+        """
+        if self.is_published:
+            self.require_own()
+            return None
+        if any(self._ledger.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("raw_files", "materialized_hours")):
+            raise HealthAssetsError(
+                "HEALTH_LEDGER names a warehouse that has hours of its own; name another database for the ledger"
+            )
+        self.make_account()
+        try:
+            lake_id = self._known_by() or self._new_id()
+        except OSError as error:
+            raise HealthAssetsError(f"cannot write to the lake {self.shown}: {error}") from error
+        self._ledger.query("INSERT INTO lake_identity VALUES (?, ?)", [lake_id, self.shown])
+        return lake_id
+
+    def require_own(self) -> None:
+        """Refuse a lake that is not the ledger's: its tables would seem to be empty.
+
+        Raises:
+            HealthAssetsError: the ledger is that of another lake.
+        """
+        [(lake_id, place)] = self._ledger.query("SELECT lake_id, place FROM lake_identity")
+        try:
+            known_by = self._known_by()
+        except OSError as error:
+            raise HealthAssetsError(f"cannot read the lake {self.shown}: {error}") from error
+        if known_by != lake_id:
+            raise HealthAssetsError(
+                f"the lake {self.shown} is not the one of HEALTH_LEDGER, whose tables are in {place}; set HEALTH_LAKE"
+            )
+
+    def _known_by(self) -> str | None:
+        path = self.path_of(ID_FILE)
+        if self.files.get_file_info(path).type == fs.FileType.NotFound:
+            return None
+        with self.files.open_input_stream(path) as file:
+            return file.read().decode()
+
+    def _new_id(self) -> str:
+        lake_id = uuid4().hex
+        self.files.create_dir(self._root, recursive=True)
+        with self.files.open_output_stream(self.path_of(ID_FILE)) as file:
+            file.write(lake_id.encode())
+        return lake_id
 
     def make_account(self) -> None:
         """Make the tables of the ledger that say what is published, where they are not there yet."""

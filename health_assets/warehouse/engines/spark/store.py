@@ -13,11 +13,13 @@ from typing import Protocol
 
 from grpc import RpcError
 from pyspark.errors import PySparkException
+from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.warehouse.engines.spark.connect import connected, place_of
-from health_assets.warehouse.engines.spark.lake import Lake
+from health_assets.warehouse.engines.spark.lake import ID_FILE, Lake
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
+from health_assets.warehouse.location import cluster_of
 from health_assets.warehouse.session import Session
 
 MOST_SAID = 500
@@ -45,9 +47,13 @@ class SparkCluster:
         url: `sc://host:port`, as Spark Connect takes it.
         lake: a folder or bucket, reached by the same name from here and from the cluster.
         ledger: where the account is.
+
+    Raises:
+        HealthAssetsError: the URL cannot be read.
     """
 
     def __init__(self, url: str, lake: str, ledger: Ledger) -> None:
+        cluster_of(url)  # what cannot be read is refused now, and not shown
         self._url = url
         self._lake = lake
         self._ledger = ledger
@@ -62,9 +68,9 @@ class SparkCluster:
         """See `Warehouse.write`."""
         with self._ledger.write() as ledger:
             lake = Lake(self._lake, ledger)
-            lake.make_account()
+            new_id = lake.claim()
             lake.sweep()
-            with self._session(lake, ledger) as session:
+            with self._session(lake, ledger, new_id) as session:
                 yield session
 
     @contextmanager
@@ -73,15 +79,18 @@ class SparkCluster:
         with self._ledger.read() as ledger:
             lake = Lake(self._lake, ledger)
             if not lake.is_published:
-                raise NoWarehouseError(f"nothing was published in the lake {self._lake} yet; materialize some hours")
+                raise NoWarehouseError(f"nothing was published in the lake {lake.shown} yet; materialize some hours")
+            lake.require_own()
             with self._session(lake, ledger) as session:
                 yield session
 
     @contextmanager
-    def _session(self, lake: Lake, ledger: Session) -> Iterator[Session]:
+    def _session(self, lake: Lake, ledger: Session, new_id: str | None = None) -> Iterator[Session]:
         spark = connected(self._url)
         session = LakeSession(spark, lake, ledger)
         try:
+            if new_id is not None:
+                _require_same_lake(spark, lake, new_id)
             yield session
         except (PySparkException, RpcError) as error:
             said = " ".join(str(error).split())
@@ -92,3 +101,19 @@ class SparkCluster:
             session.close()
             with suppress(PySparkException, RpcError):  # the cluster may be what broke
                 spark.stop()
+
+
+def _require_same_lake(spark: SparkSession, lake: Lake, lake_id: str) -> None:
+    """Refuse a lake that the cluster knows under another name: what it writes would not be found here.
+
+    Raises:
+        HealthAssetsError: the cluster does not see the file by which the lake is known.
+    """
+    try:
+        seen = [row[0] for row in spark.read.text(lake.url_of(ID_FILE)).collect()]
+    except PySparkException:
+        seen = []
+    if seen != [lake_id]:
+        raise HealthAssetsError(
+            f"the cluster does not see the lake {lake.shown} that this machine sees; name a place that both reach"
+        )
