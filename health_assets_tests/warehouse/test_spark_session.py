@@ -17,6 +17,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.warehouse.engines.spark.lake import GRACE, Lake
 from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.lakes_made import copy_tables, session_on
 from health_assets_tests.support.logs_made import START, cut_into_files, random_lines
@@ -186,20 +187,25 @@ def test_any_text_is_a_parameter(both: Both, text: str) -> None:
 
 
 def test_what_was_written_counts_once_its_ledger_has_committed_and_not_before(url: str, tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    rows = ibis.memtable(pa.table({"hour": pa.array([START], pa.timestamp("us", "UTC"))}))
+    warehouse = Warehouse(url, lake=str(tmp_path / "lake"), ledger=str(tmp_path / "ledger.duckdb"))
+    hour = pa.array([START], pa.timestamp("us", "UTC"))
 
     def insert(session: Session) -> None:
-        session.insert_arrow("system_health", pa.table({name: _nulls(kind) for name, kind in session.column_types("system_health").items()} | {"hour": session.arrow(rows)["hour"]}))  # fmt: skip
+        kinds = session.column_types("system_health")
+        session.insert_arrow(
+            "system_health", pa.table({name: _nulls(kind) for name, kind in kinds.items()} | {"hour": hour})
+        )
 
-    with pytest.raises(KeyError), project.warehouse.write() as ledger, session_on(url, tmp_path, ledger) as session:
+    with warehouse.write():
+        pass
+    with pytest.raises(KeyError), warehouse.write() as session:
         insert(session)
         assert session.count_hours("system_health", FIRST) == 1
         raise KeyError("a run that dies")
-    with project.warehouse.write() as ledger, session_on(url, tmp_path, ledger) as session:
+    with warehouse.write() as session:
         assert session.count_hours("system_health", FIRST) == 0
         insert(session)
-    with project.warehouse.write() as ledger, session_on(url, tmp_path, ledger) as session:
+    with warehouse.read() as session:
         assert session.count_hours("system_health", FIRST) == 1
 
 
