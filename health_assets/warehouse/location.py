@@ -86,6 +86,16 @@ def path_of(url: str) -> Path:
     return path
 
 
+def account_file(settings: Settings) -> Path | None:
+    """The file that keeps the account of a warehouse; None for a database, which has no file that would tell.
+
+    Raises:
+        HealthAssetsError: as `ledger_of` and `path_of`.
+    """
+    account = ledger_of(settings)
+    return None if is_postgres(account) else path_of(account)
+
+
 @dataclass(frozen=True)
 class Database:
     """A PostgreSQL database, as a URL names it.

@@ -56,7 +56,7 @@ def said(by: PySparkCompiler, rows: ir.Table) -> str:
 
 
 def stock(rows: ir.Table) -> str:
-    """What ibis's own compiler says, or that it cannot say it."""
+    """Let ibis's own compiler say it; where it cannot, gives that."""
     try:
         return said(PySparkCompiler(), rows)
     except (com.UnsupportedOperationError, AttributeError) as error:

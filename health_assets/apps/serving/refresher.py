@@ -20,7 +20,7 @@ from health_assets.core.file_stamps import Stamp, stamp
 from health_assets.core.hours import floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.temporary import remove_what_the_dead_left, temporary_folder
-from health_assets.warehouse.location import is_postgres, ledger_of, path_of
+from health_assets.warehouse.location import account_file
 
 READ_TIMEOUT_S = 600.0
 FIRST_RETRY_S = 5.0
@@ -44,8 +44,7 @@ class Refresher:
     def __init__(self, settings: Settings, on_fault: Callable[[str], None]) -> None:
         self._settings = settings
         # a database is asked each time whether it has anything new: it has no file that would tell
-        account = ledger_of(settings)
-        self._warehouse = None if is_postgres(account) else path_of(account)
+        self._warehouse = account_file(settings)
         self._files = [settings.targets] if settings.targets else []
         if self._warehouse is not None:
             self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]

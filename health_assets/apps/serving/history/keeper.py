@@ -18,7 +18,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.file_stamps import stamp
 from health_assets.core.hours import floor_hour
 from health_assets.core.settings import Settings
-from health_assets.warehouse.location import is_postgres, ledger_of, path_of
+from health_assets.warehouse.location import account_file
 
 STEP_TIMEOUT_S = 600.0
 BETWEEN_STEPS_S = 1.0
@@ -45,10 +45,9 @@ def history_folder(settings: Settings) -> Path:
     """
     if settings.history is not None:
         return settings.history
-    account = ledger_of(settings)
-    if is_postgres(account):
+    path = account_file(settings)
+    if path is None:
         return Path("data/history")
-    path = path_of(account)
     return path.with_name(f"{path.name}.history")
 
 
@@ -160,9 +159,8 @@ class Keeper:
 
         None for a database, which is asked each time.
         """
-        account = ledger_of(self._settings)
-        if is_postgres(account):
+        path = account_file(self._settings)
+        if path is None:
             return None
-        path = path_of(account)
         files = (path, path.with_name(f"{path.name}.wal"), *filter(None, [self._settings.targets]))
         return (floor_hour(self._clock()), self.history.lost, *(stamp(file) for file in files))

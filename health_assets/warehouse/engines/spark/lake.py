@@ -146,8 +146,12 @@ class Lake:
 
     def publish(self, table: str, folder: str) -> None:
         """Let the hours that were written to a folder count, beside what is published of them."""
-        for name, hour in self._hours_in(folder):
-            self._ledger.query("INSERT INTO lake_hours VALUES (?, ?, ?)", [table, hour, f"{folder}/{name}"])
+        if written := self._hours_in(folder):
+            names, hours = zip(*written, strict=True)
+            self._ledger.query(
+                "INSERT INTO lake_hours SELECT ?, unnest(?), unnest(?)",
+                [table, list(hours), [f"{folder}/{name}" for name in names]],
+            )
 
     def withdraw(self, table: str, hours: Collection[datetime]) -> None:
         """Let nothing of these hours of a table count; folders are removed when no reader can need them."""

@@ -39,6 +39,7 @@ from health_assets.warehouse.engines.spark.sql import (
     parsed,
     parts_about,
     spark_sql,
+    tables_in,
     tables_of,
     used_in,
 )
@@ -97,19 +98,18 @@ class LakeSession(Session):
             return []
         if is_change or not all(map(self._is_in_lake, named)):
             return self._query_ledger(statement, parameters)
-        return self._query_cluster(statement, parameters)
+        return _tuples(self._of_cluster(statement, parameters))
 
-    def _query_cluster(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
-        self._register(tables_of(statement.sql(LEDGER_DIALECT)))
-        return _tuples(self._spark.sql(filled(statement, parameters).sql(DIALECT)).toArrow())
+    def _of_cluster(self, statement: sge.Expression, parameters: Parameters) -> pa.Table:
+        """The rows of a query that is about the lake."""
+        self._register(tables_in(statement))
+        return self._spark.sql(filled(statement, parameters).sql(DIALECT)).toArrow()
 
     def _query_ledger(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
         """A statement about the ledger, which the cluster tells what the lake has to do with it."""
         tree = statement.copy()
         for part in parts_about(tree, self._hours_of_view):
-            self._register(tables_of(part.sql(LEDGER_DIALECT)))
-            rows = self._spark.sql(filled(part, parameters).sql(DIALECT)).toArrow()
-            kept, _ = self._ledger.kept(ibis.memtable(rows))
+            kept, _ = self._ledger.kept(ibis.memtable(self._of_cluster(part, parameters)))
             part.replace(sg.select("*").from_(kept.get_name()))
         return self._ledger.query(tree.sql(LEDGER_DIALECT), used_in(tree, parameters))
 
@@ -262,20 +262,13 @@ class LakeSession(Session):
             return set()
         place = kept.get_name()
         touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM {place}")]
-        corrected = [column for column in kept.columns if column not in keys]
-        columns = ", ".join(
-            f"IF(kept.is_corrected, kept.`{column}`, own.`{column}`) AS `{column}`"
-            if column in corrected
-            else f"own.`{column}`"
-            for column in columns_of(name)
+        change = RowChange(
+            table=name,
+            condition=" AND ".join(f"{name}.`{key}` = {place}.`{key}`" for key in keys),
+            values={column: f"{place}.`{column}`" for column in kept.columns if column not in keys},
+            source=None,
         )
-        same = " AND ".join(f"own.`{key}` = kept.`{key}`" for key in keys)
-        self._rewrite(
-            name, touched,
-            f"SELECT {columns} FROM {self._view(name)} AS own "
-            f"LEFT JOIN (SELECT *, true AS is_corrected FROM {place}) AS kept ON {same} "
-            f"WHERE {is_among('own.hour', touched)}",
-        )  # fmt: skip
+        self._apply(change, place, touched)
         return set(touched)
 
     def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
@@ -300,12 +293,13 @@ class LakeSession(Session):
                 return
             connect.give(self._spark, source, pa.table(columns, names=given.named_selects))
         touched = [hour for (hour,) in self._rows(change.touched(view, source))]
-        if not touched:
-            return
-        within = (
-            f"SELECT * FROM ({change.rows(view, source, columns_of(change.table))}) WHERE {is_among('hour', touched)}"
-        )
-        self._rewrite(change.table, touched, within)
+        if touched:
+            self._apply(change, source, touched)
+
+    def _apply(self, change: RowChange, source: str | None, touched: Collection[datetime]) -> None:
+        """Write the hours that a change touches anew; its source is known to the cluster under this name."""
+        rows = change.rows(self._view(change.table), source, columns_of(change.table))
+        self._rewrite(change.table, touched, f"SELECT * FROM ({rows}) WHERE {is_among('hour', touched)}")
 
     def _rewrite(self, name: str, hours: Collection[datetime], sql: str) -> None:
         """Replace hours of a table with rows that were made of them."""

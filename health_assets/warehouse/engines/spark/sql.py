@@ -20,7 +20,7 @@ from health_assets.warehouse.engines.spark.spark_compiler import compiler
 
 DIALECT = "spark"
 LEDGER_DIALECT = "duckdb"
-"""What is said in both of the ledger's engines alike, as all plain SQL is."""
+"""All plain SQL is said in it; both of the ledger's engines take that alike."""
 Parameters = Sequence[Any] | Mapping[str, Any]
 _WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\?""")
 
@@ -41,10 +41,11 @@ def parsed(sql: str) -> sge.Expression:
 @lru_cache(1_000)
 def tables_of(sql: str) -> frozenset[str]:
     """The tables that a statement names."""
-    return _tables_in(parsed(sql))
+    return tables_in(parsed(sql))
 
 
-def _tables_in(tree: sge.Expression) -> frozenset[str]:
+def tables_in(tree: sge.Expression) -> frozenset[str]:
+    """The tables that a part of a statement names, but for those that it makes itself."""
     own = {part.alias for part in tree.find_all(sge.CTE)}
     return frozenset(table.name for table in tree.find_all(sge.Table)) - own
 
@@ -100,8 +101,8 @@ def parts_about(tree: sge.Expression, tables: Collection[str]) -> Iterator[sge.S
     """The largest queries within a statement that are about these tables alone."""
     for select in list(tree.find_all(sge.Select)):  # from the outside in
         above = select.parent_select
-        inside = _tables_in(select)
-        if inside and inside <= set(tables) and not (above and _tables_in(above) <= set(tables)):
+        inside = tables_in(select)
+        if inside and inside <= set(tables) and not (above and tables_in(above) <= set(tables)):
             yield select
 
 

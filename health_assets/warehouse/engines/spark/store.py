@@ -1,7 +1,6 @@
 """A warehouse that a Spark cluster computes: tables in a lake, and the account of them in a ledger.
 
-What belongs here: opening the cluster and the ledger together. What does not: a session
-(`lake_session`).
+What belongs here: opening the cluster and the ledger together. What does not: a session (`lake_session`).
 
 Who writes holds the ledger's lock, so writers follow one another, as on the ledger's engine alone. Who reads sees what
 the ledger had published at that moment.
