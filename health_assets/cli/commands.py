@@ -81,6 +81,9 @@ def materialize(
     system: Annotated[
         list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
     ] = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Make a run also where it could change nothing since the last one.")
+    ] = False,
 ) -> None:
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
     with readable_errors():
@@ -89,7 +92,7 @@ def materialize(
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
             hours = hours_asked_for(settings, start, end)
-            materialize_hours(settings, hours, BEGAN, system or ())
+            materialize_hours(settings, hours, BEGAN, system or (), anew=anew)
 
 
 @app.command()

@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 from dotenv import dotenv_values
 
+from health_assets.core.settings import Settings, load_settings
+
 EVENT_STORAGE = {"module": "health_assets.defs.event_storage", "class": "BatchingSqliteEventLogStorage"}
 CONFIGURATION = "dagster.yaml"
 HOME = Path("data/dagster")
@@ -35,6 +37,22 @@ def home_here(environment: Mapping[str, str]) -> str | None:
         return named
     is_made = (HOME / CONFIGURATION).exists() and not Path(CONFIGURATION).exists()
     return str(HOME.resolve()) if is_made else None
+
+
+def records_in(settings: Settings, environment: Mapping[str, str]) -> str:
+    """The place where Dagster keeps its records of a command's run; empty where they go with the command.
+
+    Only runs about the warehouse that the environment names are kept, since that is the one that Dagster's page shows.
+
+    Args:
+        settings: which warehouse the command is about.
+        environment: the environment's variables.
+    """
+    if settings.warehouse != load_settings().warehouse:
+        return ""
+    if home := home_here(environment):
+        return str(Path(home).resolve())
+    return str(Path(CONFIGURATION).resolve()) if Path(CONFIGURATION).exists() else ""
 
 
 def configuration(home: Path) -> dict[str, Any]:

@@ -6,8 +6,11 @@ of it (`run_report`, `progress_bar`).
 Each step imports what it needs, since Dagster and Great Expectations take seconds.
 """
 
+import logging
+import os
 import time
 from collections.abc import Collection
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from health_assets.cli.speaking import MOST_TOLD, console, say
@@ -15,7 +18,10 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER, HourGroups, HourRange
 from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings
+from health_assets.core.targets import load_targets
 from health_assets.core.terminal import printable
+
+_log = logging.getLogger(__name__)
 
 
 def hours_asked_for(settings: Settings, start: str | None, end: str | None) -> HourGroups:
@@ -41,15 +47,67 @@ def hours_asked_for(settings: Settings, start: str | None, end: str | None) -> H
 
 
 def materialize_hours(
-    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str] = ()
+    settings: Settings,
+    hours: HourRange | HourGroups,
+    since: float,
+    systems: Collection[str] = (),
+    *,
+    anew: bool = False,
 ) -> None:
-    """Materialize, and show what came of it.
+    """Materialize what is not up to date, and show what came of it.
 
     Args:
         settings: where logs, targets and warehouse are.
         hours: the hours.
         since: when the user began to wait, by the monotonic clock.
         systems: the scoring systems; all where none is named.
+        anew: whether to make a run although it could change nothing.
+
+    Raises:
+        HealthAssetsError: the run failed, or met faults that did not stop it.
+    """
+    if anew or not _show_what_is_up_to_date(settings, hours, since, systems):
+        _run(settings, hours, since, systems)
+
+
+def _show_what_is_up_to_date(
+    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str]
+) -> bool:
+    """Show the results without a run, if a run could change nothing of them; gives whether they were shown."""
+    with console.status("looking for what has changed"), without_collections():
+        from health_assets.apps.report.blocks import print_health
+        from health_assets.cli.dagster_home import records_in
+        from health_assets.cli.run_report import print_left_behind, print_older_results, print_up_to_date
+        from health_assets.core.sql_memory import keep_compiled_sql
+        from health_assets.systems.formula_versions import older_results
+        from health_assets.systems.staleness import left_behind
+        from health_assets.systems.up_to_date import made_at, why_run
+        from health_assets.warehouse.location import is_spark
+        from health_assets.warehouse.store import Warehouse
+
+        if is_spark(settings.warehouse):  # where looking takes as long as a run
+            return False
+    now = datetime.now(UTC)
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(Warehouse.of(settings).read())
+            targets = load_targets(settings.targets)
+            why = why_run(session, settings, targets, hours, systems, records_in(settings, os.environ), now)
+        except HealthAssetsError as error:  # the run meets it, too, and says it
+            why = str(error)
+        if why is not None:
+            _log.debug("a run is made: %s", why)
+            return False
+        print_up_to_date(console, session, hours, made_at(session, hours), time.monotonic() - since)
+        print_left_behind(console, left_behind(session, hours, systems, settings, now))
+        print_older_results(console, older_results(session, EVER, settings))
+        print_health(console, session, HourRange(hours.start, hours.end))
+    keep_compiled_sql()
+    return True
+
+
+def _run(settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str]) -> None:
+    """Make a run, and show what came of it.
 
     Raises:
         HealthAssetsError: the run failed, or met faults that did not stop it.

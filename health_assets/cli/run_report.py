@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from health_assets.cli.running import Outcome
 from health_assets.core.agent_names import UUID_LIKE, alike_but_for_uuids
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
@@ -18,15 +18,15 @@ from health_assets.warehouse.log_hours import LogHours, RejectedElsewhere
 from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
 
+if TYPE_CHECKING:
+    from health_assets.cli.running import Outcome
+
 REASONS_SHOWN = 8
 
 
-def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_s: float) -> None:
+def print_outcome(console: Console, outcome: "Outcome", session: Session, elapsed_s: float) -> None:
     """Print the counts of lines read, kept and rejected, the scores, and how long the user waited."""
     hours = HourRange(outcome.hours.start, outcome.hours.end)
-    executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
-    agents = session.count(session.hours_of("agent_health", hours).select("agent_id").distinct())
-    rejections = Rejections(session, hours)
     console.print(f"[bold]{outcome.hours}[/] materialized in {elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
@@ -38,13 +38,7 @@ def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_
     if outcome.secrets_redacted:
         secrets, lines = counted(outcome.secrets_redacted, "secret"), counted(outcome.lines_redacted, "line")
         console.print(f"  {secrets} redacted in {lines}")
-    console.print(
-        f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
-        f"{counted(agents, 'agent')}, {_rejected(rejections.lines(), outcome.lines_rejected)}"
-    )
-    _print_rejections(console, rejections.reasons(), LogHours(session).rejected_elsewhere())
-    _print_traces(console, session, hours)
-    _print_names_with_uuids(console, session, hours)
+    executions = _print_what_is_held(console, session, hours, outcome.lines_rejected)
     if outcome.hours.end > datetime.now(UTC):
         console.print("[yellow]  some of these hours are not over yet; materialize them again when they are[/]")
     if not outcome.files_seen:
@@ -56,6 +50,34 @@ def print_outcome(console: Console, outcome: Outcome, session: Session, elapsed_
     for check in outcome.failed_checks:
         text = Text(printable(f"  check {check}", 400), style="red" if check.is_error else "yellow")
         console.print(text, soft_wrap=True)
+
+
+def print_up_to_date(
+    console: Console, session: Session, hours: HourRange | HourGroups, made_at: datetime, elapsed_s: float
+) -> None:
+    """Print that no run was made and since when nothing has changed, what the hours hold, how long the user waited."""
+    console.print(
+        f"[bold]{hours}[/] up to date: nothing has changed since {made_at:%Y-%m-%d %H:%M} UTC; "
+        f"no run was made (--anew makes one); looked at in {elapsed_s:.1f} s",
+        soft_wrap=True,
+    )
+    if not _print_what_is_held(console, session, HourRange(hours.start, hours.end), 0):
+        _print_where_events_are(console, session)
+
+
+def _print_what_is_held(console: Console, session: Session, hours: HourRange, lines_rejected: int) -> int:
+    """Print what the tables hold of these hours; gives the number of executions."""
+    executions, scores = (session.count_hours(name, hours) for name in ("executions", "agent_health"))
+    agents = session.count(session.hours_of("agent_health", hours).select("agent_id").distinct())
+    rejections = Rejections(session, hours)
+    console.print(
+        f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
+        f"{counted(agents, 'agent')}, {_rejected(rejections.lines(), lines_rejected)}"
+    )
+    _print_rejections(console, rejections.reasons(), LogHours(session).rejected_elsewhere())
+    _print_traces(console, session, hours)
+    _print_names_with_uuids(console, session, hours)
+    return executions
 
 
 def _rejected(lines: int, new: int) -> str:

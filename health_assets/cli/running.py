@@ -18,7 +18,7 @@ from typing import Any
 import dagster as dg
 from sqlalchemy.exc import OperationalError
 
-from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here
+from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here, records_in
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.core.settings import Settings, load_settings
@@ -26,16 +26,18 @@ from health_assets.core.sql_memory import keep_compiled_sql
 from health_assets.core.temporary import swept, temporary_folder
 from health_assets.core.wording import counted
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, FAILED_HOURS
+from health_assets.defs.checks import FAILED_HOURS
 from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress_logger import listening
+from health_assets.defs.specs import RECORDS_TAG
 from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.defs.turns.turns import Turn, ended_by_sigterm, this_command
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.quality.record_suites import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
@@ -187,6 +189,7 @@ def run_hours(
         definitions = build_definitions(settings, partitions, systems, shared_duckdb, turn, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {}) | NEVER_AGAIN
+        tags |= {RECORDS_TAG: records_in(settings, os.environ)}
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )

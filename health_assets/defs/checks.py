@@ -11,12 +11,16 @@ from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.specs import records_of
 from health_assets.defs.summaries import lost_summary, unreadable_summary
+from health_assets.pipeline.grounds import Grounds, judged_rows, of_checks, upstream
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, AccountDigests
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
@@ -28,8 +32,6 @@ HOURS_SHOWN = 24
 FAILED_HOURS = "failed_hours"
 """Under this key stand the hours that break a check: how many, and the first ones."""
 NEWEST_HOUR_IS_IN_TIME = "newest_hour_is_in_time"
-EVERY_LOG_WAS_READ = "every_log_was_read"
-EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
 
 
 def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDefinition:
@@ -53,6 +55,9 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
             if left is None:  # a held hour is as it was; `every_hour_was_built` alone fails for it
                 yield from _nothing_to_check(key, suite, names, hours)
                 return
+            grounds = Grounds.of(pipeline.settings, targets, hours)
+            judged = grounds.of_rows(session, {*upstream(suite.asset, DERIVED), suite.asset})
+            rows = judged_rows(session, suite.asset, hours)
             found = [
                 evaluate(
                     suite,
@@ -70,6 +75,10 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
             ]
             results = of_pieces(found)
             write_history(session, suite.asset, left, results)
+            if left == hours and {check.name for check in suite.checks} <= set(names):
+                accounts = AccountDigests(session)
+                outcomes = accounts.of_checks([suite.asset], hours).get(suite.asset)
+                accounts.note_checked(suite.asset, hours, of_checks(judged, records_of(context.run), rows, outcomes))
         for result in results:
             yield _check_result(key, result, left)
 

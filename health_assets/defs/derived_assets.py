@@ -25,6 +25,7 @@ from health_assets.pipeline.derived import (
     statements,
     versions_to_note,
 )
+from health_assets.pipeline.grounds import Grounds, upstream
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
@@ -50,6 +51,7 @@ def derived_asset(
         asked = run_groups(context)
         with pipeline.write() as session:
             targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
+            made_with = Grounds.of(pipeline.settings, targets, asked).of_rows(session, upstream(derived.name, DERIVED))
             build, restored = set(asked), set[datetime]()
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags
@@ -64,6 +66,7 @@ def derived_asset(
                 MaterializedHours(session).replace_rows(
                     derived.name, own, derived.rows(inputs), restored, formula_version=derived.formula_version,
                     other_versions=versions_to_note(session, derived, DERIVED, own, pipeline.settings),
+                    made_with=made_with,
                 )  # fmt: skip
                 derived.after(inputs)
             metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)

@@ -18,6 +18,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import lost_summary, notes_summary, odd_summary, record_summary, unreadable_summary
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, RawFile, is_among, require_root
+from health_assets.pipeline.grounds import Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
 from health_assets.schema.catalog import FROM_SPANS
@@ -54,10 +55,12 @@ def _up_to_date(
                 files = [file for file in files if not is_among(unreadable, file.source_file)]
                 Ledger(session).require_root(pipeline.raw_root, files)
                 odd = FileLedger(session).write_oddities(oddities)
+                targets = pipeline.load_targets()
                 report = ingest(
-                    session, files, asked, [name for name in RECORD_TABLES if name in names], pipeline.load_targets(),
+                    session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
                     unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=pipeline.limits,
+                    grounds=Grounds.of(settings, targets, asked),
                 )  # fmt: skip
                 lost = FileLedger(session).lost(HourRange(asked.start - settings.reach_hours * HOUR, asked.end))
                 curves = {name: numbers_by_hour(session, name, drawn, record_curves(name)) for name in names}

@@ -1,7 +1,9 @@
 """Specs of all assets, made from the tables' classes, and the names that others refer to."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -15,6 +17,14 @@ from health_assets.warehouse.location import is_postgres, is_spark
 
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
+RECORDS_TAG = "health-assets/records-in"
+"""Where Dagster keeps its records of a run of the command line; empty where nobody will see them again."""
+
+
+def records_of(run: dg.DagsterRun) -> str:
+    """The place where Dagster keeps its records of a run, as `cli.dagster_home.records_in` names it."""
+    home = run.tags.get(RECORDS_TAG, os.environ.get("DAGSTER_HOME", ""))
+    return str(Path(home).resolve()) if home else ""
 
 
 def asset_spec(

@@ -4,6 +4,7 @@ What belongs here: the two accounts that recognition and the ledger hand each ot
 became of a file (`recognition`), and what follows for ledger and tables (`warehouse.file_ledger`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -80,3 +81,22 @@ class Recognized:
         """The names that the ledger has for what was read of the changed files."""
         before = {now: known for known, now in self.moved.items()}
         return {file.source_file: before.get(file.source_file, file.source_file) for file in self.changed}
+
+    def has_copies_of(self, known: Mapping[str, KnownFile]) -> bool:
+        """Whether the copies are those that the ledger knows, and of the same files."""
+        noted = {name: (own.stamp, own.copy_of) for name, own in known.items() if own.copy_of is not None}
+        return noted == {name: (file.stamp, self.name_now(keeper)) for name, (file, _, keeper) in self.copies.items()}
+
+
+def is_settled(known: Mapping[str, KnownFile], found: Recognized) -> bool:
+    """Whether nothing became of the known files that the ledger does not know, and there is none to be read.
+
+    Args:
+        known: the ledger's word on the files.
+        found: files that were recognized with it.
+    """
+    fates = (
+        found.new, found.changed, found.moved, found.resumed, found.pushed_out, found.contained, found.same, found.back,
+    )  # fmt: skip
+    gone = {name for name, own in known.items() if own.gone_at is not None}
+    return not any(fates) and found.gone == gone and found.has_copies_of(known)

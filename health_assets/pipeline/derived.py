@@ -86,6 +86,7 @@ class Derived:
         curves: what Dagster's page draws of the asset hour by hour, besides the number of rows: aggregates of the rows
             of an hour, by name.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
+        looks_at_itself: whether an hour is made from hours of the asset itself, too, however far back.
         is_of_observations: whether it is made from what was observed rather than read from logs; no run is asked for
             its old hours, so that those of an older version of the formula are built along with any.
         formula_version: version of the formulas of its scoring system.
@@ -103,6 +104,7 @@ class Derived:
     is_component: bool = False
     curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
     after: Callable[[Inputs], None] = lambda _: None
+    looks_at_itself: bool = False
     is_of_observations: bool = False
     formula_version: str = field(kw_only=True)
 

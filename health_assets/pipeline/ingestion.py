@@ -28,12 +28,14 @@ from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.recognition import recognize
+from health_assets.pipeline.grounds import RECORDS, Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.loading import Loading
 from health_assets.pipeline.resolving import resolve_usage
 from health_assets.schema.catalog import TABLE_OF_RECORD
+from health_assets.warehouse.account_digests import AccountDigests
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import Part
@@ -60,6 +62,7 @@ def ingest(
     unreadable: Mapping[str, str] = {},
     trusted_judgements: Sequence[str] = TRUSTED,
     limits: Limits | None = None,
+    grounds: Grounds | None = None,
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
@@ -80,6 +83,7 @@ def ingest(
             loaded of them before stays; hours that need what was not are held until they can be read.
         trusted_judgements: patterns of logs whose judgements count as whose they say they are.
         limits: limits on what is taken of logs; by default those of now.
+        grounds: grounds of the run, by which the hours asked for are marked where all that it does applies to them.
 
     Raises:
         HealthAssetsError: a file is gone or cannot be read although an hour that retention dropped needs it to come
@@ -122,6 +126,9 @@ def ingest(
         built |= others - asked.held
         report.add_built(others - asked.held)
     _note_materialized(session, asked, built, touched)
+    if grounds is not None and with_new_targets:
+        made_with = grounds.of_rows(session, RECORDS)
+        AccountDigests(session).note_made(["raw_logs", *asked.tables], set(groups) - asked.held, made_with)
     return report
 
 

@@ -64,6 +64,17 @@ class MaterializedHour(Hourly, table=True):
         "Version of the formula that made its rows, with a remark where they rest on components of an older one; null "
         "where the asset has no formula, and in hours from before versions were kept, which is 1.0."
     )
+    rows_digest: str | None = text(
+        "Fingerprint of the rows as they were written, empty where there were none; null where none was taken."
+    )
+    made_with: str | None = text(
+        "Digest of all that the rows rest on besides the logs: the run's hours, its settings, targets and program, and "
+        "this account of the tables that they were made from; null where nobody knows."
+    )
+    checked_with: str | None = text(
+        "Digest of all that the checks of these rows rest on, with their outcome; null from when the rows are written "
+        "until all of the checks have judged them."
+    )
 
 
 class HeldHour(Hourly, table=True):

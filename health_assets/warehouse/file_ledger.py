@@ -123,8 +123,7 @@ class FileLedger:
         """
         told = {name: self._resumption(gone) for name, gone in found.resumed.items()}
         copies = {name: (file, own, found.name_now(keeper)) for name, (file, own, keeper) in found.copies.items()}
-        noted = {name: (own.stamp, own.copy_of) for name, own in known.items() if own.copy_of is not None}
-        is_same = noted == {name: (file.stamp, keeper) for name, (file, _, keeper) in copies.items()}
+        is_same = found.has_copies_of(known)
         if not is_same:
             self._session.query("DELETE FROM raw_files WHERE copy_of IS NOT NULL")
         self._forget(found.back)
@@ -187,6 +186,12 @@ class FileLedger:
                 f"WHERE {table}.source_file = renamed.old AND {table}.hour >= $start AND {table}.hour < $end",
                 {**values, "start": span.start, "end": span.end},
             )
+        for table in _COMPONENTS_WITH_FILES:
+            self._session.query(
+                "UPDATE materialized_hours SET rows_digest = NULL WHERE asset = $asset AND hour IN "
+                f"(SELECT hour FROM {table} WHERE source_file IN (SELECT unnest($old)))",
+                {"asset": table, "old": values["old"]},
+            )
         for table in ("raw_logs", "raw_files", "raw_file_notes", *_COMPONENTS_WITH_FILES):
             self._session.query(
                 f"UPDATE {table} SET source_file = renamed.now FROM {renamed} WHERE {table}.source_file = renamed.old",
@@ -228,14 +233,20 @@ class FileLedger:
 
     def write_oddities(self, oddities: Mapping[str, str]) -> dict[str, str]:
         """Replace what is noted as odd about files; gives what was not noted before, to be told once."""
-        rows = self._session.query("SELECT source_file, note FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
-        notes = {name: f"{ODD}{what}" for name, what in oddities.items()}
+        rows, notes = self._noted_oddities(), _oddity_notes(oddities)
         if notes != dict(rows):
             self._session.query("DELETE FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
             if notes:
                 columns = {"source_file": [*notes], "note": [*notes.values()], "records": [1] * len(notes)}
                 self._session.insert_arrow("raw_file_notes", pa.table(columns))
         return {name: what for name, what in oddities.items() if (name, notes[name]) not in rows}
+
+    def has_noted(self, oddities: Mapping[str, str]) -> bool:
+        """Whether exactly this is noted as odd about files."""
+        return dict(self._noted_oddities()) == _oddity_notes(oddities)
+
+    def _noted_oddities(self) -> list[tuple[str, str]]:
+        return self._session.query("SELECT source_file, note FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
 
     # -- what is gone --
 
@@ -364,6 +375,10 @@ _TO_BE_WRITTEN_OFF = (
     "NOT raw_logs.is_loaded AND NOT coalesce(raw_logs.is_dropped, false) AND raw_logs.lines > 0 "
     "AND raw_logs.source_file IN (SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL)"
 )
+
+
+def _oddity_notes(oddities: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"{ODD}{what}" for name, what in oddities.items()}
 
 
 def _is_cut(name: str) -> bool:

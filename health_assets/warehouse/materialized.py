@@ -256,14 +256,18 @@ class MaterializedHours:
         hours: HourRange,
         changed: Iterable[datetime],
         versions: Mapping[datetime, str] | None = None,
+        digests: Mapping[datetime, str] | None = None,
+        made_with: str | None = None,
     ) -> None:
-        """Write down that these hours of the asset are materialized.
+        """Write down that these hours of the asset are materialized, and that no check has judged them yet.
 
         Args:
             asset: the asset.
             hours: the hours.
             changed: hours among them that have other rows than before.
             versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
+            digests: by hour, the fingerprint of its rows, where they were taken.
+            made_with: digest of what the rows rest on, where it is known.
         """
         now = self._session.now()
         span = [hours.start, hours.end]
@@ -280,6 +284,9 @@ class MaterializedHours:
             "changed_at": pa.array([changed_at.get(hour) for hour in hours], HOUR_TYPE),
             "dropped_digest": pa.nulls(len(hours), pa.string()),
             FORMULA_VERSION: pa.array([(versions or {}).get(hour) for hour in hours], pa.string()),
+            "rows_digest": pa.array([(digests or {}).get(hour) for hour in hours], pa.string()),
+            "made_with": pa.array([made_with] * len(hours), pa.string()),
+            "checked_with": pa.nulls(len(hours), pa.string()),
         }
         self._session.insert_arrow("materialized_hours", pa.table(columns))
 
@@ -292,6 +299,7 @@ class MaterializedHours:
         *,
         formula_version: str,
         other_versions: Mapping[datetime, str] | None = None,
+        made_with: str | None = None,
     ) -> None:
         """Replace whole hours of an asset's table and note that they are materialized, and by which formula.
 
@@ -303,6 +311,7 @@ class MaterializedHours:
             unchanged: hours whose rows count as what they were, whatever they are.
             formula_version: version of the formula that made the rows.
             other_versions: versions to note instead, of hours of which that one would not be the whole truth.
+            made_with: digest of what the rows rest on, where it is known.
         """
         versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
         if FORMULA_VERSION in columns_of(asset):
@@ -316,9 +325,10 @@ class MaterializedHours:
             rows = rows.semi_join(wanted, "hour")
         self._session.insert(asset, rows)
         after = self._fingerprints(asset, span)
-        changed = {hour for hour in hours if before.get(hour, "") != after.get(hour, "")} - unchanged
+        digests = {hour: after.get(hour, "") for hour in hours}
+        changed = {hour for hour in hours if before.get(hour, "") != digests[hour]} - unchanged
         for own in hours.ranges:
-            self.note(asset, own, changed & set(own), versions)
+            self.note(asset, own, changed & set(own), versions, digests, made_with)
 
     def drop_rows(self, asset: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.
@@ -334,7 +344,7 @@ class MaterializedHours:
         count = self._session.count_hours(asset, hours)
         self._session.delete_hours(asset, hours)
         update = (
-            "UPDATE materialized_hours SET dropped_digest = ?, rows = 0 "
+            f"UPDATE materialized_hours SET dropped_digest = ?, rows = 0, {_NOT_KNOWN} "
             f"WHERE asset = ? AND {_THERE} AND hour >= ? AND hour < ?"
         )
         for hour, digest in digests.items():
@@ -356,7 +366,8 @@ class MaterializedHours:
         hours = self._session.update_rows(asset, corrections, keys)
         if hours:
             self._session.query(
-                "UPDATE materialized_hours SET changed_at = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
+                f"UPDATE materialized_hours SET changed_at = ?, {_NOT_KNOWN} "
+                "WHERE asset = ? AND hour IN (SELECT unnest(?))",
                 [self._session.now(), asset, sorted(hours)],
             )
         return hours
@@ -378,6 +389,8 @@ def _with_versions(rows: ir.Table, formula_version: str, others: Mapping[datetim
 
 _AMONG = "asset IN (SELECT unnest($assets))"
 _THERE = "dropped_digest IS NULL"
+_NOT_KNOWN = "rows_digest = NULL, made_with = NULL, checked_with = NULL"
+"""Sets what is known of rows that somebody else than their asset changes."""
 
 
 def hours_covered(

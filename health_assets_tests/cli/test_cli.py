@@ -23,8 +23,8 @@ from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import FailedCheck, Outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.pipeline.wanted_hours import wanted_hours
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (

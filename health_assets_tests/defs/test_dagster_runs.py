@@ -30,7 +30,6 @@ from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
-from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.defs.curves import ROWS
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hours_tags
@@ -42,6 +41,7 @@ from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_turns import holding_here, killed, run_under_way, status
 from health_assets_tests.support.dagster_world import (
     ASSETS,

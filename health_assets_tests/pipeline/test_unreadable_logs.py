@@ -19,9 +19,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from health_assets.cli.running import Outcome
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.checks import EVERY_LOG_WAS_READ
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
+from health_assets.warehouse.account_digests import EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World
 from health_assets_tests.support.dagster_world import execution as world_execution

@@ -134,6 +134,7 @@ ASSETS = (
         needs="a known agent",
         back_hours=lambda settings: max(settings.lookback_hours, 2 * settings.window_hours),
         after=_correct_later_hours,
+        looks_at_itself=True,
         curves=_agents_by_status,
         formula_version=FORMULA_VERSION,
     ),

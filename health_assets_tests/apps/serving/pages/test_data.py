@@ -27,8 +27,8 @@ from health_assets.apps.serving.view import View
 from health_assets.cli.commands import app
 from health_assets.core.hours import HOUR
 from health_assets.core.targets import Targets
-from health_assets.defs.checks import EVERY_LINE_IS_STILL_THERE
 from health_assets.systems.suites import SUITES
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE
 from health_assets_tests.support.broken_data_made import (
     AWAITED,
     CHECKS,

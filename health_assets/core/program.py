@@ -1,0 +1,29 @@
+"""The program that runs: a digest of its own modules and of the libraries that have a part in results.
+
+A version number says less: a checkout changes without it, and a library is upgraded under it. What does not belong
+here: versions of formulas, which are declared (`systems`).
+"""
+
+import hashlib
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import health_assets
+
+LIBRARIES = (
+    "duckdb", "great-expectations", "ibis-framework", "numpy", "pandas", "pyarrow", "rapidfuzz", "scipy", "sqlglot",
+)  # fmt: skip
+"""Distributions that have a part in results."""
+
+
+@cache
+def program_digest() -> str:
+    """A digest that is another one as soon as a module of this program, Python or one of the libraries is."""
+    found = hashlib.sha256(" ".join([sys.version, *(f"{name} {version(name)}" for name in LIBRARIES)]).encode())
+    folder = Path(health_assets.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        found.update(f"\n{path.relative_to(folder).as_posix()} ".encode())
+        found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()

@@ -1,0 +1,101 @@
+"""Unchanged logs: whether an ingestion would leave every record table as it is, found out without changing anything.
+
+What belongs here: everything that `ingestion` looks at before it reads or changes anything, in the order in which it
+does. What does not: the tables that are made from records (`systems.up_to_date`) and the ingestion itself.
+
+Targets that apply to stored rows, and amounts that follow from other records, are not looked at here: the mark of an
+hour's records rests on them (`grounds`).
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.logs.known_files import is_settled
+from health_assets.logs.limits import Limits
+from health_assets.logs.recognition import recognize
+from health_assets.logs.stores import Faults, list_files
+from health_assets.pipeline.ingestion_scope import Asked
+from health_assets.pipeline.late_logs import names_of
+from health_assets.schema.records import RECORD_TABLES
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, AccountDigests
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import Holds
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.loaded_state import LoadedState
+from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import Session
+
+
+def changes_of_records(session: Session, settings: Settings, hours: HourGroups, now: datetime) -> Iterator[str]:
+    """Reasons, each in a sentence, for which an ingestion might change a record table or tell something.
+
+    Args:
+        session: a session.
+        settings: where the logs are, and how far results look back.
+        hours: the hours asked for, in all record tables.
+        now: the time of the run, aware.
+
+    Raises:
+        HealthAssetsError: the logs cannot be listed.
+    """
+    unreadable: Faults = {}
+    oddities: dict[str, str] = {}
+    files = list_files(settings.raw, unreadable, oddities)
+    ledger, file_ledger = Ledger(session), FileLedger(session)
+    if not files:
+        yield "no raw log is there"
+    if unreadable or ledger.unreadable():
+        yield "a raw log cannot be read, or could not"
+    if not ledger.knows_root(settings.raw):
+        yield "the raw root is another one"
+    if not file_ledger.has_noted(oddities):
+        yield "something else is odd about the raw logs"
+    limits = Limits.of(settings, now)
+    known = file_ledger.known(limits.until)
+    found = recognize(
+        known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=settings.trusted_judgements
+    )
+    if not is_settled(known, found):
+        yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
+    asked = Asked(
+        session, hours.span, RECORD_TABLES, names_of(found.files), settings.reach_hours, settings.lookback_hours
+    )
+    yield from _lacks(session, asked, hours, settings)
+    yield from _tells(session, settings, hours)
+
+
+def _lacks(session: Session, asked: Asked, hours: HourGroups, settings: Settings) -> Iterator[str]:
+    """Reasons that lie in the tables: what waits, is held or dropped, and rows that are not those of the ledger."""
+    if LoadedState(session).lacks_parts(asked.span):
+        yield "lines wait to be loaded"
+    if any(asked.restored.values()):
+        yield "hours come back that retention dropped"
+    around = asked.reach.extended_forward(1)
+    if Holds(session).within(around) or Holds(session).overdue(around):
+        yield "an hour is held, or was held for too long"
+    reach = hours.extended_back(settings.reach_hours - 1)
+    first_event_hour = LogHours(session).first_event_hour()
+    if MaterializedHours(session).missing(asked.tables, reach, asked.hours, first_event_hour):
+        yield "records of an hour were never loaded"
+    seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
+    for table in asked.tables:
+        looked_at = seen_by_traces if table == "spans" else asked.span.extended_forward(1)
+        if LoadedState(session).has_other_rows(table, looked_at):
+            yield f"{table} has other rows than were loaded"
+
+
+def _tells(session: Session, settings: Settings, hours: HourGroups) -> Iterator[str]:
+    """Reasons that lie in what checks of the ledger say: a loss, or other numbers than they noted."""
+    rested_on = HourRange(hours.start - settings.reach_hours * HOUR, hours.end)
+    if FileLedger(session).lost(rested_on):
+        yield "lines are lost"
+    noted = AccountDigests(session)
+    logs = len(Ledger(session).known_files())
+    if noted.counts_of_check(EVERY_LOG_WAS_READ, hours) != dict.fromkeys(hours, (logs, 0)):
+        yield f"{EVERY_LOG_WAS_READ} has noted something else"
+    counts = FileLedger(session).lines_and_lost(rested_on, settings.reach_hours)
+    if noted.counts_of_check(EVERY_LINE_IS_STILL_THERE, hours) != {hour: counts[hour] for hour in hours}:
+        yield f"{EVERY_LINE_IS_STILL_THERE} has noted something else"

@@ -1,0 +1,143 @@
+"""Up to date: whether a run would change anything, found out from the warehouse and the logs without changing anything.
+
+What belongs here: all that would make a run differ from the one that made the hours; whatever is not certain is a
+reason for a run. What does not: the logs and their records (`pipeline.unchanged_logs`), the marks that hours have
+(`pipeline.grounds`), hours besides those of a run (`staleness`), and telling people (`cli`).
+
+How it stays exact. The rows of a table are a function of the tables before it, and the first of them of the logs. So
+nothing changes where each table alone is what its step would make of the tables of now. What was in between does not
+count: a run that was killed, another writer, another setting each leave a table without the mark that it should have.
+"""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.pipeline.derived import Derived, hours_to_build, older_hours, versions_to_note
+from health_assets.pipeline.grounds import RECORDS, Grounds, judged_rows, of_checks, upstream
+from health_assets.pipeline.unchanged_logs import changes_of_records
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.warehouse.account_digests import AccountDigests, Marks
+from health_assets.warehouse.session import Session
+
+
+def why_run(
+    session: Session,
+    settings: Settings,
+    targets: Targets,
+    hours: HourRange | HourGroups,
+    systems: Collection[str],
+    records_in: str,
+    now: datetime,
+) -> str | None:
+    """The first reason, in a sentence, for which a run may change or tell anything; None where none can.
+
+    Args:
+        session: a session; the answer is about what it sees.
+        settings: where the logs are, and what scores depend on.
+        targets: the targets.
+        hours: the hours asked for.
+        systems: the scoring systems asked for; all where none is named.
+        records_in: where Dagster would keep its records of the run; empty where nobody would see them again.
+        now: the time, aware.
+
+    Raises:
+        HealthAssetsError: the logs cannot be listed, or hours need what retention dropped.
+    """
+    if set(systems) - set(SYSTEMS):
+        return "there is no such system"
+    if hours.end > now:
+        return "some of these hours are not over"
+    groups = HourGroups(hours.ranges)
+    made = [asset for system in systems or SYSTEMS for asset in SYSTEMS[system]]
+    grounds = Grounds.of(settings, targets, groups)
+    return next(_reasons(session, settings, groups, made, grounds, records_in, now), None)
+
+
+def made_at(session: Session, hours: HourRange | HourGroups) -> datetime:
+    """The time at which a row of hours that are up to date was last made or changed."""
+    marks = AccountDigests(session).marks(list(DERIVED), HourRange(hours.start, hours.end))
+    times = [mark for own in marks.values() for mark in own.values()]
+    return max(max(mark.materialized_at, mark.changed_at or mark.materialized_at) for mark in times)
+
+
+def _reasons(
+    session: Session,
+    settings: Settings,
+    hours: HourGroups,
+    made: Collection[Derived],
+    grounds: Grounds,
+    records_in: str,
+    now: datetime,
+) -> Iterator[str]:
+    names = [*RECORDS, *(asset.name for asset in made)]
+    # the cheapest come first, as most commands find something new
+    yield from _marks_that_lack(session, names, hours, grounds, records_in)
+    yield from changes_of_records(session, settings, hours, now)
+    for asset in made:
+        yield from _to_be_built(session, asset, hours, settings)
+    for name in sorted(set().union(*({asset.name, *upstream(asset.name, DERIVED)} for asset in made)) - set(RECORDS)):
+        if _has_other_rows(session, DERIVED[name], hours, grounds.reach):
+            yield f"{name} has other rows than were written"
+
+
+def _marks_that_lack(
+    session: Session, names: Collection[str], hours: HourGroups, grounds: Grounds, records_in: str
+) -> Iterator[str]:
+    """Reasons that lie in the marks of the hours: rows or verdicts that rest on something else than there is now."""
+    noted = AccountDigests(session)
+    marks = noted.marks(names, hours.span)
+    if failed := noted.failed_checks(names, hours.span):
+        yield f"{'.'.join(min(failed))} fails"
+    outcomes = noted.of_checks(names, hours)
+    for name in names:
+        own = marks.get(name, {})
+        if lacking := [hour for hour in hours if hour not in own]:
+            yield f"{name} lacks {min(lacking):%Y-%m-%dT%H}"
+        sources = upstream(name, DERIVED)
+        made_with = grounds.of_rows(session, sources)
+        if any(own[hour].made_with != made_with for hour in hours):
+            yield f"{name} may rest on something else than there is now"
+        if name in DERIVED and any(_is_early(own[hour], hour) for hour in hours):
+            yield f"{name} was made before its hour was over"
+        judged = grounds.of_rows(session, {*sources, name})
+        checked_with = of_checks(judged, records_in, judged_rows(session, name, hours), outcomes.get(name))
+        if any(own[hour].checked_with != checked_with for hour in hours):
+            yield f"checks of {name} may say something else by now"
+
+
+def _is_early(mark: Marks, hour: datetime) -> bool:
+    """Whether rows were made before their hour was over, by which it is not known as done."""
+    return mark.materialized_at < hour + HOUR
+
+
+def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: Settings) -> Iterator[str]:
+    """Reasons that lie in the hours that the asset's step would build, and in the version that it would note."""
+    if asset.is_component:
+        build, restored = hours_to_build(session, asset, hours, settings, only_stale=False)
+        if build != set(hours) or restored:
+            yield f"{asset.name} lacks hours of the look-back, or has older ones"
+    if asset.is_of_observations:
+        yield f"{asset.name} is no function of logs"
+    is_older = older_hours(session, asset, hours.span).keys() & set(hours)
+    if is_older or versions_to_note(session, asset, DERIVED, hours, settings):
+        yield f"{asset.name} is of an older formula"
+
+
+def _has_other_rows(session: Session, asset: Derived, hours: HourGroups, reach: HourRange) -> bool:
+    """Whether the table has other rows than its step has written, in these hours or in those that they look at."""
+    looked_at = EVER if asset.looks_at_itself else reach
+    noted = AccountDigests(session).noted_rows(asset.name, looked_at)
+    there = {hour: str(digest) for hour, digest in session.digests(asset.name, looked_at).items()}
+    if there.keys() - noted.keys():
+        return True
+    unknown = {hour for hour, rows in noted.items() if rows.digest is None}
+    if unknown & set(hours):
+        return True
+    counts = session.counts_by_hour(asset.name, looked_at) if unknown else {}
+    return any(
+        counts.get(hour, 0) != rows.rows if rows.digest is None else there.get(hour, "") != rows.digest
+        for hour, rows in noted.items()
+    )

@@ -1,0 +1,141 @@
+"""Digests of the account of hours and of the history of checks, and the marks that rest on them.
+
+What belongs here: reading both accounts as digests, and writing the marks `made_with` and `checked_with` of hours. What
+does not: what else a mark rests on (`pipeline.grounds`), and the account itself (`materialized`).
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from health_assets.core.digests import digest_of
+from health_assets.core.hours import HourGroups, HourRange
+from health_assets.warehouse.session import Session
+
+EVERY_LOG_WAS_READ = "every_log_was_read"
+EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
+OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE)
+"""Checks of `raw_logs` that look at the ledger alone, each for itself."""
+
+
+class Marks(NamedTuple):
+    """The marks of an hour of an asset, and when its rows were made and last changed."""
+
+    made_with: str | None
+    checked_with: str | None
+    materialized_at: datetime
+    changed_at: datetime | None
+
+
+class NotedRows(NamedTuple):
+    """The number of rows that an hour of an asset was written with, and their fingerprint where one was taken."""
+
+    rows: int
+    digest: str | None
+
+
+class AccountDigests:
+    """The digests and marks of a warehouse, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def of_assets(self, assets: Collection[str], hours: HourRange) -> dict[str, str]:
+        """By asset, a digest of its hours among these: which there are, of which formula, and when each last changed.
+
+        Rows that were made anew and are what they were leave it as it is.
+        """
+        rows = self._session.query(
+            """
+            SELECT asset, md5(string_agg(line, '|' ORDER BY line)) FROM (
+                SELECT asset,
+                    CAST(hour AS VARCHAR) || ' ' || coalesce(CAST(changed_at AS VARCHAR), 'never') || ' '
+                    || CAST(rows AS VARCHAR) || ' ' || coalesce(formula_version, '')
+                    || CASE WHEN dropped_digest IS NULL THEN '' ELSE ' dropped' END AS line
+                FROM materialized_hours
+                WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end
+            ) AS noted GROUP BY asset
+            """,
+            {"assets": sorted(assets), "start": hours.start, "end": hours.end},
+        )
+        return dict(rows)
+
+    def of_checks(self, assets: Collection[str], hours: HourRange | HourGroups) -> dict[str, str]:
+        """By asset, a digest of the outcomes of its suite's checks in these hours."""
+        found: dict[str, list[str]] = {}
+        for own in hours.ranges:
+            rows = self._session.query(
+                """
+                SELECT asset, md5(string_agg(line, '|' ORDER BY line)) FROM (
+                    SELECT asset,
+                        CAST(hour AS VARCHAR) || ' ' || expectation || ' ' || severity || ' '
+                        || CAST(success AS VARCHAR) || ' ' || CAST(element_count AS VARCHAR) || ' '
+                        || CAST(unexpected_count AS VARCHAR) AS line
+                    FROM expectation_results
+                    WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end
+                        AND NOT (asset = 'raw_logs' AND expectation IN (SELECT unnest($others)))
+                ) AS noted GROUP BY asset
+                """,
+                {"assets": sorted(assets), "others": [*OF_NO_SUITE], "start": own.start, "end": own.end},
+            )
+            for asset, digest in rows:
+                found.setdefault(asset, []).append(digest)
+        return {asset: digest_of(digests) for asset, digests in found.items()}
+
+    def failed_checks(self, assets: Collection[str], hours: HourRange) -> set[tuple[str, str]]:
+        """The checks of these assets that an hour fails, as asset and name."""
+        rows = self._session.query(
+            "SELECT DISTINCT asset, expectation FROM expectation_results "
+            "WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end "
+            "AND (NOT success OR unexpected_count <> 0)",
+            {"assets": sorted(assets), "start": hours.start, "end": hours.end},
+        )
+        return {(asset, name) for asset, name in rows}
+
+    def counts_of_check(self, name: str, hours: HourRange | HourGroups) -> dict[datetime, tuple[int, int]]:
+        """By hour, the rows that a check of `raw_logs` looked at, and how many of them broke it."""
+        return {
+            hour: (elements, unexpected)
+            for own in hours.ranges
+            for hour, elements, unexpected in self._session.query(
+                "SELECT hour, element_count, unexpected_count FROM expectation_results "
+                "WHERE asset = 'raw_logs' AND expectation = ? AND hour >= ? AND hour < ?",
+                [name, own.start, own.end],
+            )
+        }
+
+    def marks(self, assets: Collection[str], hours: HourRange) -> dict[str, dict[datetime, Marks]]:
+        """By asset and hour, the marks of these hours; those that retention dropped have none."""
+        rows = self._session.query(
+            "SELECT asset, hour, made_with, checked_with, materialized_at, changed_at FROM materialized_hours "
+            "WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end AND dropped_digest IS NULL",
+            {"assets": sorted(assets), "start": hours.start, "end": hours.end},
+        )
+        marks: dict[str, dict[datetime, Marks]] = {}
+        for asset, hour, *own in rows:
+            marks.setdefault(asset, {})[hour] = Marks(*own)
+        return marks
+
+    def noted_rows(self, asset: str, hours: HourRange) -> dict[datetime, NotedRows]:
+        """By hour, the rows that the asset was written with; of hours that retention dropped, none."""
+        rows = self._session.query(
+            "SELECT hour, rows, CASE WHEN dropped_digest IS NULL THEN rows_digest ELSE '' END FROM materialized_hours "
+            "WHERE asset = ? AND hour >= ? AND hour < ?",
+            [asset, hours.start, hours.end],
+        )
+        return {hour: NotedRows(count, digest) for hour, count, digest in rows}
+
+    def note_made(self, assets: Iterable[str], hours: Iterable[datetime], made_with: str) -> None:
+        """Mark hours of assets, whose rows are what a run with these grounds leaves, whether or not it wrote them."""
+        self._session.query(
+            "UPDATE materialized_hours SET made_with = ? "
+            "WHERE asset IN (SELECT unnest(?)) AND hour IN (SELECT unnest(?)) AND dropped_digest IS NULL",
+            [made_with, [*assets], sorted(hours)],
+        )
+
+    def note_checked(self, asset: str, hours: Iterable[datetime], checked_with: str) -> None:
+        """Mark hours of an asset, whose rows all of its checks have judged in this transaction."""
+        self._session.query(
+            "UPDATE materialized_hours SET checked_with = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
+            [checked_with, asset, sorted(hours)],
+        )

@@ -1,0 +1,52 @@
+"""The state of what is loaded: whether the record tables have what the ledger says; nothing is changed for it.
+
+What belongs here: questions whose answer is no where nothing is to be done. What does not: bringing about what the
+answer lacks (`ledger`, `pipeline.ingestion`).
+"""
+
+from health_assets.core.hours import HourRange
+from health_assets.schema.catalog import RECORD_OF_TABLE
+from health_assets.warehouse.ledger_parts import lines_of, part_source
+from health_assets.warehouse.session import Session
+
+
+class LoadedState:
+    """What the ledger and the record tables of a warehouse say of each other, within a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def lacks_parts(self, hours: HourRange) -> bool:
+        """Whether a part of these hours is not in its table, or one of any hour that each run looks after.
+
+        That are spans, what was put off with them, rows of logs that are nowhere any more, and lines of files that are
+        gone and not written off yet.
+        """
+        rows = self._session.query(
+            """
+            SELECT 1 FROM raw_logs WHERE NOT is_loaded AND (
+                hour >= ? AND hour < ? OR lines = 0 OR NOT coalesce(is_dropped, false) AND (
+                    record_type = 'span' OR source_file IN (SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL)
+                )
+            ) LIMIT 1
+            """,
+            [hours.start, hours.end],
+        )
+        return bool(rows)
+
+    def has_other_rows(self, table: str, hours: HourRange) -> bool:
+        """Whether a record table has more or fewer rows of any log in an hour than the ledger says."""
+        rows = self._session.query(
+            f"""
+            SELECT 1 FROM (
+                SELECT hour, source_file, lines - superseded - coalesce(lost, 0) AS lines FROM raw_logs
+                WHERE record_type = $record AND is_loaded AND hour >= $start AND hour < $end
+            ) AS parts FULL JOIN (
+                SELECT hour, {part_source(table)} AS source_file, {lines_of(table)} AS rows FROM {table}
+                WHERE hour >= $start AND hour < $end GROUP BY 1, 2
+            ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
+            WHERE coalesce(parts.lines, 0) <> coalesce(loaded.rows, 0) LIMIT 1
+            """,
+            {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
+        )
+        return bool(rows)
