@@ -36,8 +36,9 @@ def hours_asked_for(settings: Settings, start: str | None, end: str | None) -> H
         HealthAssetsError: as `pipeline.wanted_hours`.
     """
     with console.status("looking at the logs") as status:
-        from health_assets.logs.progress import listening
-        from health_assets.pipeline.wanted_hours import wanted_hours
+        with without_collections():
+            from health_assets.logs.progress import listening
+            from health_assets.pipeline.wanted_hours import wanted_hours
 
         with listening(lambda read: status.update(f"looking at the logs: {read}")):
             wanted = wanted_hours(settings, start, end, datetime.now(UTC))

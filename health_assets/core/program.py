@@ -6,7 +6,6 @@ here: versions of formulas, which are declared (`systems`).
 
 import hashlib
 import sys
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,8 +17,7 @@ LIBRARIES = (
 """Distributions that have a part in results."""
 
 
-@cache
-def program_digest() -> str:
+def digest_of_program() -> str:
     """A digest that is another one as soon as a module of this program, Python or one of the libraries is."""
     found = hashlib.sha256(" ".join([sys.version, *(f"{name} {version(name)}" for name in LIBRARIES)]).encode())
     folder = Path(health_assets.__file__).parent
@@ -27,3 +25,7 @@ def program_digest() -> str:
         found.update(f"\n{path.relative_to(folder).as_posix()} ".encode())
         found.update(hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
+
+
+PROGRAM = digest_of_program()
+"""The digest when this process began: one that lives long goes on with what it imported, whatever files say by then."""

@@ -85,8 +85,13 @@ class SqlMemory:
 
     def _sql_of_time(self, time: ops.Literal) -> str:
         """The SQL of a time: what stands between the first word of a query for it and the name that it has there."""
+        key = f"{time.value!r} as {time.dtype}"
+        if (known := self._known(key)) is not None:
+            return known[0]
         query = self._compiled(time.to_expr().name("time").as_table())
-        return query.partition(" ")[2].removesuffix(' AS "time"')
+        sql = query.partition(" ")[2].removesuffix(' AS "time"')
+        self._remember(key, [sql])
+        return sql
 
     def _text_with_gaps(self, form: Form) -> Pieces:
         stand_ins = {

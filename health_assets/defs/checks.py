@@ -56,7 +56,8 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
                 yield from _nothing_to_check(key, suite, names, hours)
                 return
             grounds = Grounds.of(pipeline.settings, targets, hours)
-            judged = grounds.of_rows(session, {*upstream(suite.asset, DERIVED), suite.asset})
+            tables = {*upstream(suite.asset, DERIVED), suite.asset}
+            judged = grounds.of_rows(grounds.account(session, tables), tables)
             rows = judged_rows(session, suite.asset, hours)
             found = [
                 evaluate(

@@ -51,7 +51,8 @@ def derived_asset(
         asked = run_groups(context)
         with pipeline.write() as session:
             targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
-            made_with = Grounds.of(pipeline.settings, targets, asked).of_rows(session, upstream(derived.name, DERIVED))
+            grounds, tables = Grounds.of(pipeline.settings, targets, asked), upstream(derived.name, DERIVED)
+            made_with = grounds.of_rows(grounds.account(session, tables), tables)
             build, restored = set(asked), set[datetime]()
             if derived.is_component:
                 only_stale = ONLY_STALE_TAG in context.run.tags

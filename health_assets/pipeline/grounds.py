@@ -12,10 +12,11 @@ of now, whoever wrote in between.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from health_assets.core.digests import digest_of
 from health_assets.core.hours import HourGroups, HourRange
-from health_assets.core.program import program_digest
+from health_assets.core.program import PROGRAM
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived
@@ -57,6 +58,18 @@ def upstream(asset: str, derived: Mapping[str, Derived]) -> set[str]:
     return found
 
 
+class Account(NamedTuple):
+    """The account of some tables, as far as a run looks at them.
+
+    Args:
+        covered_until: the hour until which hours count as covered without any row, or the first that is looked at.
+        digests: by table, a digest of its hours.
+    """
+
+    covered_until: str
+    digests: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Grounds:
     """The grounds of a run.
@@ -73,7 +86,7 @@ class Grounds:
     def of(cls, settings: Settings, targets: Targets, hours: HourRange | HourGroups) -> "Grounds":
         """The grounds of a run for these hours."""
         said = [
-            program_digest(),
+            PROGRAM,
             [str(own) for own in hours.ranges],
             settings.model_dump(mode="json", exclude=set(WITHOUT_EFFECT)),
             targets.model_dump(mode="json"),
@@ -82,18 +95,25 @@ class Grounds:
         # components of the look-back look back themselves; a check looks at the hour after those that it judges
         return cls(digest_of(said), span.extended_back(2 * settings.reach_hours).extended_forward(1))
 
-    def of_rows(self, session: Session, sources: Collection[str]) -> str:
-        """A digest of these grounds, and of the account of the tables that rows are made from, as it is now.
-
-        Whoever makes rows asks before the tables are read.
+    def account(self, session: Session, assets: Collection[str]) -> Account:
+        """The account of tables as it is now; whoever makes rows asks before the tables are read.
 
         Args:
             session: a session.
+            assets: the tables.
+        """
+        first = LogHours(session).first_event_hour()
+        digests = AccountDigests(session).of_assets(assets, self.reach)
+        return Account(str(first and max(first, self.reach.start)), digests)
+
+    def of_rows(self, account: Account, sources: Collection[str]) -> str:
+        """A digest of these grounds, and of the account of the tables that rows are made from.
+
+        Args:
+            account: the account of these tables, and perhaps of more.
             sources: the tables.
         """
-        first = LogHours(session).first_event_hour()  # hours before it count as covered
-        accounts = AccountDigests(session).of_assets(sources, self.reach)
-        return digest_of([self.digest, str(first and max(first, self.reach.start)), sorted(accounts.items())])
+        return digest_of([self.digest, account.covered_until, [account.digests.get(name) for name in sorted(sources)]])
 
 
 def of_checks(judged: str, records_in: str, rows: Mapping[str, str], outcomes: str | None) -> str:

@@ -127,7 +127,7 @@ def ingest(
         report.add_built(others - asked.held)
     _note_materialized(session, asked, built, touched)
     if grounds is not None and with_new_targets:
-        made_with = grounds.of_rows(session, RECORDS)
+        made_with = grounds.of_rows(grounds.account(session, RECORDS), RECORDS)
         AccountDigests(session).note_made(["raw_logs", *asked.tables], set(groups) - asked.held, made_with)
     return report
 

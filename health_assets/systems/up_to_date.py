@@ -18,6 +18,7 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived, hours_to_build, older_hours, versions_to_note
 from health_assets.pipeline.grounds import RECORDS, Grounds, judged_rows, of_checks, upstream
 from health_assets.pipeline.unchanged_logs import changes_of_records
+from health_assets.schema.catalog import schema_of
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.warehouse.account_digests import AccountDigests, Marks
 from health_assets.warehouse.session import Session
@@ -73,7 +74,8 @@ def _reasons(
     now: datetime,
 ) -> Iterator[str]:
     names = [*RECORDS, *(asset.name for asset in made)]
-    # the cheapest come first, as most commands find something new
+    if changed := [name for name in names if _has_other_columns(session, name)]:
+        yield f"columns of {changed[0]} have other types than declared"
     yield from _marks_that_lack(session, names, hours, grounds, records_in)
     yield from changes_of_records(session, settings, hours, now)
     for asset in made:
@@ -92,20 +94,27 @@ def _marks_that_lack(
     if failed := noted.failed_checks(names, hours.span):
         yield f"{'.'.join(min(failed))} fails"
     outcomes = noted.of_checks(names, hours)
+    account = grounds.account(session, {*names, *set().union(*(upstream(name, DERIVED) for name in names))})
     for name in names:
         own = marks.get(name, {})
         if lacking := [hour for hour in hours if hour not in own]:
             yield f"{name} lacks {min(lacking):%Y-%m-%dT%H}"
         sources = upstream(name, DERIVED)
-        made_with = grounds.of_rows(session, sources)
+        made_with = grounds.of_rows(account, sources)
         if any(own[hour].made_with != made_with for hour in hours):
             yield f"{name} may rest on something else than there is now"
         if name in DERIVED and any(_is_early(own[hour], hour) for hour in hours):
             yield f"{name} was made before its hour was over"
-        judged = grounds.of_rows(session, {*sources, name})
+        judged = grounds.of_rows(account, {*sources, name})
         checked_with = of_checks(judged, records_in, judged_rows(session, name, hours), outcomes.get(name))
         if any(own[hour].checked_with != checked_with for hour in hours):
             yield f"checks of {name} may say something else by now"
+
+
+def _has_other_columns(session: Session, table: str) -> bool:
+    """Whether a column has another type than its table declares, which a check of the table would tell."""
+    there = session.column_types(table)
+    return any(there.get(column) != kind for column, kind in schema_of(table).items())
 
 
 def _is_early(mark: Marks, hour: datetime) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ibis
 from ibis import ir
@@ -16,14 +16,16 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.systems.survey.names import ALL_PLATFORMS, COUNTS, WITHOUT_DOCUMENT
-from health_assets.systems.survey.probing import Probe
 from health_assets.warehouse.session import Session
+
+if TYPE_CHECKING:
+    from health_assets.systems.survey.probing import Probe
 
 PLATFORMS_SHOWN = 15
 
 
 @contextmanager
-def probing_bar(console: Console, agents: int) -> Iterator[Callable[[Probe], None]]:
+def probing_bar(console: Console, agents: int) -> Iterator[Callable[["Probe"], None]]:
     """A bar over the agents of a survey; gives the function that takes its probes."""
     bar = Progress(
         SpinnerColumn(), TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
