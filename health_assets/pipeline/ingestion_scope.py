@@ -7,6 +7,7 @@ changing rows (`ingestion`).
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -60,6 +61,12 @@ class Asked:
 
         self.held: set[datetime] = set()
         """Hours of which something cannot be had now: they keep what they have, but for their spans."""
+
+    def among(self, names: AbstractSet[str]) -> "Asked":
+        """The same scope for whoever reads some of the files that are present, and knows of no others."""
+        own = copy(self)
+        own.present = self.present & names
+        return own
 
     @property
     def restored_hours(self) -> set[datetime]:

@@ -11,6 +11,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline import file_reading
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.quality.test_suites import results_of
@@ -65,6 +66,14 @@ class Pair(NamedTuple):
 def url() -> Iterator[str]:
     with sail() as made:
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_passes() -> Iterator[None]:
+    """Let executors read few files at a time, so that there are many passes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_reading, "BYTES_PER_PASS", 10_000)
+        yield
 
 
 @pytest.fixture(scope="module")
