@@ -18,7 +18,7 @@ from health_assets.warehouse.engines.spark.tables import arrow_schema
 from health_assets.warehouse.session import HOUR_TYPE, InsertArrow
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START
-from health_assets_tests.support.spark_servers import sail
+from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
 
 DAY = HourRange(START, START + 24 * HOUR)
 
@@ -47,9 +47,9 @@ def of_hours(hours: list[datetime]) -> pa.Table:
     return pa.table({**columns, "hour": pa.array(hours, HOUR_TYPE)}, schema=schema)
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with sail() as made:
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
         yield made
 
 

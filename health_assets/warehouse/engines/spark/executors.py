@@ -8,7 +8,9 @@ the driver publishes the folders of the answers that it got. So a piece that is 
 lost or slow, counts once. What comes back is JSON: a driver takes no code from its cluster.
 """
 
+import os
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -24,6 +26,8 @@ from health_assets.warehouse.session import InsertArrow, Work
 
 Told = TypeVar("Told")
 PLACE, WORK, ANSWER = "place", "work", "answer"
+_turns = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""One for each core: Sail begins all pieces at once in one process, where an executor of Spark has one for a core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +93,8 @@ def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlac
         written.append(write_rows(place, table, rows))
 
     try:
-        answer: Answer[Any] | Fault = Answer(told=make(work, insert), written=written)
+        with _turns:
+            answer: Answer[Any] | Fault = Answer(told=make(work, insert), written=written)
     except HealthAssetsError as error:
         answer = Fault(sentence=str(error))
     return TypeAdapter(Answer[Any] | Fault).dump_json(answer)
