@@ -58,6 +58,12 @@ def evaluation(agents: int, tasks: int, runs: int, actions: int) -> Path:
     return _made(name, lambda folder: _make_evaluation(folder, agents, tasks, runs, actions))
 
 
+def spread(agents: int, parts: int, loudest_percent: int = 0) -> Path:
+    """Folder with `raw/`, the executions of the headline hour in so many files, a share of them of one agent alone."""
+    name = f"spread-{agents}x{parts}-{loudest_percent}"
+    return _made(name, lambda folder: _make_spread(folder, agents, parts, loudest_percent))
+
+
 def traces(count: int) -> Path:
     """Folder with `raw/`, one file of OTLP-JSON with so many traces of the headline hour."""
     return _made(f"traces-{count}", lambda folder: _make_traces(folder, count))
@@ -126,12 +132,13 @@ def model_calls(rows: str) -> str:
 
 def write_lines(connection: duckdb.DuckDBPyConnection, path: Path, rows: str, names: Iterable[str]) -> None:
     """Write columns of rows as lines of JSON, by the time at which they ended."""
-    texts = {
-        name: f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if name.endswith("_at") else name for name in names
-    }
-    connection.execute(
-        f"COPY (SELECT {', '.join(texts.values())} FROM ({rows}) ORDER BY ended_at) TO '{path}' (FORMAT JSON)"
-    )
+    connection.execute(f"COPY (SELECT {_texts(names)} FROM ({rows}) ORDER BY ended_at) TO '{path}' (FORMAT JSON)")
+
+
+def _texts(names: Iterable[str]) -> str:
+    """SQL for columns as logs write them."""
+    texts = (f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name}" if name.endswith("_at") else name for name in names)
+    return ", ".join(texts)
 
 
 def _make_backfill(folder: Path, agents: int, hours: HourRange) -> None:
@@ -139,6 +146,19 @@ def _make_backfill(folder: Path, agents: int, hours: HourRange) -> None:
         for hour in hours:
             rows = executions(HourRange.of(hour), agents, 1)
             write_lines(connection, folder / "raw" / f"{hour:%Y-%m-%dT%H}.jsonl", rows, LINE_COLUMNS)
+
+
+def _make_spread(folder: Path, agents: int, parts: int, loudest_percent: int) -> None:
+    rows = executions(HourRange.of(HEADLINE_HOUR), agents, HEADLINE_PER_HOUR)
+    own = f"if((dice >> 12) % 100 < {loudest_percent}, 'agent-loudest', agent_id) AS agent_id"
+    part = f"CAST(substr(agent_id, 7) AS INTEGER) % {parts} AS part"
+    with _connect() as connection:
+        connection.execute(
+            f"""
+            COPY (SELECT {_texts(LINE_COLUMNS)}, part FROM (SELECT * REPLACE ({own}), {part} FROM ({rows})))
+            TO '{folder / "raw"}' (FORMAT JSON, PARTITION_BY (part), FILE_EXTENSION 'jsonl', OVERWRITE_OR_IGNORE)
+            """
+        )
 
 
 def _make_headline(folder: Path, agents: int) -> None:

@@ -41,7 +41,15 @@ def read_json(raw: str, select: str) -> Work:
 
 
 def product(
-    raw: str, targets: str, warehouse: str, start: str, end: str, systems: list[str], cores: int | None = None
+    raw: str,
+    targets: str,
+    warehouse: str,
+    start: str,
+    end: str,
+    systems: list[str],
+    cores: int | None = None,
+    lake: str | None = None,
+    ledger: str | None = None,
 ) -> Work:
     """One Dagster run with the assets and checks of these systems, or of all; tells the seconds of every step."""
     _stay_on(cores)
@@ -52,7 +60,7 @@ def product(
     from health_assets.core.hours import HourRange, parse_hour
     from health_assets.core.settings import Settings
 
-    settings = Settings(raw=raw, targets=targets, warehouse=warehouse)
+    settings = Settings(raw=raw, targets=targets, warehouse=warehouse, lake=lake, ledger=ledger)
     hours = HourRange(parse_hour(start), parse_hour(end))
     started: dict[str, float] = {}
     steps: dict[str, float] = {}
@@ -79,6 +87,11 @@ def ingested(raw: str, warehouse: str, hour: str, cores: int) -> Work:
     return _ingested(raw, warehouse, hour)
 
 
+def ingested_on_spark(raw: str, url: str, lake: str, ledger: str, hour: str) -> Work:
+    """From files to the committed tables of records of a lake, read by executors; tells how many lines were read."""
+    return _ingested(raw, url, hour, lake=lake, ledger=ledger)
+
+
 def _stay_on(cores: int | None) -> None:
     """Use no more cores than these; to be called before DuckDB looks how many there are."""
     import os
@@ -87,7 +100,7 @@ def _stay_on(cores: int | None) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
-def _ingested(raw: str, warehouse: str, hour: str) -> Work:
+def _ingested(raw: str, warehouse: str, hour: str, **places: str) -> Work:
     from pathlib import Path
 
     from health_assets.core.hours import HourRange, parse_hour
@@ -101,7 +114,7 @@ def _ingested(raw: str, warehouse: str, hour: str) -> Work:
     settings, hours = Settings(), HourRange.of(parse_hour(hour))
 
     def work() -> dict[str, Any]:
-        with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
+        with Warehouse(warehouse, memory_limit=settings.memory_limit, **places).write() as session:
             report = ingest(
                 session, list_files(Path(raw)), hours, list(RECORD_OF_TABLE), Targets(), settings.lookback_hours
             )

@@ -33,6 +33,9 @@ from health_assets.scoring.target_columns import resolve_sla
 
 ROWS_PER_BATCH = 100_000
 
+MEMORY_APART = "1GB"
+"""Most memory of a parser beside others, before it spills to disk."""
+
 IS_TIMED = "coalesce(is_timed, true)"
 """Whether an execution's line tells when it started; formats without times say that they do not."""
 
@@ -136,6 +139,8 @@ def reading(
     identities: Identities | None = None,
     limits: Limits | None = None,
     beginnings: Mapping[str, Beginning] = {},
+    *,
+    is_apart: bool = False,
 ) -> Iterator[Reading]:
     """Read the lines of these files, once.
 
@@ -145,9 +150,12 @@ def reading(
         identities: likewise.
         limits: what is taken of them; by default the limits of now.
         beginnings: by name of a file that only grew, what is not read of it again.
+        is_apart: whether others read beside it on this machine, so that it gets one core and `MEMORY_APART`.
     """
     limits = limits or current_limits()
     with private_files(), temporary_folder() as folder, in_process() as connection:
+        if is_apart:
+            connection.execute(f"SET threads = 1; SET memory_limit = '{MEMORY_APART}'")
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(folder / "otlp")

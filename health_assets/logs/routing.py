@@ -4,9 +4,8 @@ What belongs here: one pass over the batches of `reader.Reading.records`. What d
 (`pipeline.loading`).
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -32,17 +31,24 @@ class Rejection:
     """A reason for which lines were rejected.
 
     Args:
-        reason: the reason.
+        reason: the reason, without what it says of the single line.
         lines: how many lines were rejected for it.
-        place: file and line number of the first of them.
+        source_file: the file of the first of them.
+        line_number: the number of that line.
     """
 
     reason: str
     lines: int
-    place: str
+    source_file: str
+    line_number: int
 
     def __str__(self) -> str:
-        return f"{self.reason} ({counted(self.lines, 'line')}, first in {self.place})"
+        return f"{self.reason} ({counted(self.lines, 'line')}, first in {self.source_file}:{self.line_number})"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line number of the first of the lines."""
+        return self.source_file, self.line_number
 
 
 class Router:
@@ -67,8 +73,8 @@ class Router:
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
         self._counts: dict[tuple[int, str, datetime | None], tuple[int, int, datetime | None]] = {}
         self._rejected = Rejected(most_rejected)
-        self.main_rejection: Rejection | None = None
-        """The most frequent reason where every line was rejected, once rows that were set aside have been read."""
+        self.rejections: list[Rejection] | None = None
+        """The reasons where every line was rejected, once rows that were set aside have been read."""
         self.secrets = 0
         """Secrets that were replaced in wanted rows and in rejected ones."""
         self.lines_with_secrets = 0
@@ -168,7 +174,7 @@ class Router:
                 if table == "rejected_records":
                     rows = self._rejected.summed_up(rows, self._files)
                     if all(record_type == "rejected" for _, record_type, _ in self._counts):
-                        self.main_rejection = _most_frequent(rows)
+                        self.rejections = _by_reason(rows)
                     rows = self._with_hours(rows, rejected_hours)
                 yield table, rows
 
@@ -188,16 +194,26 @@ class Router:
         ]
 
 
-def _most_frequent(rejected: pa.Table) -> Rejection | None:
-    """The reason of most of these rows, without what it says of the single line."""
-    if not rejected.num_rows:
-        return None
+def main_rejection(found: Iterable[Rejection]) -> Rejection | None:
+    """The most frequent of the reasons, which several readings may have found; None where there is none."""
+    sums: dict[str, Rejection] = {}
+    for one in found:
+        other = sums.get(one.reason, one)
+        first = min(one, other, key=lambda rejection: rejection.place)
+        lines = one.lines if other is one else one.lines + other.lines
+        sums[one.reason] = replace(first, lines=lines)
+    return min(sums.values(), key=lambda rejection: (-rejection.lines, rejection.reason), default=None)
+
+
+def _by_reason(rejected: pa.Table) -> list[Rejection]:
+    """The reasons of these rows, each with its first line."""
     reasons = pc.replace_substring_regex(rejected["reason"], pattern=OF_THE_LINE, replacement="")
-    counts: Counter[str] = Counter()
-    for reason, lines in zip(reasons.to_pylist(), rejected["lines"].to_pylist(), strict=True):
-        counts[reason] += lines
-    lines = max(counts.values())
-    reason = min(reason for reason, own in counts.items() if own == lines)
-    of_it = rejected.filter(pc.equal(reasons, reason)).select(["source_file", "line_number"])
-    [first] = of_it.sort_by([("source_file", "ascending"), ("line_number", "ascending")]).slice(0, 1).to_pylist()
-    return Rejection(reason, lines, f"{first['source_file']}:{first['line_number']}")
+    rows = rejected.select(["lines", "source_file", "line_number"]).append_column("reason", reasons)
+    in_order = rows.sort_by([("source_file", "ascending"), ("line_number", "ascending")])
+    sums = in_order.group_by("reason", use_threads=False).aggregate(
+        [("lines", "sum"), ("source_file", "first"), ("line_number", "first")]
+    )
+    return [
+        Rejection(row["reason"], row["lines_sum"], row["source_file_first"], row["line_number_first"])
+        for row in sums.to_pylist()
+    ]

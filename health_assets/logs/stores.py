@@ -64,6 +64,16 @@ class RawFile:
         """Size and modification time in nanoseconds, by which a changed file is known."""
         return self.size_bytes, self.modified_ns
 
+    def stamp_now(self) -> tuple[int, int] | None:
+        """The stamp as it is now; None of an object of a store, and of a file that cannot be looked at any more."""
+        if self.store is not None:
+            return None
+        try:
+            found = Path(self.path).stat()
+        except OSError:  # which whoever reads it is told
+            return None
+        return found.st_size, within_calendar(found.st_mtime_ns)
+
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """The file's bytes, from the start; it can be sought in. An object is fetched as it is read, in ranges.

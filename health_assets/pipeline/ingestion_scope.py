@@ -7,10 +7,11 @@ changing rows (`ingestion`).
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow as pa
+from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.logs.files import RawFile
@@ -61,6 +62,12 @@ class Asked:
         self.held: set[datetime] = set()
         """Hours of which something cannot be had now: they keep what they have, but for their spans."""
 
+    def among(self, names: AbstractSet[str]) -> "Asked":
+        """The same scope for whoever reads some of the files that are present, and knows of no others."""
+        own = copy(self)
+        own.present = self.present & names
+        return own
+
     @property
     def restored_hours(self) -> set[datetime]:
         """The hours that come back of any table but `spans`, which come back for others' sake."""
@@ -93,7 +100,7 @@ class Due:
         waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
         not_loaded: known parts that the tables do not have as they are, asked for or not.
         lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
-        traces: (trace_id, hour) of the spans whose rows are to be replaced.
+        traces: (trace_id, hour) of the spans whose rows are to be replaced; None without any.
         grown: those of the changed files that only grew, whose rows stay.
     """
 
@@ -103,7 +110,7 @@ class Due:
     waiting: Mapping[Part, int]
     not_loaded: AbstractSet[Part]
     lost: AbstractSet[Part]
-    traces: pa.Table
+    traces: ir.Table | None
     grown: Grown
 
     @property

@@ -5,29 +5,26 @@ noted of the hours at the end (`ingestion`); what is asked for and lacking (`ing
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack
 from datetime import datetime, timedelta
-
-import pyarrow as pa
+from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER, HourRange, contiguous
 from health_assets.core.targets import Targets
-from health_assets.core.temporary import temporary_folder
 from health_assets.core.wording import counted
-from health_assets.logs.files import Identities, Notes
+from health_assets.logs.files import RawFile
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.limits import Limits
-from health_assets.logs.reader import reading
 from health_assets.logs.recognition import cut_or_replaced
-from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
+from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, reason_of
+from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files, require_same_files
 from health_assets.pipeline.grown_files import NOTHING, Grown, grown
 from health_assets.pipeline.ingestion_scope import Asked, Due
-from health_assets.pipeline.late_logs import future_of, names_of, parts_of, rejected_hours
+from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.resolving import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
@@ -120,7 +117,8 @@ class Loading:
         asked, changed = self._asked, self._recognized.changed
         entries = self._ledger.entries(names_of(changed))
         incomplete = {entry.part.source_file for entry in entries if asked.includes(entry.part) and not entry.is_loaded}
-        files = [file for file in changed if file.source_file not in incomplete]
+        # the proof of growth is not sent to other machines
+        files = [file for file in changed if file.source_file not in incomplete and not self._session.spreads]
         grown_files = grown(files, self._recognized.before, entries)
         while True:
             self._ledger.unload(
@@ -157,12 +155,8 @@ class Loading:
     def load_lines(self, due: Due) -> dict[Part, Lines]:
         """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
         fresh = names_of(due.fresh)
-
-        def is_wanted(part: Part) -> bool:
-            return self._asked.includes(part) if part.source_file in fresh else part in due.waiting
-
         self._ledger.delete_rows(due.waiting)
-        found = self._read(fresh | _names_with_lines(due.waiting), is_wanted, due.grown)
+        found = self._read(fresh | _names_with_lines(due.waiting), fresh, due.waiting, due.grown)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
         entries = _entries(due, due.fresh_parts(found), self._asked)
@@ -188,7 +182,7 @@ class Loading:
         of_traces = {part for part in due.not_loaded if part.source_file == TRACES}
         put_off = {part.hour for part in of_traces if part.record_type == "span"}
         lacking = {part.hour for part in of_traces if asked.includes(part)}
-        traces = pa.concat_tables([due.traces, traces_of(self._session, _spans(changed))])
+        traces = [due.traces, traces_of(self._session, _spans(changed))]
         touched = touched_hours(self._session, traces, asked.trace_hours)
         hours = asked.restored_from_spans | lacking | touched | put_off
         incomplete = asked.away.seen_from(hours)
@@ -202,46 +196,60 @@ class Loading:
     def _read_again(self, parts: Mapping[Part, int]) -> None:
         """Load parts once more whose records had lost against rows that were replaced."""
         self._ledger.delete_rows(parts)
-        self._read(_names_with_lines(parts), lambda part: part in parts)
+        self._read(_names_with_lines(parts), frozenset(), parts.keys())
         self._ledger.mark_loaded(parts)
 
     def _read(
-        self, names: AbstractSet[str], is_wanted: Callable[[Part], bool], grown_files: Grown = NOTHING
+        self, names: AbstractSet[str], fresh: AbstractSet[str], known: Collection[Part], grown_files: Grown = NOTHING
     ) -> dict[Part, Lines]:
         """Read the files of these names once, and send every line that is wanted to its table; gives what they hold.
 
         Args:
             names: names of the files.
-            is_wanted: tells of a part whether its lines are wanted.
+            fresh: those of which everything is wanted that is asked for.
+            known: the parts that are wanted of all others.
             grown_files: those of which only what is new is read.
         """
         files = [file for file in self._recognized.files if file.source_file in names]
         if not files:
             return {}
-        notes: Notes = {}
-        identities: Identities = {}
-        with ExitStack() as stack:
-            folder = stack.enter_context(temporary_folder())
-            parser = stack.enter_context(reading(files, notes, identities, self._limits, grown_files.beginnings))
-            stream = parser.records(self._targets, self._trusted_judgements)
-            most_rejected = self._limits.rejected_lines
-            router = Router(files, lambda *part: is_wanted(Part(*part)), stream.schema, folder, most_rejected)
-            self._session.insert_arrow(STREAMED_TABLE, router.streamed(stream))
-            spans = stack.enter_context(parser.spans(self._targets))
-            if spans:
-                router.read(spans)
-            contents = grown_files.with_known(files, router.contents())
-            for table, rows in router.set_aside(rejected_hours(files, contents)):
-                self._session.insert_arrow(table, rows)
-            self.main_rejection = router.main_rejection
-            self.redacted = (self.redacted[0] + router.secrets, self.redacted[1] + router.lines_with_secrets)
-            self._ledger.write_notes(files, notes)
-            self._identities |= {files[place].source_file: identity for place, identity in identities.items()}
-            found = parts_of(files, contents)
-            self._future |= future_of(files, contents)
+        wanted = Wanted(asked=self._asked, fresh=fresh, known=frozenset(known))
+        whole = Pass(
+            files=files,
+            wanted=wanted,
+            targets=self._targets,
+            trusted_judgements=self._trusted_judgements,
+            limits=self._limits,
+            grown=grown_files,
+        )
+        passes = [*whole.dealt_out()] if self._session.spreads else [whole]
+        accounts = self._session.insert_from_each(passes, read_files, Account)
+        require_same_files(files, accounts)
+        return self._accounted(wanted, files, accounts, grown_files)
+
+    def _accounted(
+        self, wanted: Wanted, files: Sequence[RawFile], accounts: Sequence[Account], grown_files: Grown
+    ) -> dict[Part, Lines]:
+        """Note what was read of files; gives what they hold."""
+        all_rejected = [account.rejections for account in accounts if account.rejections is not None]
+        is_all = len(all_rejected) == len(accounts)
+        self.main_rejection = main_rejection(chain.from_iterable(all_rejected)) if is_all else None
+        secrets, lines = self.redacted
+        self.redacted = (
+            secrets + sum(account.secrets for account in accounts),
+            lines + sum(account.lines_with_secrets for account in accounts),
+        )
+        notes: dict[str, Counter[str]] = {}
+        found: dict[Part, Lines] = {}
+        for account in accounts:
+            notes |= account.notes
+            found |= account.found
+            self._identities |= account.identities
+            self._future |= account.future
+        self._ledger.write_notes(names_of(files), notes)
         read = [part for part, lines in grown_files.without_known(found).items() if lines]
         self._filled_hours |= {
-            part.hour for part in read if is_wanted(part) and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
+            part.hour for part in read if part in wanted and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
         }
         return found
 

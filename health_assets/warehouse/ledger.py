@@ -18,7 +18,7 @@ import pyarrow as pa
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.raw_roots import RawRoot, root_name
-from health_assets.logs.files import Notes, RawFile
+from health_assets.logs.files import RawFile
 from health_assets.logs.identity import Identity
 from health_assets.logs.stores import is_among
 from health_assets.schema.catalog import RECORD_OF_TABLE, TABLE_OF_RECORD
@@ -199,14 +199,13 @@ class Ledger:
             ),
         )
 
-    def write_notes(self, files: Sequence[RawFile], notes: Notes) -> None:
-        """Replace what was noted of files by what was noted when they were read just now; positions name them."""
-        names = [file.source_file for file in files]
+    def write_notes(self, names: Collection[str], notes: Mapping[str, Mapping[str, int]]) -> None:
+        """Replace what was noted of the files of these names by what was counted when they were read just now."""
         self._session.query(
             "DELETE FROM raw_file_notes WHERE source_file IN (SELECT unnest(?)) AND NOT starts_with(note, ?)",
-            [names, ODD],
+            [[*names], ODD],
         )
-        rows = [(names[place], note, count) for place, own in notes.items() for note, count in own.items()]
+        rows = [(name, note, count) for name, own in notes.items() for note, count in own.items()]
         if rows:
             columns = zip(("source_file", "note", "records"), zip(*rows, strict=True), strict=True)
             self._session.insert_arrow("raw_file_notes", pa.table({name: list(values) for name, values in columns}))

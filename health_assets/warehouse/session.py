@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import ibis
 import pyarrow as pa
@@ -21,6 +21,10 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, describe, schema_of
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
+Work = TypeVar("Work")
+Told = TypeVar("Told")
+InsertArrow = Callable[[str, pa.Table | pa.RecordBatchReader], None]
+"""Appends Arrow rows to the table of a name."""
 
 
 class Session(ABC):
@@ -32,6 +36,9 @@ class Session(ABC):
     """How the engine spells the types of columns, by how `schema.catalog.describe` writes them."""
     takes_lists_apart: ClassVar[bool]
     """Whether the engine ranks the members of millions of lists sooner than this process reads and ranks them."""
+
+    spreads: ClassVar[bool] = False
+    """Whether `insert_from_each` calls its function on other machines."""
 
     # -- what every engine does in a way of its own --
 
@@ -58,6 +65,22 @@ class Session(ABC):
     @abstractmethod
     def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Append Arrow rows that have the table's columns by name."""
+
+    def insert_from_each(
+        self, works: Sequence[Work], make: Callable[[Work, InsertArrow], Told], told: type[Told]
+    ) -> list[Told]:
+        """Append the rows that a function makes of each of some pieces of work, wherever the engine calls it.
+
+        Args:
+            works: the pieces, which are sent to other machines where the engine `spreads` them.
+            make: the function, of a module. It gets a piece and a function like `insert_arrow` for its rows.
+            told: type of what it tells besides: a dataclass of plain values, which come back as JSON.
+
+        Returns:
+            What it told of each piece, in their order.
+        """
+        del told  # nothing is sent
+        return [make(work, self.insert_arrow) for work in works]
 
     @abstractmethod
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:

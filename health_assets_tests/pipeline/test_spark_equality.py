@@ -11,6 +11,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline import file_reading
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.quality.test_suites import results_of
@@ -55,7 +56,7 @@ class Pair(NamedTuple):
         assert_tables_equal_to_9_digits(tables, expected)
         empty = {name for name, rows in expected.items() if not rows}
         assert not empty & set(DERIVED), f"nothing was compared in {empty}"
-        for bookkeeping in ("SELECT asset, hour, rows FROM materialized_hours", "SELECT source_file, record_type, hour, lines, is_loaded, superseded, lost FROM raw_logs"):  # fmt: skip
+        for bookkeeping in ("SELECT asset, hour, rows FROM materialized_hours", "SELECT source_file, record_type, hour, lines, digest, is_loaded, superseded, lost FROM raw_logs"):  # fmt: skip
             noted = [sorted(project.query(bookkeeping), key=str) for project in self]
             assert noted[0] == noted[1]
         assert_lines_are_conserved(self.spark)
@@ -65,6 +66,14 @@ class Pair(NamedTuple):
 def url() -> Iterator[str]:
     with sail() as made:
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_passes() -> Iterator[None]:
+    """Let executors read few files at a time, so that there are many passes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_reading, "BYTES_PER_PASS", 10_000)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from pathlib import Path
 from health_assets.schema.catalog import columns_of
 from health_assets.warehouse.engines.spark.connect import connected
 from health_assets.warehouse.engines.spark.lake import Lake
+from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
 from health_assets.warehouse.session import Session
 
@@ -16,7 +17,7 @@ ROWS_PER_BATCH = 100_000
 @contextmanager
 def session_on(url: str, folder: Path, ledger: Session) -> Iterator[LakeSession]:
     """A session of a cluster with its lake in a folder."""
-    lake = Lake(str(folder / "lake"), ledger)
+    lake = Lake(LakePlace(str(folder / "lake")), ledger)
     lake.make_account()
     spark = connected(url)
     session = LakeSession(spark, lake, ledger)

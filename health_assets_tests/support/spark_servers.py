@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,27 +31,60 @@ START_S = 120
 @contextmanager
 def apache_spark(folder: Path) -> Iterator[str]:
     """The URL of a local Apache Spark, the one at SPARK_HOME, which runs our functions in the Python of these tests."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with apache_spark_process(folder) as (url, _):
+        yield url
+
+
+@contextmanager
+def sail_process(folder: Path) -> Iterator[tuple[str, int]]:
+    """The URL of a Sail in a process of its own, and the number of that."""
+    port = _free_port()
+    command = [Path(sys.executable).with_name("sail"), "spark", "server", "--port", str(port)]
+    environment = {**os.environ, "RUST_LOG": "error", "PYTHONPATH": str(REPOSITORY)}
+    with _server(command, folder, environment, port) as number:
+        yield f"sc://127.0.0.1:{port}", number
+
+
+@contextmanager
+def apache_spark_process(folder: Path, master: str = "local[2]") -> Iterator[tuple[str, int]]:
+    """The same of an Apache Spark, with the number of its process.
+
+    Args:
+        folder: for its log.
+        master: `local[cores]`, or `local-cluster[workers,cores,megabytes]`.
+    """
+    port = _free_port()
     environment = {
         **os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(REPOSITORY),
     }  # fmt: skip
     configuration = {
         "spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
     }  # fmt: skip
-    command = [Path(os.environ["SPARK_HOME"], "bin", "spark-submit"), "--master", "local[2]"]
+    command = [Path(os.environ["SPARK_HOME"], "bin", "spark-submit"), "--master", master]
     for name, value in configuration.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with _server(command, folder, environment, port) as number:
+        yield f"sc://127.0.0.1:{port}", number
+
+
+@contextmanager
+def _server(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], port: int) -> Iterator[int]:
     with (folder / "spark.log").open("wb") as log, subprocess.Popen(
         command, env=environment, cwd=folder, stdout=log, stderr=log
     ) as process:  # fmt: skip
         try:
             _wait(process, port)
-            yield f"sc://127.0.0.1:{port}"
+            yield process.pid
         finally:
             process.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def _wait(process: subprocess.Popen[bytes], port: int) -> None:
@@ -61,4 +94,4 @@ def _wait(process: subprocess.Popen[bytes], port: int) -> None:
             if not probe.connect_ex(("127.0.0.1", port)):
                 return
         time.sleep(0.2)
-    raise AssertionError("Apache Spark did not start; spark.log says why")
+    raise AssertionError("the server did not start; spark.log says why")

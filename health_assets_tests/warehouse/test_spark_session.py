@@ -16,6 +16,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.warehouse.engines.spark.lake import GRACE, Lake
+from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.examples import tried_with
@@ -214,12 +215,12 @@ def _nulls(kind: str) -> pa.Array:
 
 
 def test_replaced_files_stay_while_a_reader_may_need_them(both: Both, tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"), both.duckdb)
+    lake = Lake(LakePlace(str(tmp_path / "lake")), both.duckdb)
     [folder] = lake.folders("executions", FIRST)
     without_models(both.spark)
     lake.sweep()
-    assert Path(lake.path_of(folder)).is_dir()
+    assert Path(lake.place.path_of(folder)).is_dir()
     both.duckdb.query("UPDATE lake_withdrawn SET withdrawn_at = ?", [both.duckdb.now() - 2 * GRACE])
     lake.sweep()
-    assert not Path(lake.path_of(folder)).exists() and lake.folders("executions", FIRST) != [folder]
+    assert not Path(lake.place.path_of(folder)).exists() and lake.folders("executions", FIRST) != [folder]
     assert not both.duckdb.query("SELECT * FROM lake_withdrawn")

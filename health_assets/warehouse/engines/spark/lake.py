@@ -1,7 +1,8 @@
 """The lake: Parquet files of tables by hour in a folder, of which those count that the ledger has published.
 
 What belongs here: which lake is the ledger's, which folders hold the rows of which hours, and removing folders that
-nobody reads any more. What does not: writing rows and reading them (`lake_session`).
+nobody reads any more. What does not: names of folders (`lake_place`), and writing rows and reading them
+(`lake_session`).
 
 Each statement writes into a new folder, with a folder for each hour inside. No file is ever changed. The ledger says
 which folders of hours make up a table, and says so in its own transaction: what a run has written counts for all
@@ -9,22 +10,18 @@ readers from its commit on, and never where it has none. Folders that another on
 a reader may still be reading them.
 """
 
-import re
-from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from pyarrow import fs
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
+from health_assets.warehouse.engines.spark.lake_place import LakePlace, WrittenFolder, folder_of_hour
 from health_assets.warehouse.session import Session
 
 GRACE = timedelta(hours=6)
-HOUR_COLUMN = "hour_folder"
-"""Names the folder of an hour, as `hour_folder=2026060700`; it is no column of the files in it."""
-HOUR_FORMAT = "%Y%m%d%H"
 SCRATCH = "_kept"
 ID_FILE = "lake_id"
 """Holds what the ledger and the cluster know the lake by; a name with a low line in front Spark would not read."""
@@ -40,25 +37,13 @@ class Lake:
     """The folders of a lake, as one transaction of the ledger sees them.
 
     Args:
-        place: a folder or bucket that this machine and the cluster reach by the same name.
+        place: where it is.
         ledger: an open session of the ledger.
-
-    Raises:
-        HealthAssetsError: the name of the place cannot be read.
     """
 
-    def __init__(self, place: str, ledger: Session) -> None:
-        self.place = place.rstrip("/") if "://" in place else str(Path(place).expanduser().absolute())
+    def __init__(self, place: LakePlace, ledger: Session) -> None:
+        self.place = place
         self._ledger = ledger
-        try:
-            self.files, self._root = fs.FileSystem.from_uri(self.place)
-        except (ValueError, OSError) as error:
-            raise HealthAssetsError(f"the lake {self.shown} is no folder or bucket") from error
-
-    @property
-    def shown(self) -> str:
-        """The place, as it may be shown: without a key and its secret."""
-        return re.sub(r"//[^/]*@", "//…@", self.place).partition("?")[0]
 
     def claim(self) -> str | None:
         """Refuse a ledger of another lake, and make one that is of none that of this lake; to be called before writing.
@@ -81,8 +66,8 @@ class Lake:
         try:
             lake_id = self._known_by() or self._new_id()
         except OSError as error:
-            raise HealthAssetsError(f"cannot write to the lake {self.shown}: {error}") from error
-        self._ledger.query("INSERT INTO lake_identity VALUES (?, ?)", [lake_id, self.shown])
+            raise HealthAssetsError(f"cannot write to the lake {self.place.shown}: {error}") from error
+        self._ledger.query("INSERT INTO lake_identity VALUES (?, ?)", [lake_id, self.place.shown])
         return lake_id
 
     def require_own(self) -> None:
@@ -95,23 +80,24 @@ class Lake:
         try:
             known_by = self._known_by()
         except OSError as error:
-            raise HealthAssetsError(f"cannot read the lake {self.shown}: {error}") from error
+            raise HealthAssetsError(f"cannot read the lake {self.place.shown}: {error}") from error
         if known_by != lake_id:
             raise HealthAssetsError(
-                f"the lake {self.shown} is not the one of HEALTH_LEDGER, whose tables are in {place}; set HEALTH_LAKE"
+                f"the lake {self.place.shown} is not the one of HEALTH_LEDGER, whose tables are in {place}; "
+                "set HEALTH_LAKE"
             )
 
     def _known_by(self) -> str | None:
-        path = self.path_of(ID_FILE)
-        if self.files.get_file_info(path).type == fs.FileType.NotFound:
+        path = self.place.path_of(ID_FILE)
+        if self.place.files.get_file_info(path).type == fs.FileType.NotFound:
             return None
-        with self.files.open_input_stream(path) as file:
+        with self.place.files.open_input_stream(path) as file:
             return file.read().decode()
 
     def _new_id(self) -> str:
         lake_id = uuid4().hex
-        self.files.create_dir(self._root, recursive=True)
-        with self.files.open_output_stream(self.path_of(ID_FILE)) as file:
+        self.place.files.create_dir(self.place.path_of(), recursive=True)
+        with self.place.files.open_output_stream(self.place.path_of(ID_FILE)) as file:
             file.write(lake_id.encode())
         return lake_id
 
@@ -125,18 +111,6 @@ class Lake:
         """Whether the ledger is one of a lake."""
         return self._ledger.has_tables(["lake_hours"])
 
-    def new_folder(self, table: str) -> str:
-        """The name of a folder that nobody has written to."""
-        return f"{table}/{uuid4().hex}"
-
-    def url_of(self, folder: str) -> str:
-        """A folder as the cluster calls it."""
-        return f"{self.place}/{folder}"
-
-    def path_of(self, folder: str) -> str:
-        """A folder as `files` calls it."""
-        return f"{self._root}/{folder}"
-
     def folders(self, table: str, hours: HourRange | None = None) -> list[str]:
         """The published folders of a table, of these hours or all."""
         inside = "" if hours is None else " AND hour >= ? AND hour < ?"
@@ -144,13 +118,13 @@ class Lake:
         sql = f"SELECT folder FROM lake_hours WHERE table_name = ?{inside} ORDER BY hour, folder"
         return [folder for (folder,) in self._ledger.query(sql, [table, *span])]
 
-    def publish(self, table: str, folder: str) -> None:
-        """Let the hours that were written to a folder count, beside what is published of them."""
-        if written := self._hours_in(folder):
-            names, hours = zip(*written, strict=True)
+    def publish(self, written: Iterable[WrittenFolder]) -> None:
+        """Let the hours that were written to folders count, beside what is published of them."""
+        rows = [(one.table, hour, folder_of_hour(one.folder, hour)) for one in written for hour in one.hours]
+        if rows:
             self._ledger.query(
-                "INSERT INTO lake_hours SELECT ?, unnest(?), unnest(?)",
-                [table, list(hours), [f"{folder}/{name}" for name in names]],
+                "INSERT INTO lake_hours SELECT unnest(?), unnest(?), unnest(?)",
+                [list(column) for column in zip(*rows, strict=True)],
             )
 
     def withdraw(self, table: str, hours: Collection[datetime]) -> None:
@@ -169,25 +143,9 @@ class Lake:
         sql = "SELECT DISTINCT hour FROM lake_hours WHERE table_name = ? AND hour >= ? AND hour < ?"
         return sorted(hour for (hour,) in self._ledger.query(sql, [table, hours.start, hours.end]))
 
-    def remove(self, folder: str) -> None:
-        """Remove a folder, where it is there."""
-        path = self.path_of(folder)
-        if self.files.get_file_info(path).type != fs.FileType.NotFound:
-            self.files.delete_dir(path)
-
     def sweep(self) -> None:
         """Remove what was withdrawn so long ago that no reader needs it."""
         until = self._ledger.now() - GRACE
         for (folder,) in self._ledger.query("SELECT folder FROM lake_withdrawn WHERE withdrawn_at < ?", [until]):
-            self.remove(folder)
+            self.place.remove(folder)
         self._ledger.query("DELETE FROM lake_withdrawn WHERE withdrawn_at < ?", [until])
-
-    def _hours_in(self, folder: str) -> list[tuple[str, datetime]]:
-        """Folders of hours in a folder that was written, with their hours."""
-        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True))
-        names = sorted(info.base_name for info in inside if info.base_name.startswith(f"{HOUR_COLUMN}="))
-        return [(name, _hour_of(name)) for name in names]
-
-
-def _hour_of(name: str) -> datetime:
-    return datetime.strptime(name.partition("=")[2], HOUR_FORMAT).replace(tzinfo=UTC)

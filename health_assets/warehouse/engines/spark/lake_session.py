@@ -10,6 +10,7 @@ that has one of them.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import ibis
@@ -21,14 +22,15 @@ from ibis import ir
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.schema.columns import FORMULA_VERSION
-from health_assets.warehouse.engines.spark import connect
+from health_assets.warehouse.engines.spark import connect, executors
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
 from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, GROUPS, of_group
-from health_assets.warehouse.engines.spark.lake import HOUR_COLUMN, HOUR_FORMAT, SCRATCH, Lake
+from health_assets.warehouse.engines.spark.lake import SCRATCH, Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
+from health_assets.warehouse.engines.spark.lake_place import HOUR_COLUMN, HOUR_FORMAT, WrittenFolder, new_folder
 from health_assets.warehouse.engines.spark.sql import (
     DIALECT,
     LEDGER_DIALECT,
@@ -43,13 +45,14 @@ from health_assets.warehouse.engines.spark.sql import (
     tables_of,
     used_in,
 )
+from health_assets.warehouse.engines.spark.sql_hours import hours_asked, narrowed
 from health_assets.warehouse.engines.spark.tables import (
     LAKE_TABLES,
     column_definitions,
     schema_in_lake,
     typed_columns,
 )
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.session import InsertArrow, Session, Told, Work
 
 
 class LakeSession(Session):
@@ -62,6 +65,7 @@ class LakeSession(Session):
     """
 
     takes_lists_apart = True
+    spreads = True
 
     def __init__(self, spark: SparkSession, lake: Lake, ledger: Session) -> None:
         self._spark = spark
@@ -74,7 +78,7 @@ class LakeSession(Session):
     def close(self) -> None:
         """Remove what was kept for this session alone."""
         for name in self._kept:
-            self._lake.remove(f"{SCRATCH}/{name}")
+            self._lake.place.remove(f"{SCRATCH}/{name}")
 
     # -- reading --
 
@@ -101,9 +105,10 @@ class LakeSession(Session):
         return _tuples(self._of_cluster(statement, parameters))
 
     def _of_cluster(self, statement: sge.Expression, parameters: Parameters) -> pa.Table:
-        """The rows of a query that is about the lake."""
-        self._register(tables_in(statement))
-        return self._spark.sql(filled(statement, parameters).sql(DIALECT)).toArrow()
+        """The rows of a query that is about the lake; of its tables only the hours that it asks for are looked at."""
+        tree = narrowed(statement, parameters, LAKE_TABLES, lambda name, hours: self.hours_of(name, hours).get_name())
+        self._register(tables_in(tree))
+        return self._spark.sql(filled(tree, parameters).sql(DIALECT)).toArrow()
 
     def _query_ledger(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
         """A statement about the ledger, which the cluster tells what the lake has to do with it."""
@@ -193,6 +198,12 @@ class LakeSession(Session):
         """See `Session.use_one_thread`; the cluster's cores are other machines'."""
         self._ledger.use_one_thread()
 
+    def latest_hour(self, name: str, hours: HourRange) -> datetime | None:
+        """See `Session.latest_hour`; no folder of an hour is without rows."""
+        if name not in LAKE_TABLES:
+            return super().latest_hour(name, hours)
+        return max(self._lake.hours_of(name, hours), default=None)
+
     # -- writing --
 
     def insert(self, name: str, rows: ir.Table) -> None:
@@ -203,14 +214,23 @@ class LakeSession(Session):
             else:
                 self._ledger.insert_arrow(name, self.arrow(rows.select(*columns_of(name))))
             return
-        self._lake.publish(name, self._written(name, self._frame(rows.select(*columns_of(name)))))
+        self._lake.publish([self._written(name, self._frame(rows.select(*columns_of(name))))])
 
     def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """See `Session.insert_arrow`; this process writes the files."""
         if name not in LAKE_TABLES:
             self._ledger.insert_arrow(name, rows)
             return
-        self._lake.publish(name, write_rows(self._lake, name, rows))
+        self._lake.publish([write_rows(self._lake.place, name, rows)])
+
+    def insert_from_each(
+        self, works: Sequence[Work], make: Callable[[Work, InsertArrow], Told], told: type[Told]
+    ) -> list[Told]:
+        """See `Session.insert_from_each`; executors call the function, and write the files."""
+        do = partial(executors.inserted, make=make, place=self._lake.place)
+        answers = [executors.understood(one, told) for one in executors.answers(self._spark, works, do)]
+        self._lake.publish(chain.from_iterable(answer.written for answer in answers))
+        return [answer.told for answer in answers]
 
     def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
         """See `Session.delete_hours`."""
@@ -276,14 +296,15 @@ class LakeSession(Session):
         if name not in LAKE_TABLES:
             self._ledger.rewrite_hours(name, hours, rows)
             return
-        folder = self._written(name, self._frame(rows.select(*columns_of(name))))
+        written = self._written(name, self._frame(rows.select(*columns_of(name))))
         self._lake.withdraw(name, self._lake.hours_of(name, hours))
-        self._lake.publish(name, folder)
+        self._lake.publish([written])
 
     def _change(self, statement: sge.Expression, parameters: Parameters) -> None:
         """Update or delete single rows."""
         change = RowChange.of(statement, parameters)
-        view, source = self._view(change.table), None
+        hours = hours_asked(statement, change.table, parameters, is_alone=change.source is None)
+        view, source = self._view(change.table, hours), None
         if change.source is not None:
             source = change.source.alias
             given = change.source.this
@@ -298,23 +319,24 @@ class LakeSession(Session):
 
     def _apply(self, change: RowChange, source: str | None, touched: Collection[datetime]) -> None:
         """Write the hours that a change touches anew; its source is known to the cluster under this name."""
-        rows = change.rows(self._view(change.table), source, columns_of(change.table))
+        hours = HourRange(min(touched), max(touched) + HOUR)
+        rows = change.rows(self._view(change.table, hours), source, columns_of(change.table))
         self._rewrite(change.table, touched, f"SELECT * FROM ({rows}) WHERE {is_among('hour', touched)}")
 
     def _rewrite(self, name: str, hours: Collection[datetime], sql: str) -> None:
         """Replace hours of a table with rows that were made of them."""
-        folder = self._written(name, self._spark.sql(sql))
+        written = self._written(name, self._spark.sql(sql))
         self._lake.withdraw(name, hours)
-        self._lake.publish(name, folder)
+        self._lake.publish([written])
 
-    def _written(self, name: str, frame: DataFrame) -> str:
+    def _written(self, name: str, frame: DataFrame) -> WrittenFolder:
         """The folder that the cluster has written rows of a table to."""
-        folder = self._lake.new_folder(name)
+        place, folder = self._lake.place, new_folder(name)
         by_hour = f"date_format(hour, 'yyyyMMddHH') AS {HOUR_COLUMN}"
         # two steps, since a column of the second must not be taken for one before its cast
         typed = frame.selectExpr(*typed_columns(name)).selectExpr("*", by_hour)
-        typed.write.partitionBy(HOUR_COLUMN).parquet(self._lake.url_of(folder))
-        return folder
+        typed.write.partitionBy(HOUR_COLUMN).parquet(place.url_of(folder))
+        return place.written(name, folder)
 
     # -- views --
 
@@ -337,7 +359,7 @@ class LakeSession(Session):
         """Rows that are computed once, under a name."""
         name = ibis.util.gen_name("kept")
         self._kept.add(name)
-        url = self._lake.url_of(f"{SCRATCH}/{name}")
+        url = self._lake.place.url_of(f"{SCRATCH}/{name}")
         frame.write.parquet(url)
         self._spark.read.schema(column_definitions(schema)).parquet(url).createOrReplaceTempView(name)
         return ibis.table(schema, name=name)
@@ -366,7 +388,7 @@ class LakeSession(Session):
         schema = schema_in_lake(table)
         if not folders:
             return connect.nothing(self._spark, schema)
-        return self._spark.read.schema(column_definitions(schema)).parquet(*map(self._lake.url_of, folders))
+        return self._spark.read.schema(column_definitions(schema)).parquet(*map(self._lake.place.url_of, folders))
 
 
 def _plain_schema(rows: ir.Table) -> pa.Schema:

@@ -17,6 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.warehouse.engines.spark.connect import connected, place_of
 from health_assets.warehouse.engines.spark.lake import ID_FILE, Lake
+from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
 from health_assets.warehouse.location import cluster_of
 from health_assets.warehouse.session import Session
@@ -66,7 +67,7 @@ class SparkCluster:
     def write(self) -> Iterator[Session]:
         """See `Warehouse.write`."""
         with self._ledger.write() as ledger:
-            lake = Lake(self._lake, ledger)
+            lake = Lake(LakePlace(self._lake), ledger)
             new_id = lake.claim()
             lake.sweep()
             with self._session(lake, ledger, new_id) as session:
@@ -76,9 +77,10 @@ class SparkCluster:
     def read(self) -> Iterator[Session]:
         """See `Warehouse.read`."""
         with self._ledger.read() as ledger:
-            lake = Lake(self._lake, ledger)
+            lake = Lake(LakePlace(self._lake), ledger)
             if not lake.is_published:
-                raise NoWarehouseError(f"nothing was published in the lake {lake.shown} yet; materialize some hours")
+                said = f"nothing was published in the lake {lake.place.shown} yet; materialize some hours"
+                raise NoWarehouseError(said)
             lake.require_own()
             with self._session(lake, ledger) as session:
                 yield session
@@ -92,14 +94,20 @@ class SparkCluster:
                 _require_same_lake(spark, lake, new_id)
             yield session
         except (PySparkException, RpcError) as error:
-            said = " ".join(str(error).split())
+            said = shortened(" ".join(str(error).split()))
             raise HealthAssetsError(
-                f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {said[:MOST_SAID]}"
+                f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {said}"
             ) from error
         finally:
             session.close()
             with suppress(PySparkException, RpcError):  # the cluster may be what broke
                 spark.stop()
+
+
+def shortened(said: str) -> str:
+    """The beginning and the end of an error, which is where Spark says what failed, and Python why."""
+    half = MOST_SAID // 2
+    return said if len(said) <= MOST_SAID else f"{said[:half]} … {said[-half:]}"
 
 
 def _require_same_lake(spark: SparkSession, lake: Lake, lake_id: str) -> None:
@@ -109,10 +117,10 @@ def _require_same_lake(spark: SparkSession, lake: Lake, lake_id: str) -> None:
         HealthAssetsError: the cluster does not see the file by which the lake is known.
     """
     try:
-        seen = [row[0] for row in spark.read.text(lake.url_of(ID_FILE)).collect()]
+        seen = [row[0] for row in spark.read.text(lake.place.url_of(ID_FILE)).collect()]
     except PySparkException:
         seen = []
     if seen != [lake_id]:
         raise HealthAssetsError(
-            f"the cluster does not see the lake {lake.shown} that this machine sees; name a place that both reach"
+            f"the cluster does not see the lake {lake.place.shown} that this machine sees; name a place that both reach"
         )

@@ -1,0 +1,112 @@
+"""Pieces of work that executors do: a function of this program, its rows in the lake, and what it tells.
+
+What belongs here: sending work out, and what an executor does with it. What does not: what the work is (`pipeline`),
+and who asks for it (`lake_session`).
+
+An executor writes the files itself, to a folder that nobody else has. It tells of that folder only in its answer, and
+the driver publishes the folders of the answers that it got. So a piece that is done twice, because its machine was
+lost or slow, counts once. What comes back is JSON: a driver takes no code from its cluster.
+"""
+
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from pydantic import TypeAdapter
+from pyspark.sql.connect.session import SparkSession
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.warehouse.engines.spark.lake_files import write_rows
+from health_assets.warehouse.engines.spark.lake_place import LakePlace, WrittenFolder
+from health_assets.warehouse.session import InsertArrow, Work
+
+Told = TypeVar("Told")
+PLACE, WORK, ANSWER = "place", "work", "answer"
+_turns = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""One for each core: Sail begins all pieces at once in one process, where an executor of Spark has one for a core."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[Told]):
+    """The answer of an executor.
+
+    Args:
+        told: what the function told.
+        written: the folders with its rows.
+    """
+
+    told: Told
+    written: list[WrittenFolder]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """The answer of an executor whose function failed with what a user can mend.
+
+    Args:
+        sentence: what it says.
+    """
+
+    sentence: str
+
+
+def answers(spark: SparkSession, works: Sequence[Work], do: Callable[[Work], bytes]) -> list[bytes]:
+    """The answers of executors to pieces of work, in their order.
+
+    Args:
+        spark: a session on the cluster.
+        works: the pieces.
+        do: what executors do with each.
+    """
+    if not works:
+        return []
+    rows = pa.table({PLACE: range(len(works)), WORK: [pickle.dumps(work) for work in works]})
+    frame = spark.createDataFrame(rows).repartition(len(works))  # in turn, so that each has a task of its own
+
+    def done(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            for place, work in zip(batch[PLACE].to_pylist(), batch[WORK].to_pylist(), strict=True):
+                yield pa.record_batch({PLACE: [place], ANSWER: [do(pickle.loads(work))]})
+
+    found = frame.mapInArrow(done, f"{PLACE} bigint, {ANSWER} binary").toArrow()
+    return found.sort_by(PLACE)[ANSWER].to_pylist()
+
+
+def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlace) -> bytes:
+    """Do one piece of work on an executor.
+
+    Args:
+        work: the piece.
+        make: what makes rows of it.
+        place: the lake, to which they are written.
+
+    Returns:
+        An `Answer` or a `Fault`, as JSON.
+    """
+    written: list[WrittenFolder] = []
+
+    def insert(table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        written.append(write_rows(place, table, rows))
+
+    try:
+        with _turns:
+            answer: Answer[Any] | Fault = Answer(told=make(work, insert), written=written)
+    except HealthAssetsError as error:
+        answer = Fault(sentence=str(error))
+    return TypeAdapter(Answer[Any] | Fault).dump_json(answer)
+
+
+def understood(answer: bytes, told: type[Told]) -> Answer[Told]:
+    """An answer that came back.
+
+    Raises:
+        HealthAssetsError: the function failed with what a user can mend.
+    """
+    found: Answer[Told] | Fault = TypeAdapter(Answer[told] | Fault).validate_json(answer)  # type: ignore[valid-type, arg-type]
+    if isinstance(found, Fault):
+        raise HealthAssetsError(found.sentence)
+    return found

@@ -1,0 +1,91 @@
+"""The place of a lake: the folder or bucket, and the names of folders in it.
+
+What belongs here: what whoever writes there needs, on any machine. What does not: which folders count, which the ledger
+knows (`lake`).
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from pyarrow import fs
+
+from health_assets.core.errors import HealthAssetsError
+
+HOUR_COLUMN = "hour_folder"
+"""Names the folder of an hour, as `hour_folder=2026060700`; it is no column of the files in it."""
+HOUR_FORMAT = "%Y%m%d%H"
+
+
+@dataclass(frozen=True)
+class WrittenFolder:
+    """A folder with rows of a table that somebody has written.
+
+    Args:
+        table: the table.
+        folder: its name in the lake.
+        hours: the hours that it holds rows of.
+    """
+
+    table: str
+    folder: str
+    hours: list[datetime]
+
+
+class LakePlace:
+    """The place of a lake, which can be sent to other machines.
+
+    Args:
+        place: a folder or bucket that this machine and the cluster reach by the same name.
+
+    Raises:
+        HealthAssetsError: the name cannot be read.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.name = place.rstrip("/") if "://" in place else str(Path(place).expanduser().absolute())
+        try:
+            self.files, self._root = fs.FileSystem.from_uri(self.name)
+        except (ValueError, OSError) as error:
+            raise HealthAssetsError(f"the lake {self.shown} is no folder or bucket") from error
+
+    @property
+    def shown(self) -> str:
+        """The name, as it may be shown: without a key and its secret."""
+        return re.sub(r"//[^/]*@", "//…@", self.name).partition("?")[0]
+
+    def url_of(self, folder: str) -> str:
+        """A folder as the cluster calls it."""
+        return f"{self.name}/{folder}"
+
+    def path_of(self, folder: str = "") -> str:
+        """A folder, or the place itself, as `files` calls it."""
+        return f"{self._root}/{folder}" if folder else self._root
+
+    def written(self, table: str, folder: str) -> WrittenFolder:
+        """Look up which hours a folder holds; none of one that nobody has written to."""
+        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True))
+        names = sorted(info.base_name for info in inside if info.base_name.startswith(f"{HOUR_COLUMN}="))
+        return WrittenFolder(table, folder, [_hour_of(name) for name in names])
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, where it is there."""
+        path = self.path_of(folder)
+        if self.files.get_file_info(path).type != fs.FileType.NotFound:
+            self.files.delete_dir(path)
+
+
+def new_folder(table: str) -> str:
+    """The name of a folder that nobody has written to."""
+    return f"{table}/{uuid4().hex}"
+
+
+def folder_of_hour(folder: str, hour: datetime) -> str:
+    """The folder of an hour in one that somebody has written."""
+    return f"{folder}/{HOUR_COLUMN}={hour.astimezone(UTC):{HOUR_FORMAT}}"
+
+
+def _hour_of(name: str) -> datetime:
+    return datetime.strptime(name.partition("=")[2], HOUR_FORMAT).replace(tzinfo=UTC)

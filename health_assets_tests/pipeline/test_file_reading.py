@@ -1,0 +1,146 @@
+"""Passes over raw logs: several of them find out together what one does, and what is sent arrives as it was."""
+
+import os
+import pickle
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pydantic import TypeAdapter
+
+from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.core.targets import Targets
+from health_assets.core.temporary import temporary_folder
+from health_assets.logs.files import RawFile, list_files
+from health_assets.logs.limits import current_limits
+from health_assets.logs.routing import main_rejection
+from health_assets.pipeline import file_reading
+from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files, require_same_files
+from health_assets.pipeline.grown_files import NOTHING
+from health_assets.pipeline.ingestion_scope import Asked
+from health_assets.schema.catalog import RECORD_OF_TABLE
+from health_assets.warehouse.session import InsertArrow
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.logs_made import START, cut_into_files, random_lines
+from health_assets_tests.support.projects import hours_from
+
+HOURS = hours_from(START, 6)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    random = Random(5)
+    for name, lines in cut_into_files(random, random_lines(random, 300, 9)).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("\n".join(lines))
+    return tmp_path
+
+
+def of_all(files: list[RawFile]) -> Pass:
+    names = {file.source_file for file in files}
+    with temporary_folder() as folder, Warehouse(str(folder / "warehouse.duckdb")).write() as session:
+        asked = Asked(session, HOURS, [*RECORD_OF_TABLE], names, 3, 3)
+    return Pass(
+        files=files,
+        wanted=Wanted(asked=asked, fresh=names),
+        targets=Targets(),
+        trusted_judgements=["*"],
+        limits=current_limits(),
+        grown=NOTHING,
+    )
+
+
+def into(rows: Counter[str]) -> InsertArrow:
+    """A function that counts the rows of each table."""
+
+    def insert(table: str, given: pa.Table | pa.RecordBatchReader) -> None:
+        rows[table] += sum(batch.num_rows for batch in (given.to_batches() if isinstance(given, pa.Table) else given))
+
+    return insert
+
+
+def test_several_passes_find_out_together_what_one_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = of_all(list_files(root))
+    expected_rows: Counter[str] = Counter()
+    expected = read_files(whole, into(expected_rows))
+    monkeypatch.setattr(file_reading, "BYTES_PER_PASS", 5_000)
+    passes = [*whole.dealt_out()]
+    assert len(passes) > 2
+    assert Counter(file for one in passes for file in one.files) == Counter(whole.files)
+
+    rows: Counter[str] = Counter()
+    accounts = [read_files(pickle.loads(pickle.dumps(one)), into(rows)) for one in passes]
+    assert rows == expected_rows and rows["executions"]
+    for name in ("found", "future", "notes", "identities"):
+        told = [dict(getattr(account, name)) for account in accounts]
+        assert {key: value for own in told for key, value in own.items()} == dict(getattr(expected, name))
+    assert sum(account.secrets for account in accounts) == expected.secrets
+
+
+def test_an_account_arrives_as_it_was(root: Path) -> None:
+    [one] = of_all(list_files(root)).dealt_out()
+    account = read_files(one, into(Counter()))
+    assert account.found and account.stamps and account.identities
+    sent = TypeAdapter(Account).dump_json(account)
+    assert TypeAdapter(Account).validate_json(sent) == account
+
+
+def test_where_all_lines_are_rejected_the_passes_agree_on_the_main_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, lines in {"a": ["[1]", "[2]", "x"], "b": ["x", "y"], "c": ["[3]", "[4]"]}.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    whole = of_all(list_files(tmp_path))
+    expected = main_rejection(read_files(whole, into(Counter())).rejections or [])
+    assert expected is not None and (expected.lines, expected.place) == (4, ("a.jsonl", 1))
+    monkeypatch.setattr(file_reading, "BYTES_PER_PASS", 1)
+    accounts = [read_files(one, into(Counter())) for one in whole.dealt_out()]
+    assert len(accounts) == 3
+    assert main_rejection(one for account in accounts for one in account.rejections or []) == expected
+
+
+# -- other machines ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> RawFile:
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    [found] = list_files(tmp_path)
+    return found
+
+
+def test_a_file_that_only_the_cluster_cannot_read_is_told(file: RawFile) -> None:
+    there = [Account(faults={"a.jsonl": "no such file"})]
+    with pytest.raises(HealthAssetsError, match=r"the cluster does not read the raw log a\.jsonl .*: no such file"):
+        require_same_files([file], there)
+    Path(file.path).unlink()
+    with pytest.raises(UnreadableFilesError, match="no such file"):
+        require_same_files([file], there)
+
+
+def test_another_file_of_the_same_name_on_another_machine_is_refused(file: RawFile) -> None:
+    size, modified = file.stamp
+    require_same_files([file], [Account(stamps={"a.jsonl": file.stamp})])
+    for seen in ((size + 1, modified), (size - 1, modified), (size, modified - 1), (size, modified + 1)):
+        with pytest.raises(HealthAssetsError, match=r"a\.jsonl .*: it has another file there, or one that was cut"):
+            require_same_files([file], [Account(stamps={"a.jsonl": seen})])
+
+
+def test_a_file_that_grew_while_it_was_read_is_the_same(file: RawFile) -> None:
+    with Path(file.path).open("a") as log:
+        log.write("{}\n")
+    os.utime(file.path, ns=(file.modified_ns + 10, file.modified_ns + 10))
+    now = file.stamp_now()
+    assert now is not None
+    for seen in (file.stamp, now):
+        require_same_files([file], [Account(stamps={"a.jsonl": seen})])
+
+
+def test_files_of_a_pass_are_not_too_many(file: RawFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_reading, "FILES_PER_PASS", 3)
+    files = [replace(file, source_file=f"{number}.jsonl", size_bytes=number) for number in range(8)]
+    sizes = [[own.size_bytes for own in one.files] for one in of_all(files).dealt_out()]
+    assert sizes == [[7, 6, 5], [4, 3, 2], [1, 0]]

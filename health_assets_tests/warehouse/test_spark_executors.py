@@ -1,0 +1,98 @@
+"""Pieces of work that executors do: their rows are in the table once, and what they tell comes back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pysail", reason="the extra `spark` is not installed")
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.warehouse.engines.spark.executors import inserted
+from health_assets.warehouse.engines.spark.lake_place import LakePlace
+from health_assets.warehouse.engines.spark.tables import arrow_schema
+from health_assets.warehouse.session import HOUR_TYPE, InsertArrow
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
+
+DAY = HourRange(START, START + 24 * HOUR)
+
+
+@dataclass
+class Told:
+    """What a piece of work tells."""
+
+    number: int
+    hour: datetime
+    digests: dict[str, int]
+
+
+def made_hours(number: int, insert: InsertArrow) -> Told:
+    """As many rows as the number says, one for each hour."""
+    hours = [START + place * HOUR for place in range(number)]
+    insert("raw_files_of_nobody" if number < 0 else "system_health", of_hours(hours))
+    if number == 13:
+        raise HealthAssetsError("thirteen cannot be; take another number")
+    return Told(number, START, {"digest": 2**64 - number})
+
+
+def of_hours(hours: list[datetime]) -> pa.Table:
+    schema = arrow_schema("system_health")
+    columns = {field.name: pa.nulls(len(hours), field.type) for field in schema}
+    return pa.table({**columns, "hour": pa.array(hours, HOUR_TYPE)}, schema=schema)
+
+
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
+        yield made
+
+
+@pytest.fixture
+def warehouse(url: str, tmp_path: Path) -> Warehouse:
+    return Warehouse(url, lake=str(tmp_path / "lake"), ledger=str(tmp_path / "ledger.duckdb"))
+
+
+def test_rows_of_all_pieces_are_there_and_what_they_told_comes_back_in_order(warehouse: Warehouse) -> None:
+    with warehouse.write() as session:
+        told = session.insert_from_each([3, 0, 5, 1], made_hours, Told)
+        assert told == [Told(number, START, {"digest": 2**64 - number}) for number in (3, 0, 5, 1)]
+    with warehouse.read() as session:
+        counts = session.counts_by_hour("system_health", DAY)
+        assert counts == {START + place * HOUR: sum(number > place for number in (3, 5, 1)) for place in range(5)}
+        assert session.latest_hour("system_health", DAY) == START + 4 * HOUR
+
+
+def test_no_piece_is_no_row(warehouse: Warehouse) -> None:
+    with warehouse.write() as session:
+        assert session.insert_from_each([], made_hours, Told) == []
+        assert session.count_hours("system_health", DAY) == 0
+
+
+def test_what_a_lost_executor_wrote_does_not_count(warehouse: Warehouse, tmp_path: Path) -> None:
+    with warehouse.write() as session:
+        inserted(3, made_hours, LakePlace(str(tmp_path / "lake")))  # whose answer nobody got
+        session.insert_from_each([3], made_hours, Told)
+        assert session.count_hours("system_health", DAY) == 3
+    assert len(list((tmp_path / "lake" / "system_health").iterdir())) == 2
+
+
+def test_what_a_user_can_mend_is_told_as_on_one_machine(warehouse: Warehouse) -> None:
+    with warehouse.write():
+        pass
+    said = r"^thirteen cannot be; take another number$"
+    with pytest.raises(HealthAssetsError, match=said), warehouse.write() as session:
+        session.insert_from_each([2, 13], made_hours, Told)
+    with warehouse.read() as session:
+        assert session.count_hours("system_health", DAY) == 0
+
+
+def test_a_fault_of_the_program_is_loud(warehouse: Warehouse) -> None:
+    said = "failed, nothing of this step was kept: .*raw_files_of_nobody"
+    with pytest.raises(HealthAssetsError, match=said), warehouse.write() as session:
+        session.insert_from_each([-1], made_hours, Told)
