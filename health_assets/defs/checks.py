@@ -7,20 +7,18 @@ import dagster as dg
 import pandas as pd
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
+from health_assets.defs.check_marks import CheckMark
 from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.specs import records_of
 from health_assets.defs.summaries import lost_summary, unreadable_summary
-from health_assets.pipeline.grounds import Grounds, judged_rows, of_checks, upstream
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
-from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, AccountDigests
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
@@ -55,10 +53,7 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
             if left is None:  # a held hour is as it was; `every_hour_was_built` alone fails for it
                 yield from _nothing_to_check(key, suite, names, hours)
                 return
-            grounds = Grounds.of(pipeline.settings, targets, hours)
-            tables = {*upstream(suite.asset, DERIVED), suite.asset}
-            judged = grounds.of_rows(grounds.account(session, tables), tables)
-            rows = judged_rows(session, suite.asset, hours)
+            mark = CheckMark(session, suite, pipeline.settings, targets, left)
             found = [
                 evaluate(
                     suite,
@@ -76,10 +71,7 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
             ]
             results = of_pieces(found)
             write_history(session, suite.asset, left, results)
-            if left == hours and {check.name for check in suite.checks} <= set(names):
-                accounts = AccountDigests(session)
-                outcomes = accounts.of_checks([suite.asset], hours).get(suite.asset)
-                accounts.note_checked(suite.asset, hours, of_checks(judged, records_of(context.run), rows, outcomes))
+            mark.note(names, context.run)
         for result in results:
             yield _check_result(key, result, left)
 

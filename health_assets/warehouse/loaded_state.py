@@ -11,7 +11,7 @@ from health_assets.warehouse.session import Session
 
 
 class LoadedState:
-    """What the ledger and the record tables of a warehouse say of each other, within a session."""
+    """The ledger of a warehouse beside its record tables, within a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
