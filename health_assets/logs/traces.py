@@ -5,16 +5,19 @@ whatever the warehouse is. What does not: which spans are above and below each o
 are looked at (`pipeline.trace_assembly`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 import duckdb
 import pyarrow as pa
+from ibis import ir
 
+from health_assets.core.agent_names import AgentName, with_agents
 from health_assets.logs.conventions import agent_name, own_name
 from health_assets.logs.span_trees import find_what_is_above, nodes_of
-from health_assets.schema.catalog import columns_of, schema_of
+from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of, schema_of
 from health_assets.scoring.usage import AMOUNTS, MOST
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -26,6 +29,9 @@ UNKNOWN_TOOL = "unknown"
 NOT_FROM_SPANS = ("sla_breached",)
 """Columns that follow from targets."""
 
+DIGEST_PARTS = ("digest_high", "digest_low")
+"""A row's digest in two numbers of 32 bits, whose sums no engine's whole numbers are too small for."""
+
 
 @dataclass(frozen=True)
 class Assembled:
@@ -33,12 +39,13 @@ class Assembled:
 
     Args:
         record_type: `execution`, `model_call` or `tool_call`.
-        rows: the columns of its table, but for `NOT_FROM_SPANS`.
+        rows: the columns of its table, but for `NOT_FROM_SPANS`; an expression where another machine has put them
+            together.
         counts: rows of each hour that has any, with a digest of them that is the same in any order.
     """
 
     record_type: str
-    rows: pa.Table
+    rows: pa.Table | ir.Table
     counts: dict[datetime, tuple[int, str]]
 
 
@@ -51,19 +58,42 @@ def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) 
         hours: the hours to give rows for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
     """
+    with _records(spans, hours, lookback_hours) as connection:
+        return [_assembled(connection, record_type) for record_type in _SQL]
+
+
+def assembled_rows(
+    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, names: Sequence[AgentName]
+) -> pa.Table:
+    """The records of `assemble` in one table, for whoever puts some of the traces together.
+
+    The digest of an hour's records is the sum of those of its rows, `DIGEST_PARTS[0]` times 2^32 and the other one.
+
+    Args:
+        spans: as of `assemble`, all spans of any number of traces.
+        hours: as of `assemble`.
+        lookback_hours: as of `assemble`.
+        names: patterns that fold the names that spans give into agents.
+
+    Returns:
+        The columns of all three tables, `record_type` and `DIGEST_PARTS`; those that another table has are null.
+    """
+    with _records(spans, hours, lookback_hours) as connection:
+        made = [_with_digests(connection, record_type) for record_type in _SQL]
+    return with_agents(pa.concat_tables(made, promote_options="default"), names)
+
+
+@contextmanager
+def _records(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that has the records of each kind in the table of their name."""
     with nodes_of(spans, hours, lookback_hours) as connection:
         find_what_is_above(connection)
         connection.execute(_FAILURES)
         _find_calls(connection, "calls", "chat", is_same="true")
         _find_calls(connection, "tools", "tool", is_same=f"{_tool('inner_span')} = {_tool('outer_span')}")
-        return [
-            _assembled(connection, record_type, table, sql)
-            for record_type, table, sql in [
-                ("execution", "executions", _EXECUTIONS),
-                ("model_call", "model_calls", _MODEL_CALLS),
-                ("tool_call", "tool_calls", _TOOL_CALLS),
-            ]
-        ]
+        for record_type, sql in _SQL.items():
+            connection.execute(f"CREATE TEMP TABLE {TABLE_OF_RECORD[record_type]} AS {sql}")
+        yield connection
 
 
 _FAILURES = """
@@ -210,19 +240,44 @@ _SQL_TYPES = {
 }  # fmt: skip
 
 
-def _assembled(connection: duckdb.DuckDBPyConnection, record_type: str, table: str, sql: str) -> Assembled:
-    """Rows with all of the table's columns, those that no span tells as nulls."""
-    connection.execute(f"CREATE TEMP TABLE {table} AS {sql}")
-    told = {row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()}
+_SQL = {"execution": _EXECUTIONS, "model_call": _MODEL_CALLS, "tool_call": _TOOL_CALLS}
+"""SQL of the records of each kind."""
+
+
+def _assembled(connection: duckdb.DuckDBPyConnection, record_type: str) -> Assembled:
+    table, told = _told(connection, record_type)
+    rows = connection.sql(f"SELECT {_columns(table, told)} FROM {table}").to_arrow_table()
+    counts = connection.execute(
+        f"SELECT hour, count(*), (sum({_digest(told)}) % (1::HUGEINT << 64))::UBIGINT FROM {table} GROUP BY hour"
+    ).fetchall()
+    return Assembled(record_type, rows, {hour: (count, str(digest)) for hour, count, digest in counts})
+
+
+def _with_digests(connection: duckdb.DuckDBPyConnection, record_type: str) -> pa.Table:
+    table, told = _told(connection, record_type)
+    high, low = DIGEST_PARTS
+    digest = _digest(told)
+    parts = f"({digest} >> 32)::BIGINT AS {high}, ({digest} & {2**32 - 1})::BIGINT AS {low}"
+    sql = f"SELECT '{record_type}' AS record_type, {_columns(table, told)}, {parts} FROM {table}"
+    return connection.sql(sql).to_arrow_table()
+
+
+def _told(connection: duckdb.DuckDBPyConnection, record_type: str) -> tuple[str, list[str]]:
+    """The table of a kind of records, and those of its columns that spans tell."""
+    table = TABLE_OF_RECORD[record_type]
+    found = {row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()}
+    return table, [name for name in columns_of(table) if name in found]
+
+
+def _columns(table: str, told: Collection[str]) -> str:
+    """All columns of a table, those that no span tells as nulls."""
     types = schema_of(table)
-    columns = ", ".join(
+    return ", ".join(
         name if name in told else f"NULL::{_SQL_TYPES[types[name]]} AS {name}"
         for name in columns_of(table)
         if name not in NOT_FROM_SPANS
     )
-    rows = connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table()
-    everything = ", ".join(name for name in columns_of(table) if name in told)
-    counts = connection.execute(
-        f"SELECT hour, count(*), (sum(hash({everything})) % (1::HUGEINT << 64))::UBIGINT FROM {table} GROUP BY hour"
-    ).fetchall()
-    return Assembled(record_type, rows, {hour: (count, str(digest)) for hour, count, digest in counts})
+
+
+def _digest(told: Sequence[str]) -> str:
+    return f"hash({', '.join(told)})"

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow as pa
+from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.logs.files import RawFile
@@ -100,7 +100,7 @@ class Due:
         waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
         not_loaded: known parts that the tables do not have as they are, asked for or not.
         lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
-        traces: (trace_id, hour) of the spans whose rows are to be replaced.
+        traces: (trace_id, hour) of the spans whose rows are to be replaced; None without any.
         grown: those of the changed files that only grew, whose rows stay.
     """
 
@@ -110,7 +110,7 @@ class Due:
     waiting: Mapping[Part, int]
     not_loaded: AbstractSet[Part]
     lost: AbstractSet[Part]
-    traces: pa.Table
+    traces: ir.Table | None
     grown: Grown
 
     @property

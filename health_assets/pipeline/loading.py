@@ -10,8 +10,6 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from itertools import chain
 
-import pyarrow as pa
-
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER, HourRange, contiguous
 from health_assets.core.targets import Targets
@@ -184,7 +182,7 @@ class Loading:
         of_traces = {part for part in due.not_loaded if part.source_file == TRACES}
         put_off = {part.hour for part in of_traces if part.record_type == "span"}
         lacking = {part.hour for part in of_traces if asked.includes(part)}
-        traces = pa.concat_tables([due.traces, traces_of(self._session, _spans(changed))])
+        traces = [due.traces, traces_of(self._session, _spans(changed))]
         touched = touched_hours(self._session, traces, asked.trace_hours)
         hours = asked.restored_from_spans | lacking | touched | put_off
         incomplete = asked.away.seen_from(hours)

@@ -12,9 +12,11 @@ An hour that sees one whose spans retention dropped is not put together, since i
 the spans back that an hour asked for sees; any other is noted, and put together anew once its spans are there.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 
 import ibis
 import pyarrow as pa
@@ -24,7 +26,7 @@ from ibis import ir
 from health_assets.core.agent_names import with_agents
 from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.core.targets import Targets
-from health_assets.logs.traces import Assembled, assemble
+from health_assets.logs.traces import DIGEST_PARTS, Assembled, assemble, assembled_rows
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
@@ -39,11 +41,11 @@ STARTING_KINDS = ("agent", "chat", "tool")
 """Kinds of spans that can become an execution, a model call or a tool call."""
 
 
-def traces_of(session: Session, parts: Iterable[Part]) -> pa.Table:
-    """(trace_id, hour) of the spans of these parts, as the table has them now."""
+def traces_of(session: Session, parts: Iterable[Part]) -> ir.Table | None:
+    """(trace_id, hour) of the spans of these parts, as the table has them now; None without any part."""
     chosen = list(parts)
     if not chosen:
-        return pa.table({"trace_id": pa.array([], pa.string()), "hour": pa.array([], HOUR_TYPE)})
+        return None
     spans = _inside(session, _reach((part.hour for part in chosen), 0))
     places = pa.table(
         {
@@ -52,27 +54,35 @@ def traces_of(session: Session, parts: Iterable[Part]) -> pa.Table:
         }
     )
     own = spans.semi_join(ibis.memtable(places), ["source_file", "hour"])
-    return session.arrow(own.select("trace_id", "hour").distinct())
+    kept, _ = session.kept(own.select("trace_id", "hour").distinct())
+    return kept
 
 
-def touched_hours(session: Session, traces: pa.Table, lookback_hours: int) -> set[datetime]:
+def touched_hours(session: Session, traces: Collection[ir.Table | None], lookback_hours: int) -> set[datetime]:
     """Hours whose records may differ because of changed spans.
 
     Args:
         session: a session, after the spans were loaded.
-        traces: (trace_id, hour) of the changed spans, of before and after.
+        traces: results of `traces_of` of the changed spans, of before and after.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
     """
-    if not traces.num_rows:
+    changed = [own for own in traces if own is not None]
+    if not changed:
         return set()
-    own = set(traces["hour"].unique().to_pylist())
+    every = ibis.union(*changed, distinct=True) if len(changed) > 1 else changed[0]
+    own = _hours_in(session, every)
+    if not own:
+        return set()
     spans = _starting(_inside(session, _reach(own, lookback_hours)))
-    changed = ibis.memtable(traces).rename(changed_hour="hour")
     reach = ibis.interval(hours=lookback_hours)
-    near = spans.inner_join(changed, "trace_id").filter(
+    near = spans.inner_join(every.rename(changed_hour="hour"), "trace_id").filter(
         lambda pair: pair.hour <= pair.changed_hour + reach, lambda pair: pair.hour >= pair.changed_hour - reach
     )
-    return own | set(session.arrow(near.select("hour").distinct())["hour"].to_pylist())
+    return own | _hours_in(session, near)
+
+
+def _hours_in(session: Session, rows: ir.Table) -> set[datetime]:
+    return set(session.arrow(rows.select("hour").distinct())["hour"].to_pylist())
 
 
 class AwaySpans:
@@ -136,35 +146,50 @@ class TraceAssembly:
         """
         for some in self._groups(hours):
             known = self._ledger.of_traces(_reach(some, 0))
-            for made in assemble(self._spans(some), some, self._lookback_hours):
+            for made in self._assembled(some):
                 self._replace(made, some, known)
             if sum(rows.num_rows for made in self._waiting.values() for rows in made) >= ROWS_AT_ONCE:
                 self._insert_waiting()
         self._insert_waiting()
 
     def _groups(self, hours: Collection[datetime]) -> Iterator[list[datetime]]:
-        """The hours in groups of which each has as many spans as may be held at once, or is a single hour."""
+        """The hours in groups of which each has as many spans as one machine may hold at once, or is a single hour."""
         if not hours:
             return
         spans = self._ledger.lines_by_hour("span", _reach(hours, 0))
+        most = sys.maxsize if self._session.spreads else SPANS_AT_ONCE
         group: list[datetime] = []
         size = 0
         for hour in sorted(hours):
             # hours far from each other have little in common, and would make one another's reach wide
             is_far = bool(group) and hour - group[-1] > self._lookback_hours * HOUR
-            if group and (size + spans.get(hour, 0) > SPANS_AT_ONCE or is_far):
+            if group and (size + spans.get(hour, 0) > most or is_far):
                 yield group
                 group, size = [], 0
             group.append(hour)
             size += spans.get(hour, 0)
         yield group
 
-    def _spans(self, hours: Collection[datetime]) -> pa.Table:
+    def _assembled(self, hours: Collection[datetime]) -> list[Assembled]:
+        """What follows from spans in these hours, put together where the spans are."""
+        spans = self._spans(hours)
+        if not self._session.spreads:
+            return assemble(self._session.arrow(spans), hours, self._lookback_hours)
+        make = partial(
+            assembled_rows,
+            hours=sorted(hours),
+            lookback_hours=self._lookback_hours,
+            names=self._targets.names,
+        )
+        rows = self._session.grouped(spans, ["trace_id"], ["trace_id", "span_id"], make)
+        return [*_by_kind(self._session, rows)]
+
+    def _spans(self, hours: Collection[datetime]) -> ir.Table:
         """All spans of traces that start anything in these hours, in as many hours as they see."""
         spans = _inside(self._session, _reach(hours, self._lookback_hours))
         chosen = ibis.memtable(pa.table({"hour": pa.array(list(hours), HOUR_TYPE)}))
         traces = _starting(spans).semi_join(chosen, "hour").select("trace_id").distinct()
-        return self._session.arrow(spans.semi_join(traces, "trace_id"))
+        return spans.semi_join(traces, "trace_id")
 
     def _replace(self, made: Assembled, hours: Collection[datetime], known: dict[Part, Entry]) -> None:
         entries = []
@@ -186,21 +211,40 @@ class TraceAssembly:
         self.loaded |= to_load
 
     def _await(self, made: Assembled, hours: set[datetime]) -> None:
-        """Let the rows of these hours wait for others that are inserted with them."""
-        if not hours or not made.rows.num_rows:
+        """Insert the rows of these hours; those in memory wait for others that are inserted with them."""
+        if not made.counts.keys() & hours:
+            return
+        table, is_whole = TABLE_OF_RECORD[made.record_type], made.counts.keys() <= hours
+        if isinstance(made.rows, ir.Table):
+            self._insert(table, made.rows if is_whole else made.rows.filter(made.rows.hour.isin(sorted(hours))))
             return
         wanted = pa.array(sorted(hours), HOUR_TYPE)
-        is_whole = made.counts.keys() <= hours
         rows = made.rows if is_whole else made.rows.filter(pc.is_in(made.rows["hour"], value_set=wanted))
-        self._waiting[TABLE_OF_RECORD[made.record_type]].append(rows)
+        self._waiting[table].append(rows)
 
     def _insert_waiting(self) -> None:
         for table, made in self._waiting.items():
-            rows = ibis.memtable(with_agents(pa.concat_tables(made), self._targets.names))
-            if table == "executions":
-                rows = resolve_sla(rows, self._targets)
-            self._session.insert(table, rows.select(*columns_of(table)))
+            self._insert(table, ibis.memtable(with_agents(pa.concat_tables(made), self._targets.names)))
         self._waiting.clear()
+
+    def _insert(self, table: str, rows: ir.Table) -> None:
+        if table == "executions":
+            rows = resolve_sla(rows, self._targets)
+        self._session.insert(table, rows.select(*columns_of(table)))
+
+
+def _by_kind(session: Session, rows: ir.Table) -> Iterator[Assembled]:
+    """The records of each kind in rows of `assembled_rows`, counted by hour."""
+    high, low = DIGEST_PARTS
+    counts: dict[str, dict[datetime, tuple[int, str]]] = {record_type: {} for record_type in RECORD_TYPES}
+    by_hour = rows.group_by("record_type", "hour").aggregate(
+        rows=rows.count(), high=rows[high].sum(), low=rows[low].sum()
+    )
+    for found in session.arrow(by_hour).to_pylist():
+        digest = (found["high"] * 2**32 + found["low"]) % 2**64
+        counts[found["record_type"]][found["hour"]] = (found["rows"], str(digest))
+    for record_type, own in counts.items():
+        yield Assembled(record_type, rows.filter(rows.record_type == record_type), own)
 
 
 def _reach(hours: Iterable[datetime], lookback_hours: int) -> HourRange:
