@@ -1,8 +1,8 @@
 """A warehouse on Spark, in figures: how much one machine reads and computes there, and what the driver needs for it.
 
 `python -m bench.scale` starts LakeSail, and an Apache Spark where SPARK_HOME names one, each in a process of its own.
-It prints a table in Markdown for each question: reading ever more lines, one hour with everything beside DuckDB, one
-worker and two, and one agent with half of all executions.
+It prints a table in Markdown for each question: reading ever more lines, reading spans, one hour with everything beside
+DuckDB, one worker and two, and one agent with half of all executions.
 """
 
 import argparse
@@ -24,11 +24,13 @@ from bench.report import machine
 from health_assets.core.hours import HOUR
 from health_assets_tests.support.spark_servers import apache_spark_process, sail_process
 
-ROWS = ("lines", "hour", "workers", "skew")
+ROWS = ("lines", "spans", "hour", "workers", "skew")
 AGENTS = 83_333
 """A million executions in an hour, by what each agent executes."""
 PARTS_PER_MILLION = 8
 MILLIONS = (1, 5, 20)
+TRACES = 50_000
+"""Traces of ten spans each."""
 LOCAL_CORES = 2
 WORKER_MB = 2048
 Servers = Callable[[], AbstractContextManager[tuple[str, int]]]
@@ -115,6 +117,15 @@ class Scale:
         raw = str(_spread(self._millions[0]) / "raw")
         sample = run("ingested", raw=raw, warehouse=warehouse, hour=hour, cores=LOCAL_CORES)
         return [*found, Cost(name=f"{self._millions[0]} million lines, DuckDB", sample=sample)]
+
+    def spans(self) -> list[Cost]:
+        """Reading spans and putting their traces together, with Sail and with DuckDB alone."""
+        own = {"raw": str(_made("traces", count=TRACES) / "raw"), "hour": f"{HEADLINE_HOUR:%Y-%m-%dT%H}"}
+        with self._sail() as (url, number):
+            work = partial(run, "ingested_on_spark", url=url, **own, **self._new_places())
+            found = on_cluster("500,000 spans, Sail", number, work)
+        sample = run("ingested", warehouse=str(self._folder / f"{uuid4().hex}.duckdb"), cores=LOCAL_CORES, **own)
+        return [found, Cost(name="500,000 spans, DuckDB", sample=sample)]
 
     def hour(self) -> list[Cost]:
         """The headline hour with all assets and checks, without the hours before it, on each engine."""

@@ -113,23 +113,21 @@ NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
 
 
-def attribute_values(keys: str, values: str) -> str:
+def attribute_values(keys: str, texts: str) -> str:
     """SQL columns of `ATTRIBUTES`: the texts that a span's attributes give.
 
     Args:
         keys: the attributes' keys, a list of texts.
-        values: their values in the same order, a list of structs with a text for each type of value.
+        texts: their values in the same order, a list of texts.
     """
     return ", ".join(
-        f"coalesce({', '.join(_looked_up(key, keys, values) for key in names)}) AS {column}"
+        f"coalesce({', '.join(_looked_up(key, keys, texts) for key in names)}) AS {column}"
         for column, names in ATTRIBUTES.items()
     )
 
 
-def _looked_up(key: str, keys: str, values: str) -> str:
-    # a missing key has no position, and a list has nothing there; text is what nearly all of these are
-    value = f"{values}[list_position({keys}, '{key}')]"
-    return f"nullif(coalesce({value}.stringValue, {value}.intValue, {value}.doubleValue, {value}.boolValue), '')"
+def _looked_up(key: str, keys: str, texts: str) -> str:
+    return f"nullif({texts}[list_position({keys}, '{key}')], '')"  # a missing key has no position, nothing stands there
 
 
 def kind() -> str:

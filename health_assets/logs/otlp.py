@@ -31,6 +31,7 @@ from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
 from health_assets.logs.otlp_repeats import (
     ambiguous_attribute,
+    any_repeats,
     may_repeat_in_attributes,
     repeats_above_spans,
     repeats_in_span,
@@ -145,7 +146,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM read
     ), sifted AS (
         SELECT *,
-            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("line", "shows_sign")} ELSE false END AS repeats
+            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("line", "tokens", "shows_sign")} ELSE false END AS repeats
         FROM looked_at
     ), checked AS (
         SELECT *, CASE WHEN repeats THEN '{_REPEATS}' WHEN NOT is_whole THEN {_line_reason()} END AS line_reason,
@@ -170,19 +171,22 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number,
             unnest(text.scopeSpans) AS text
         FROM resources
+    ), keyed AS (
+        SELECT *, list_transform(scope.spans, lambda span: list_transform(span.attributes, lambda one: one.key)) AS keys,
+            {any_repeats("keys")} AS has_twins
+        FROM scopes
     ), spans AS (
         SELECT file_id, line_number, line, line_reason, is_line, service_name, service_version,
-            ambiguous_of_resource, resource_number, scope_number,
-            unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text
-        FROM scopes
+            ambiguous_of_resource, resource_number, scope_number, has_twins,
+            unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text,
+            unnest(keys) AS keys
+        FROM keyed
     ), taken_apart AS (
-        SELECT *, list_transform(span.attributes, lambda one: one.key) AS keys,
-            list_transform(span.attributes, lambda one: one.value) AS attribute_values
-        FROM spans
+        SELECT *, list_transform(span.attributes, lambda one: {_TEXT}) AS attribute_texts FROM spans
     ), looked_up AS (
         SELECT file_id, line_number, line, line_reason, is_line, span, text, service_name, service_version,
             ambiguous_of_resource,
-            CASE WHEN list_unique(keys) < len(keys)
+            CASE WHEN has_twins
                 THEN {ambiguous_attribute("span.attributes", ATTRIBUTE_NAMES)} END AS ambiguous,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
             {_id("traceId", 32)} AS trace_id, {_id("spanId", 16)} AS span_id,
@@ -190,7 +194,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {_time("startTimeUnixNano")} AS start_ns, {_time("endTimeUnixNano")} AS end_ns,
             CASE WHEN span.status::VARCHAR <> '{{}}'
                 THEN json_transform(span.status, '{{"code": "VARCHAR", "message": "VARCHAR"}}') END AS status,
-            {attribute_values("keys", "attribute_values")}
+            {attribute_values("keys", "attribute_texts")}
         FROM taken_apart
     ), judged AS (
         SELECT *, CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
@@ -235,6 +239,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
     """
 
 
+_TEXT = "coalesce(one.value.stringValue, one.value.intValue, one.value.doubleValue, one.value.boolValue)"
 _REPEATS = "a key stands twice in the object"
 _ROOM_FOR_THE_LINE = "{'resource': NULL, 'scopeSpans': [{'spans': [NULL]}]}"
 """Makes one more row, for the reason of a line of which something cannot be read."""

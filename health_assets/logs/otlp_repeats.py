@@ -40,16 +40,17 @@ def may_repeat_in_attributes(line: str) -> str:
     return "(" + " OR ".join(f"regexp_matches({line}, '{sign}')" for sign in _SIGNS) + ")"
 
 
-def repeats_above_spans(line: str, shows_sign: str) -> str:
+def repeats_above_spans(line: str, tokens: str, shows_sign: str) -> str:
     """SQL for whether a key stands twice in an object that holds spans, or the resource, of a valid line.
 
     Args:
         line: the line.
+        tokens: the line as it was read.
         shows_sign: what `may_repeat_in_attributes` says of it.
     """
     names = ["resourceSpans", "resource", "scopeSpans", "attributes", "spans"]
     only = [path.replace("[*]", "[0]") for path in ("$", RESOURCES, f"{RESOURCES}.resource", SCOPES)]
-    has_one = f"json_array_length({line}, ['$.resourceSpans', '{only[1]}.scopeSpans']) = [1, 1]"
+    has_one = f"len({tokens}.resourceSpans) = 1 AND len({tokens}.resourceSpans[1].scopeSpans) = 1"
     of_one = _in_any(f"json_keys({line}, {only})", names)  # all of them at once, as far as there is one of each
     of_all = " OR ".join(
         [
@@ -74,6 +75,11 @@ def repeats_in_span(span: str) -> str:
 def repeats_in_status(status: str) -> str:
     """SQL for whether a key stands twice in a span's status, given as JSON; most are empty."""
     return f"{status}::VARCHAR <> '{{}}' AND {_in_any(f'[json_keys({status})]', STATUS_KEYS)}"
+
+
+def any_repeats(lists: str) -> str:
+    """SQL for whether one of these lists, most of which are the same, has an element twice."""
+    return f"len(list_filter(list_distinct({lists}), lambda one: list_unique(one) < len(one))) > 0"
 
 
 def ambiguous_attribute(attributes: str, names: Iterable[str]) -> str:

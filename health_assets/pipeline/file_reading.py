@@ -8,7 +8,7 @@ sent.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -155,21 +155,27 @@ def _read(own: Pass, insert: Insert) -> Account:
     )
 
 
-def require_same_files(files: Sequence[RawFile], accounts: Collection[Account]) -> None:
+def require_read(accounts: Iterable[Account]) -> None:
+    """Refuse accounts that do not count.
+
+    Raises:
+        UnreadableFilesError: files could not be read.
+    """
+    if faults := {name: fault for account in accounts for name, fault in account.faults.items()}:
+        raise UnreadableFilesError(faults)
+
+
+def require_same_files(files: Sequence[RawFile], accounts: Iterable[Account]) -> None:
     """Refuse what other machines read where that was not what this one has listed.
 
     Raises:
         HealthAssetsError: a file could not be read there and can be read here, or is another one there.
-        UnreadableFilesError: files can be read nowhere.
     """
     by_name = {file.source_file: file for file in files}
-    faults = {name: fault for account in accounts for name, fault in account.faults.items()}
-    for name, fault in faults.items():
-        if _can_be_read(by_name[name]):
-            raise HealthAssetsError(f"{_NOT_REACHED.format(name)}: {fault}")
-    if faults:
-        raise UnreadableFilesError(faults)
     for account in accounts:
+        for name, fault in account.faults.items():
+            if _can_be_read(by_name[name]):
+                raise HealthAssetsError(f"{_NOT_REACHED.format(name)}: {fault}")
         for name, seen in account.stamps.items():
             file = by_name[name]
             now = file.stamp_now() or seen

@@ -21,7 +21,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, reason_of
-from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files, require_same_files
+from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files, require_read, require_same_files
 from health_assets.pipeline.grown_files import NOTHING, Grown, grown
 from health_assets.pipeline.ingestion_scope import Asked, Due
 from health_assets.pipeline.late_logs import names_of
@@ -224,7 +224,9 @@ class Loading:
         )
         passes = [*whole.dealt_out()] if self._session.spreads else [whole]
         accounts = self._session.insert_from_each(passes, read_files, Account)
-        require_same_files(files, accounts)
+        if self._session.spreads:
+            require_same_files(files, accounts)
+        require_read(accounts)
         return self._accounted(wanted, files, accounts, grown_files)
 
     def _accounted(

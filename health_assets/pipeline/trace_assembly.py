@@ -35,6 +35,8 @@ from health_assets.warehouse.session import HOUR_TYPE, Session
 
 RECORD_TYPES = tuple(RECORD_OF_TABLE[table] for table in FROM_SPANS)
 SPANS_AT_ONCE = 2_000_000
+SPANS_PER_CALL = 100_000
+"""About how many spans an executor puts together at once: a call has its price, and its spans are in memory."""
 ROWS_AT_ONCE = 100_000
 """How many rows may wait to be inserted together: each statement has its price, and far spans make few rows each."""
 STARTING_KINDS = ("agent", "chat", "tool")
@@ -181,7 +183,9 @@ class TraceAssembly:
             lookback_hours=self._lookback_hours,
             names=self._targets.names,
         )
-        rows = self._session.grouped(spans, ["trace_id"], ["trace_id", "span_id"], make)
+        count = sum(self._ledger.lines_by_hour("span", _reach(hours, self._lookback_hours)).values())
+        calls = 1 + count // SPANS_PER_CALL
+        rows = self._session.grouped(spans, ["trace_id"], ["trace_id", "span_id"], make, calls)
         return [*_by_kind(self._session, rows)]
 
     def _spans(self, hours: Collection[datetime]) -> ir.Table:

@@ -21,6 +21,8 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, describe, schema_of
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
+CALLS = 256
+"""Calls that keys are dealt out to where nobody knows how many rows there are."""
 Work = TypeVar("Work")
 Told = TypeVar("Told")
 InsertArrow = Callable[[str, pa.Table | pa.RecordBatchReader], None]
@@ -110,7 +112,12 @@ class Session(ABC):
         return _hours_of(name, hours)
 
     def grouped(
-        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], make: Callable[[pa.Table], pa.Table]
+        self,
+        rows: ir.Table,
+        keys: Sequence[str],
+        order: Sequence[str],
+        make: Callable[[pa.Table], pa.Table],
+        calls: int = CALLS,
     ) -> ir.Table:
         """The rows that a function makes of rows with the same keys, computed where the rows are.
 
@@ -120,8 +127,9 @@ class Session(ABC):
             order: columns that it wants the rows in the order of, the keys first.
             make: the function. It gets all rows of any number of keys, also of none, and is sent to other machines
                 where the engine has such; so it is one of a module, or a `partial` of one.
+            calls: to how many calls the keys are dealt out where they are sent to other machines.
         """
-        del keys  # this process calls it once, for all
+        del keys, calls  # this process calls it once, for all
         return ibis.memtable(make(self.arrow(rows.order_by(list(order)))))
 
     def has_tables(self, names: Sequence[str]) -> bool:

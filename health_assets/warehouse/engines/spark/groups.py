@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-GROUPS = 256
-"""Parts that keys are dealt out to: each is one call of the function, and no key lies in two."""
 GROUP_COLUMN = "group_number"
+"""Numbers the parts that keys are dealt out to: each is one call of the function, and no key lies in two."""
 
 
 def of_group(

@@ -27,7 +27,7 @@ from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.warehouse.engines.spark import connect, executors
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
-from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, GROUPS, of_group
+from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group
 from health_assets.warehouse.engines.spark.lake import SCRATCH, Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_place import HOUR_COLUMN, HOUR_FORMAT, WrittenFolder, new_folder
@@ -52,7 +52,7 @@ from health_assets.warehouse.engines.spark.tables import (
     schema_in_lake,
     typed_columns,
 )
-from health_assets.warehouse.session import InsertArrow, Session, Told, Work
+from health_assets.warehouse.session import CALLS, InsertArrow, Session, Told, Work
 
 
 class LakeSession(Session):
@@ -159,12 +159,17 @@ class LakeSession(Session):
         return kept, self._spark.table(kept.get_name()).count()
 
     def grouped(
-        self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], make: Callable[[pa.Table], pa.Table]
+        self,
+        rows: ir.Table,
+        keys: Sequence[str],
+        order: Sequence[str],
+        make: Callable[[pa.Table], pa.Table],
+        calls: int = CALLS,
     ) -> ir.Table:
         """See `Session.grouped`; the executors call the function."""
         schema = _plain_schema(rows)
         made = make(schema.empty_table()).schema
-        group = f"pmod(xxhash64({', '.join(keys)}), {GROUPS}) AS {GROUP_COLUMN}"
+        group = f"pmod(xxhash64({', '.join(keys)}), {calls}) AS {GROUP_COLUMN}"
         dealt_out = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)
         given = ibis.Schema.from_pyarrow(made)
         on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made)
