@@ -18,7 +18,6 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER, HourGroups, HourRange
 from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings
-from health_assets.core.targets import load_targets
 from health_assets.core.terminal import printable
 
 _log = logging.getLogger(__name__)
@@ -80,6 +79,7 @@ def _show_what_is_up_to_date(
         from health_assets.cli.dagster_home import records_in
         from health_assets.cli.run_report import print_left_behind, print_older_results, print_up_to_date
         from health_assets.core.sql_memory import keep_compiled_sql
+        from health_assets.core.targets import load_targets
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.staleness import left_behind
         from health_assets.systems.up_to_date import made_at, why_run
