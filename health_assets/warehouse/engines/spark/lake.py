@@ -48,6 +48,7 @@ class Lake:
     def __init__(self, place: LakePlace, ledger: Session) -> None:
         self.place = place
         self._ledger = ledger
+        self._touched: dict[str, set[datetime]] = {}
 
     def claim(self) -> str:
         """Make a ledger that is of no lake that of this one, for good.
@@ -130,11 +131,24 @@ class Lake:
     def publish(self, written: Iterable[WrittenFolder]) -> None:
         """Let the hours that were written to folders count, beside what is published of them."""
         rows = [(one.table, hour, folder_of_hour(one.folder, hour)) for one in written for hour in one.hours]
+        for table, hour, _ in rows:
+            self._touched.setdefault(table, set()).add(hour)
         if rows:
             self._ledger.query(
                 "INSERT INTO lake_hours SELECT unnest(?), unnest(?), unnest(?)",
                 [list(column) for column in zip(*rows, strict=True)],
             )
+
+    def crowded(self, most_folders: int) -> dict[str, list[datetime]]:
+        """By table, the hours published in this transaction that have more folders than this."""
+        sql = (
+            "SELECT hour FROM lake_hours WHERE table_name = ? AND hour IN (SELECT unnest(?)) "
+            "GROUP BY hour HAVING count(*) > ?"
+        )
+        return {
+            table: [hour for (hour,) in self._ledger.query(sql, [table, sorted(hours), most_folders])]
+            for table, hours in self._touched.items()
+        }
 
     def withdraw(self, table: str, hours: Collection[datetime]) -> None:
         """Let nothing of these hours of a table count; folders are removed when no reader can need them."""

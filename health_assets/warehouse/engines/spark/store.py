@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException, RetriesExceeded
 from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.warehouse.engines.spark.compaction import compact
 from health_assets.warehouse.engines.spark.connect import connected, end, place_of, require_same
 from health_assets.warehouse.engines.spark.lake import GRACE, ID_FILE, Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
@@ -77,7 +78,9 @@ class SparkCluster:
                 lake = Lake(lake.place, ledger)
             lake.require_own()
             lake.sweep()
-            yield stack.enter_context(self._session(lake, ledger))
+            session = stack.enter_context(self._session(lake, ledger))
+            yield session
+            compact(session, lake)
 
     def _claim(self, lake: Lake) -> None:
         lake_id = lake.claim()
