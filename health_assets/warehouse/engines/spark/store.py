@@ -8,7 +8,7 @@ the ledger had published at that moment.
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Protocol
 
 from grpc import RpcError
@@ -17,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.warehouse.engines.spark.compaction import compact
-from health_assets.warehouse.engines.spark.connect import connected, end, place_of, require_same
+from health_assets.warehouse.engines.spark.connect import connected, end, is_same, place_of
 from health_assets.warehouse.engines.spark.lake import GRACE, ID_FILE, Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
@@ -26,6 +26,8 @@ from health_assets.warehouse.session import Session
 
 MOST_SAID = 500
 """Characters of an error that are shown; Spark repeats a plan of many pages."""
+
+ANEW = "it was started anew meanwhile"
 
 
 class Ledger(Protocol):
@@ -111,7 +113,8 @@ class SparkCluster:
             session = LakeSession(spark, lake, ledger)
             try:
                 yield session
-                require_same(spark)
+                if not is_same(spark):
+                    raise self._failed(ANEW)
             finally:
                 session.close()
 
@@ -121,13 +124,21 @@ class SparkCluster:
         try:
             yield spark
         except (PySparkException, RpcError) as error:
-            is_gone = isinstance(error, RetriesExceeded)
-            said = "it does not answer any more" if is_gone else shortened(" ".join(str(error).split()))
-            raise HealthAssetsError(
-                f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {said}"
-            ) from error
+            raise self._failed(_reason(spark, error)) from error
         finally:
             end(spark)
+
+    def _failed(self, reason: str) -> HealthAssetsError:
+        return HealthAssetsError(f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {reason}")
+
+
+def _reason(spark: SparkSession, error: Exception) -> str:
+    if isinstance(error, RetriesExceeded):
+        return "it does not answer any more"
+    with suppress(PySparkException, RpcError):  # it may be gone by now
+        if not is_same(spark):
+            return ANEW
+    return shortened(" ".join(str(error).split()))
 
 
 def shortened(said: str) -> str:
