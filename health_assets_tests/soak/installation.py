@@ -244,19 +244,35 @@ def _postgres(folder: Path, disk: Path) -> tuple[Service, str]:
     """A server with an empty database for the warehouse and one for Dagster, and the URL of a database on it."""
     data = disk / "postgres"
     data.mkdir()
-    url = postgres_server.start_server(data, POSTGRES_SETTINGS)
+    service, url = postgres_service(data, folder / "postgres.log")
     with psycopg.connect(url, autocommit=True) as connection:
         for name in ("health", "dagster"):
             connection.execute(f"CREATE DATABASE {name}")
+    return service, url
+
+
+def postgres_service(data: Path, log: Path) -> tuple[Service, str]:
+    """A PostgreSQL server that can be stopped and started, and the URL of an empty database on it.
+
+    Args:
+        data: an empty folder for its data.
+        log: file to which it writes what it says.
+    """
+    url = postgres_server.start_server(data, POSTGRES_SETTINGS)
     first = psutil.Process(int((data / "data" / "postmaster.pid").read_text().split()[0]))
     command = command_of(data / "data" / "postmaster.opts")
     first.send_signal(signal.SIGINT)
     first.wait(READY_S)
     user = postgres_server.NOBODY if os.geteuid() == 0 else None
-    service = Service("postgres", command, {"PATH": os.environ["PATH"]}, folder / "postgres.log", user)
+    service = Service("postgres", command, {"PATH": os.environ["PATH"]}, log, user)
+    start_postgres(service, url)
+    return service, url
+
+
+def start_postgres(service: Service, url: str) -> None:
+    """Start such a server, and wait until it answers."""
     service.start()
     wait_until(lambda: _answers(url), READY_S, "PostgreSQL does not answer")
-    return service, url
 
 
 def _answers(url: str) -> bool:

@@ -183,8 +183,9 @@ class Project:
     def copied(self, folder: Path) -> "Project":
         """A copy of all that there is, in a folder that must not exist, which a test may change."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        url = postgres_server.copy_of(self.url) if self.url else ""
-        return replace(self, folder=folder, url=url)
+        own = {"url": self.url} if self.engine == "postgres" else {"ledger": self.ledger}
+        copies = {name: postgres_server.copy_of(url) for name, url in own.items() if url}
+        return replace(self, folder=folder, **copies)
 
     def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""

@@ -199,7 +199,7 @@ class Served:
 
 @contextmanager
 def served(
-    warehouse: Path,
+    warehouse: Path | str,
     *,
     targets: Path | None = None,
     is_ready: bool = True,

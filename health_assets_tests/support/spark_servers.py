@@ -26,6 +26,8 @@ needs_apache_spark = pytest.mark.skipif(
     reason="Apache Spark needs Java, and SPARK_HOME to say where it is",
 )
 START_S = 120
+SAIL_ENVIRONMENT = {"RUST_LOG": "error", "PYTHONPATH": str(REPOSITORY)}
+"""It says each thing that it does, and calls our functions in this Python."""
 
 
 @contextmanager
@@ -38,11 +40,14 @@ def apache_spark(folder: Path) -> Iterator[str]:
 @contextmanager
 def sail_process(folder: Path) -> Iterator[tuple[str, int]]:
     """The URL of a Sail in a process of its own, and the number of that."""
-    port = _free_port()
-    command = [Path(sys.executable).with_name("sail"), "spark", "server", "--port", str(port)]
-    environment = {**os.environ, "RUST_LOG": "error", "PYTHONPATH": str(REPOSITORY)}
-    with _server(command, folder, environment, port) as number:
+    port = free_port()
+    with _server(sail_command(port), folder, {**os.environ, **SAIL_ENVIRONMENT}, port) as number:
         yield f"sc://127.0.0.1:{port}", number
+
+
+def sail_command(port: int) -> list[str]:
+    """The command line of a Sail."""
+    return [str(Path(sys.executable).with_name("sail")), "spark", "server", "--port", str(port)]
 
 
 @contextmanager
@@ -53,7 +58,7 @@ def apache_spark_process(folder: Path, master: str = "local[2]") -> Iterator[tup
         folder: for its log.
         master: `local[cores]`, or `local-cluster[workers,cores,megabytes]`.
     """
-    port = _free_port()
+    port = free_port()
     environment = {
         **os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(REPOSITORY),
     }  # fmt: skip
@@ -80,7 +85,8 @@ def _server(command: Sequence[str | Path], folder: Path, environment: Mapping[st
             process.terminate()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -90,8 +96,13 @@ def _free_port() -> int:
 def _wait(process: subprocess.Popen[bytes], port: int) -> None:
     end = time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:
-        with socket.socket() as probe:
-            if not probe.connect_ex(("127.0.0.1", port)):
-                return
+        if listens(port):
+            return
         time.sleep(0.2)
     raise AssertionError("the server did not start; spark.log says why")
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on a port of this machine."""
+    with socket.socket() as probe:
+        return not probe.connect_ex(("127.0.0.1", port))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
@@ -14,9 +13,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.warehouse.engines.spark.executors import inserted
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
-from health_assets.warehouse.engines.spark.tables import arrow_schema
-from health_assets.warehouse.session import HOUR_TYPE, InsertArrow
+from health_assets.warehouse.session import InsertArrow
 from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.lakes_made import rows_of_hours
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
 
@@ -35,16 +34,10 @@ class Told:
 def made_hours(number: int, insert: InsertArrow) -> Told:
     """As many rows as the number says, one for each hour."""
     hours = [START + place * HOUR for place in range(number)]
-    insert("raw_files_of_nobody" if number < 0 else "system_health", of_hours(hours))
+    insert("raw_files_of_nobody" if number < 0 else "system_health", rows_of_hours(hours))
     if number == 13:
         raise HealthAssetsError("thirteen cannot be; take another number")
     return Told(number, START, {"digest": 2**64 - number})
-
-
-def of_hours(hours: list[datetime]) -> pa.Table:
-    schema = arrow_schema("system_health")
-    columns = {field.name: pa.nulls(len(hours), field.type) for field in schema}
-    return pa.table({**columns, "hour": pa.array(hours, HOUR_TYPE)}, schema=schema)
 
 
 @pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])

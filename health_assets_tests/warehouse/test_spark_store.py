@@ -1,18 +1,21 @@
 """A warehouse on Spark refuses what would read as nothing: another lake, a wrong pair, a URL that it cannot read."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
-from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
+from health_assets.warehouse.engines.spark import store
 from health_assets.warehouse.engines.spark.connect import connected
-from health_assets.warehouse.engines.spark.lake import ID_FILE
+from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
+from health_assets_tests.support.lakes_made import rows_of_hours
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
@@ -55,14 +58,33 @@ def test_another_lake_than_the_ledgers_is_refused_by_readers_and_writers(url: st
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_lake_that_was_claimed_in_a_transaction_that_failed_can_be_claimed_again(url: str, tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), warehouse(url, tmp_path).write():
+def test_a_lake_belongs_to_its_ledger_also_where_the_first_run_failed(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), warehouse(url, tmp_path).write() as session:
+        session.insert_arrow("system_health", rows_of_hours([START]))
         raise ZeroDivisionError
-    assert (tmp_path / "lake" / ID_FILE).exists()
-    with pytest.raises(NoWarehouseError), warehouse(url, tmp_path).read():
-        pass
     with made(url, tmp_path).read() as session:
-        assert session.count(session.table("executions")) == 0
+        assert session.count(session.table("system_health")) == 0
+    other = warehouse(url, tmp_path, ledger="other.duckdb")
+    with pytest.raises(HealthAssetsError, match=f"{tmp_path}/lake holds tables of another ledger"), other.write():
+        pass
+
+
+def test_a_lake_without_tables_can_be_claimed_again(url: str, tmp_path: Path) -> None:
+    """As where the ledger's first transaction was cut off."""
+    made(url, tmp_path)
+    with warehouse(url, tmp_path, ledger="other.duckdb").write() as session:
+        session.insert_arrow("system_health", rows_of_hours([START]))
+    with pytest.raises(HealthAssetsError, match="is not the one of HEALTH_LEDGER"), warehouse(url, tmp_path).write():
+        pass
+
+
+def test_a_reader_that_is_slower_than_replaced_folders_stay_is_told(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = made(url, tmp_path)
+    monkeypatch.setattr(store, "GRACE", timedelta(0))
+    with pytest.raises(HealthAssetsError, match="what was read may lack rows"), own.read():
+        pass
 
 
 def test_a_warehouse_with_hours_is_no_ledger(url: str, tmp_path: Path) -> None:
@@ -95,8 +117,7 @@ def test_a_ledger_on_postgresql_is_no_warehouse(url: str, tmp_path: Path) -> Non
 def test_a_lake_that_the_cluster_does_not_see_is_refused_at_its_first_use(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elsewhere = "health_assets.warehouse.engines.spark.lake.Lake.url_of"
-    monkeypatch.setattr(elsewhere, lambda lake, folder: f"{tmp_path}/where the cluster looks/{folder}")
+    monkeypatch.setattr(LakePlace, "url_of", lambda _, folder: f"{tmp_path}/where the cluster looks/{folder}")
     with pytest.raises(HealthAssetsError, match="the cluster does not see the lake"), warehouse(url, tmp_path).write():
         pass
     monkeypatch.undo()

@@ -17,7 +17,8 @@ from health_assets.core.settings import Settings
 UNREADABLE = "unreadable"
 NOT_STARTED = "not started"
 NEEDED = {
-    "warehouse", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate", "history_days",
+    "warehouse", "lake", "ledger", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate",
+    "history_days",
 }  # fmt: skip
 """Settings that a reader needs; the tokens it does not."""
 

@@ -42,6 +42,7 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.warehouse.in_memory import in_order
+from health_assets.warehouse.location import ledger_of
 from health_assets.warehouse.materialized import MaterializedHours, WrittenRows
 from health_assets.warehouse.session import HOUR_TYPE, Session
 from health_assets.warehouse.store import Warehouse
@@ -68,7 +69,7 @@ def fill(settings: Settings, folder: Path, warehouse: Warehouse, now: datetime |
     """
     rules = Rules(Ownership(load_targets(settings.targets)), settings)
     with held(folder):
-        account = _account(folder, settings.warehouse)
+        account = _account(folder, ledger_of(settings))
         before, known = account.dumps(), account.paths()
         remove_unnamed(folder, known)
         if forget_lost(folder, account):
@@ -89,12 +90,12 @@ def fill(settings: Settings, folder: Path, warehouse: Warehouse, now: datetime |
         return {"version": account.version, "missing": missing}
 
 
-def _account(folder: Path, warehouse: str) -> Account:
-    """The account of what has been copied of this warehouse, without what nobody declares any more.
+def _account(folder: Path, ledger: str) -> Account:
+    """The account of what has been copied of the warehouse with this ledger, without what nobody declares any more.
 
     A new one begins with a version that no account before it had: a name that comes again would be taken for known.
     """
-    source = hashlib.sha256(warehouse.encode()).hexdigest()[:16]
+    source = hashlib.sha256(ledger.encode()).hexdigest()[:16]
     account = read_account(folder, source) or Account(source=source, version=time.time_ns())
     series = {one.name: account.series.get(one.name, Kept(one.key)) for one in SERIES}
     account.series = {one.name: kept if (kept := series[one.name]).key == one.key else Kept(one.key) for one in SERIES}

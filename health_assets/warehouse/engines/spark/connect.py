@@ -10,6 +10,7 @@ import ibis
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError
@@ -17,6 +18,8 @@ from health_assets.warehouse.engines.spark.tables import column_definitions
 from health_assets.warehouse.location import cluster_of
 
 CONNECT_TIMEOUT_S = 10
+PATIENCE = DefaultPolicy(max_retries=5)
+"""Tries again for 17 s. The client by itself would for ten minutes; but a server that begins anew knows no session."""
 _CLIENT_LOGGER = "pyspark.sql.connect.logging"
 """It is off by itself, and on wherever a program configures its own logging, as Dagster does."""
 _CONFIGURATION = {
@@ -24,6 +27,9 @@ _CONFIGURATION = {
     "spark.sql.ansi.enabled": "false",  # a share of nothing is null, as everywhere
     "spark.sql.variable.substitute": "false",  # a text that holds ${HOME} is that text
 }
+
+_MARK = "health_assets.session"
+"""A setting of ours, by which a session is known to be the one that was begun."""
 
 
 def connected(url: str) -> SparkSession:
@@ -41,12 +47,28 @@ def connected(url: str) -> SparkSession:
         with socket.create_connection(cluster_of(url), CONNECT_TIMEOUT_S):
             pass  # the client itself would try for ten minutes
         spark = SparkSession.builder.remote(url).create()
+        spark.client.set_retry_policies([PATIENCE])
         for name, value in _CONFIGURATION.items():
             spark.conf.set(name, value)
+        spark.conf.set(_MARK, spark.session_id)
     except (PySparkException, OSError) as error:
         said = str(error).replace(url, place_of(url))
         raise HealthAssetsError(f"cannot connect to Spark at {place_of(url)}: {said}") from error
     return spark
+
+
+def is_same(spark: SparkSession) -> bool:
+    """Whether the session is the one that was begun, and knows what was set and named in it.
+
+    A server that was killed and started begins it anew under the same name. Sail says nothing of that.
+    """
+    return spark.conf.get(_MARK, "") == spark.session_id
+
+
+def end(spark: SparkSession) -> None:
+    """End a session, also where the cluster is what broke."""
+    spark.client.set_retry_policies([])
+    spark.stop()
 
 
 def place_of(url: str) -> str:

@@ -1,7 +1,7 @@
 """The lake: Parquet files of tables by hour in a folder, of which those count that the ledger has published.
 
-What belongs here: which lake is the ledger's, which folders hold the rows of which hours, and removing folders that
-nobody reads any more. What does not: names of folders (`lake_place`), and writing rows and reading them
+What belongs here: which lake is the ledger's, which folders hold the rows of which hours, and which folders
+nobody needs any more. What does not: names of folders (`lake_place`), and writing rows and reading them
 (`lake_session`).
 
 Each statement writes into a new folder, with a folder for each hour inside. No file is ever changed. The ledger says
@@ -19,12 +19,16 @@ from pyarrow import fs
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.warehouse.engines.spark.lake_place import LakePlace, WrittenFolder, folder_of_hour
+from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import Session
 
 GRACE = timedelta(hours=6)
+SWEEP_EVERY = timedelta(hours=1)
 SCRATCH = "_kept"
 ID_FILE = "lake_id"
 """Holds what the ledger and the cluster know the lake by; a name with a low line in front Spark would not read."""
+SWEPT_FILE = "lake_swept"
+"""Its time is when folders were last listed for those that nobody needs."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS lake_hours (table_name VARCHAR, hour TIMESTAMP WITH TIME ZONE, folder VARCHAR)",
@@ -44,27 +48,33 @@ class Lake:
     def __init__(self, place: LakePlace, ledger: Session) -> None:
         self.place = place
         self._ledger = ledger
+        self._touched: dict[str, set[datetime]] = {}
 
-    def claim(self) -> str | None:
-        """Refuse a ledger of another lake, and make one that is of none that of this lake; to be called before writing.
+    def claim(self) -> str:
+        """Make a ledger that is of no lake that of this one, for good.
+
+        A lake has one ledger, since that one removes what it does not know (`sweep`). One without a folder of any
+        table may be claimed again: whoever claimed it before was cut off.
 
         Returns:
-            What the lake is known by, where that is new to the ledger.
+            What the lake is known by.
 
         Raises:
-            HealthAssetsError: the ledger is that of another lake, or holds a warehouse of its own; the lake cannot be
-                written.
+            HealthAssetsError: the ledger holds a warehouse of its own; the lake holds tables, which are another
+                ledger's; or it cannot be written.
         """
-        if self.is_published:
-            self.require_own()
-            return None
         if any(self._ledger.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("raw_files", "materialized_hours")):
             raise HealthAssetsError(
                 "HEALTH_LEDGER names a warehouse that has hours of its own; name another database for the ledger"
             )
         self.make_account()
         try:
-            lake_id = self._known_by() or self._new_id()
+            if self._known_by() and any(self.place.folders_in(table) for table in LAKE_TABLES):
+                raise HealthAssetsError(
+                    f"the lake {self.place.shown} holds tables of another ledger; name that one in HEALTH_LEDGER, "
+                    "or another lake"
+                )
+            lake_id = self._new_id()
         except OSError as error:
             raise HealthAssetsError(f"cannot write to the lake {self.place.shown}: {error}") from error
         self._ledger.query("INSERT INTO lake_identity VALUES (?, ?)", [lake_id, self.place.shown])
@@ -121,11 +131,24 @@ class Lake:
     def publish(self, written: Iterable[WrittenFolder]) -> None:
         """Let the hours that were written to folders count, beside what is published of them."""
         rows = [(one.table, hour, folder_of_hour(one.folder, hour)) for one in written for hour in one.hours]
+        for table, hour, _ in rows:
+            self._touched.setdefault(table, set()).add(hour)
         if rows:
             self._ledger.query(
                 "INSERT INTO lake_hours SELECT unnest(?), unnest(?), unnest(?)",
                 [list(column) for column in zip(*rows, strict=True)],
             )
+
+    def crowded(self, most_folders: int) -> dict[str, list[datetime]]:
+        """By table, the hours published in this transaction that have more folders than this."""
+        sql = (
+            "SELECT hour FROM lake_hours WHERE table_name = ? AND hour IN (SELECT unnest(?)) "
+            "GROUP BY hour HAVING count(*) > ?"
+        )
+        return {
+            table: [hour for (hour,) in self._ledger.query(sql, [table, sorted(hours), most_folders])]
+            for table, hours in self._touched.items()
+        }
 
     def withdraw(self, table: str, hours: Collection[datetime]) -> None:
         """Let nothing of these hours of a table count; folders are removed when no reader can need them."""
@@ -144,8 +167,47 @@ class Lake:
         return sorted(hour for (hour,) in self._ledger.query(sql, [table, hours.start, hours.end]))
 
     def sweep(self) -> None:
-        """Remove what was withdrawn so long ago that no reader needs it."""
+        """Remove what nobody needs any more; to be called by a writer that has not written anything yet.
+
+        - A folder that was withdrawn goes `GRACE` later: readers that began before may need it until then.
+        - A folder that is neither published nor withdrawn is one that a run wrote that was killed, or an executor that
+          was lost, or one whose hours are all gone. It can be published no more: whoever writes holds the ledger's
+          lock, however long it takes, so what is not published when a writer begins is nobody's. It goes `GRACE` after
+          its last change all the same, so that a cluster that still works for a driver that is dead is left alone.
+        - What a session keeps for itself (`SCRATCH`) it removes at its end. What is older than `GRACE` was left by one
+          that was killed, or belongs to a reader that is slower than any may be (`store.SparkCluster.read`).
+
+        Folders are listed once an hour at most. What says when is a file of the lake, whose time and those of the
+        folders are by one clock.
+
+        Raises:
+            HealthAssetsError: a folder cannot be removed.
+        """
+        try:
+            self._remove_withdrawn()
+            last = self.place.marked(SWEPT_FILE)
+            if last is None or self._ledger.now() - last >= SWEEP_EVERY:
+                self._remove_unknown(self.place.mark(SWEPT_FILE) - GRACE)
+        except OSError as error:
+            raise HealthAssetsError(
+                f"cannot remove what nobody needs any more from the lake {self.place.shown}; let this user remove what "
+                f"the cluster has written: {error}"
+            ) from error
+
+    def _remove_withdrawn(self) -> None:
         until = self._ledger.now() - GRACE
         for (folder,) in self._ledger.query("SELECT folder FROM lake_withdrawn WHERE withdrawn_at < ?", [until]):
             self.place.remove(folder)
         self._ledger.query("DELETE FROM lake_withdrawn WHERE withdrawn_at < ?", [until])
+
+    def _remove_unknown(self, until: datetime) -> None:
+        """Remove folders that the ledger does not know and that nobody has changed since some moment."""
+        written = " UNION ".join(
+            f"SELECT split_part(folder, '/', 2) FROM {table}" for table in ("lake_hours", "lake_withdrawn")
+        )
+        known = {name for (name,) in self._ledger.query(written)}
+        for above in (*LAKE_TABLES, SCRATCH):
+            for name, changed in self.place.folders_in(above).items():
+                folder = f"{above}/{name}"
+                if name not in known and (changed or self.place.newest_file(folder) or until) < until:
+                    self.place.remove(folder)

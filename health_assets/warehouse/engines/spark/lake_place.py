@@ -70,6 +70,26 @@ class LakePlace:
         names = sorted(info.base_name for info in inside if info.base_name.startswith(f"{HOUR_COLUMN}="))
         return WrittenFolder(table, folder, [_hour_of(name) for name in names])
 
+    def folders_in(self, folder: str) -> dict[str, datetime | None]:
+        """The folders in a folder, by name, and when each was changed; a bucket knows no such time of folders."""
+        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True))
+        return {info.base_name: info.mtime for info in inside if info.type == fs.FileType.Directory}
+
+    def newest_file(self, folder: str) -> datetime | None:
+        """The time of the newest file in a folder and those below it; None where there is no file."""
+        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True, recursive=True))
+        return max((info.mtime for info in inside if info.type == fs.FileType.File), default=None)
+
+    def mark(self, name: str) -> datetime:
+        """Write an empty file anew; its time is the present by the clock of whoever keeps the files."""
+        with self.files.open_output_stream(self.path_of(name)):
+            pass
+        return self.files.get_file_info(self.path_of(name)).mtime
+
+    def marked(self, name: str) -> datetime | None:
+        """The time of such a file; None where there is none."""
+        return self.files.get_file_info(self.path_of(name)).mtime
+
     def remove(self, folder: str) -> None:
         """Remove a folder, where it is there."""
         path = self.path_of(folder)

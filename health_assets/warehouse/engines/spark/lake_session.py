@@ -301,7 +301,9 @@ class LakeSession(Session):
         if name not in LAKE_TABLES:
             self._ledger.rewrite_hours(name, hours, rows)
             return
-        written = self._written(name, self._frame(rows.select(*columns_of(name))))
+        # few files of each hour, whatever machines have what of it
+        frame = self._frame(rows.select(*columns_of(name))).hint("rebalance", "hour")
+        written = self._written(name, frame)
         self._lake.withdraw(name, self._lake.hours_of(name, hours))
         self._lake.publish([written])
 

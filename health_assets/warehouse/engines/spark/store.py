@@ -6,17 +6,19 @@ Who writes holds the ledger's lock, so writers follow one another, as on the led
 the ledger had published at that moment.
 """
 
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Protocol
 
 from grpc import RpcError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, RetriesExceeded
 from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
-from health_assets.warehouse.engines.spark.connect import connected, place_of
-from health_assets.warehouse.engines.spark.lake import ID_FILE, Lake
+from health_assets.warehouse.engines.spark.compaction import compact
+from health_assets.warehouse.engines.spark.connect import connected, end, is_same, place_of
+from health_assets.warehouse.engines.spark.lake import GRACE, ID_FILE, Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
 from health_assets.warehouse.location import cluster_of
@@ -24,6 +26,8 @@ from health_assets.warehouse.session import Session
 
 MOST_SAID = 500
 """Characters of an error that are shown; Spark repeats a plan of many pages."""
+
+ANEW = "it was started anew meanwhile"
 
 
 class Ledger(Protocol):
@@ -66,12 +70,24 @@ class SparkCluster:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """See `Warehouse.write`."""
-        with self._ledger.write() as ledger:
+        with ExitStack() as stack:
+            ledger = stack.enter_context(self._ledger.write())
             lake = Lake(LakePlace(self._lake), ledger)
-            new_id = lake.claim()
+            if not lake.is_published:
+                self._claim(lake)
+                stack.close()  # so that the folders of a first run that is killed have an owner, who removes them
+                ledger = stack.enter_context(self._ledger.write())
+                lake = Lake(lake.place, ledger)
+            lake.require_own()
             lake.sweep()
-            with self._session(lake, ledger, new_id) as session:
-                yield session
+            session = stack.enter_context(self._session(lake, ledger))
+            yield session
+            compact(session, lake)
+
+    def _claim(self, lake: Lake) -> None:
+        lake_id = lake.claim()
+        with self._cluster() as spark:
+            _require_same_lake(spark, lake, lake_id)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -82,26 +98,47 @@ class SparkCluster:
                 said = f"nothing was published in the lake {lake.place.shown} yet; materialize some hours"
                 raise NoWarehouseError(said)
             lake.require_own()
+            begun_s = time.monotonic()
             with self._session(lake, ledger) as session:
                 yield session
+            if time.monotonic() - begun_s > GRACE.total_seconds():
+                raise HealthAssetsError(
+                    f"this took longer than {GRACE}, after which folders of the lake that were replaced are removed; "
+                    "what was read may lack rows"
+                )
 
     @contextmanager
-    def _session(self, lake: Lake, ledger: Session, new_id: str | None = None) -> Iterator[Session]:
+    def _session(self, lake: Lake, ledger: Session) -> Iterator[LakeSession]:
+        with self._cluster() as spark:
+            session = LakeSession(spark, lake, ledger)
+            try:
+                yield session
+                if not is_same(spark):
+                    raise self._failed(ANEW)
+            finally:
+                session.close()
+
+    @contextmanager
+    def _cluster(self) -> Iterator[SparkSession]:
         spark = connected(self._url)
-        session = LakeSession(spark, lake, ledger)
         try:
-            if new_id is not None:
-                _require_same_lake(spark, lake, new_id)
-            yield session
+            yield spark
         except (PySparkException, RpcError) as error:
-            said = shortened(" ".join(str(error).split()))
-            raise HealthAssetsError(
-                f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {said}"
-            ) from error
+            raise self._failed(_reason(spark, error)) from error
         finally:
-            session.close()
-            with suppress(PySparkException, RpcError):  # the cluster may be what broke
-                spark.stop()
+            end(spark)
+
+    def _failed(self, reason: str) -> HealthAssetsError:
+        return HealthAssetsError(f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {reason}")
+
+
+def _reason(spark: SparkSession, error: Exception) -> str:
+    if isinstance(error, RetriesExceeded):
+        return "it does not answer any more"
+    with suppress(PySparkException, RpcError):  # it may be gone by now
+        if not is_same(spark):
+            return ANEW
+    return shortened(" ".join(str(error).split()))
 
 
 def shortened(said: str) -> str:

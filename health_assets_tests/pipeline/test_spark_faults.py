@@ -1,0 +1,37 @@
+"""A few of the faults of which `make hostile` has many: whatever breaks on Spark, the next run makes DuckDB's tables."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pysail", reason="the extra `spark` is not installed")
+
+from health_assets_tests.hostile.spark_faults import (
+    ONE_SYSTEM,
+    all_faults,
+    kill_drivers,
+    kill_servers,
+    run_two_at_once,
+    stop_ledgers,
+)
+
+
+def test_drivers_that_are_killed_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+    assert "0 were done before" in kill_drivers(tmp_path, 2, 3, ONE_SYSTEM)
+
+
+def test_a_server_that_is_killed_and_there_again_at_once_spoils_nothing(tmp_path: Path) -> None:
+    assert "2 servers killed" in kill_servers(tmp_path, 2, 1, ONE_SYSTEM)
+
+
+def test_a_ledger_that_is_away_for_a_while_spoils_nothing(tmp_path: Path) -> None:
+    assert "1 times" in stop_ledgers(tmp_path, 1, 2.0, 1, ONE_SYSTEM)
+
+
+def test_two_orchestrators_that_were_started_by_mistake_follow_one_another(tmp_path: Path) -> None:
+    assert "1 times two" in run_two_at_once(tmp_path, 1, 1, ONE_SYSTEM)
+
+
+@pytest.mark.nightly  # by day the four above stand for it
+def test_all_faults_with_all_systems(tmp_path: Path) -> None:
+    assert len(list(all_faults(tmp_path, 4, 2))) == 4
