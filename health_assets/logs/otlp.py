@@ -146,7 +146,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM read
     ), sifted AS (
         SELECT *,
-            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("line", "tokens", "shows_sign")} ELSE false END AS repeats
+            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("line", "tokens", "shows_sign")} ELSE false
+                END AS repeats
         FROM looked_at
     ), checked AS (
         SELECT *, CASE WHEN repeats THEN '{_REPEATS}' WHEN NOT is_whole THEN {_line_reason()} END AS line_reason,
@@ -172,7 +173,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             unnest(text.scopeSpans) AS text
         FROM resources
     ), keyed AS (
-        SELECT *, list_transform(scope.spans, lambda span: list_transform(span.attributes, lambda one: one.key)) AS keys,
+        SELECT *,
+            list_transform(scope.spans, lambda span: list_transform(span.attributes, lambda one: one.key)) AS keys,
             {any_repeats("keys")} AS has_twins
         FROM scopes
     ), spans AS (
