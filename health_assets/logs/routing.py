@@ -26,7 +26,7 @@ IsWanted = Callable[[str, str, datetime], bool]
 """Whether the lines of (source file, record type, hour) are asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rejection:
     """A reason for which lines were rejected.
 
@@ -214,6 +214,11 @@ def _by_reason(rejected: pa.Table) -> list[Rejection]:
         [("lines", "sum"), ("source_file", "first"), ("line_number", "first")]
     )
     return [
-        Rejection(row["reason"], row["lines_sum"], row["source_file_first"], row["line_number_first"])
+        Rejection(
+            reason=row["reason"],
+            lines=row["lines_sum"],
+            source_file=row["source_file_first"],
+            line_number=row["line_number_first"],
+        )
         for row in sums.to_pylist()
     ]

@@ -173,7 +173,7 @@ class TraceAssembly:
         yield group
 
     def _assembled(self, hours: Collection[datetime]) -> list[Assembled]:
-        """What follows from spans in these hours, put together where the spans are."""
+        """Records that follow from spans in these hours, put together where the spans are."""
         spans = self._spans(hours)
         if not self._session.spreads:
             return assemble(self._session.arrow(spans), hours, self._lookback_hours)

@@ -78,7 +78,7 @@ def _conditions(statement: sge.Expression) -> Iterator[sge.Binary]:
 
 
 def _sources(select: sge.Select) -> Iterator[sge.Expression]:
-    """What a query selects from."""
+    """The tables and queries that a query selects from."""
     if given := select.args.get("from_"):
         yield given.this
     for join in select.args.get("joins") or ():
