@@ -34,7 +34,7 @@ from health_assets.scoring.target_columns import resolve_sla
 ROWS_PER_BATCH = 100_000
 
 MEMORY_APART = "1GB"
-"""Most memory of a parser beside others, before it spills to disk."""
+"""Most memory of a DuckDB beside others, before it spills to disk."""
 
 IS_TIMED = "coalesce(is_timed, true)"
 """Whether an execution's line tells when it started; formats without times say that they do not."""
@@ -69,15 +69,23 @@ class Reading:
         connection: the parser of native lines.
         otlp: where lines that hold spans wait until all lines were read.
         limits: what is taken of them.
+        is_apart: as of `reading`.
     """
 
     def __init__(
-        self, files: Sequence[RawFile], connection: duckdb.DuckDBPyConnection, otlp: SetAside, limits: Limits
+        self,
+        files: Sequence[RawFile],
+        connection: duckdb.DuckDBPyConnection,
+        otlp: SetAside,
+        limits: Limits,
+        *,
+        is_apart: bool,
     ) -> None:
         self._files = files
         self._connection = connection
         self._otlp = otlp
         self._limits = limits
+        self._is_apart = is_apart
 
     def count(self) -> list[Content]:
         """Count the records of the files, without keeping their rows."""
@@ -119,7 +127,7 @@ class Reading:
         if lines is None:
             yield None
             return
-        with in_process() as connection:
+        with in_process(is_apart=self._is_apart) as connection:
             connection.register("lines", lines)
             yield connection
 
@@ -150,12 +158,10 @@ def reading(
         identities: likewise.
         limits: what is taken of them; by default the limits of now.
         beginnings: by name of a file that only grew, what is not read of it again.
-        is_apart: whether others read beside it on this machine, so that it gets one core and `MEMORY_APART`.
+        is_apart: whether others read beside it on this machine, as of `in_process`.
     """
     limits = limits or current_limits()
-    with private_files(), temporary_folder() as folder, in_process() as connection:
-        if is_apart:
-            connection.execute(f"SET threads = 1; SET memory_limit = '{MEMORY_APART}'")
+    with private_files(), temporary_folder() as folder, in_process(is_apart=is_apart) as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(folder / "otlp")
@@ -164,7 +170,7 @@ def reading(
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
-            yield Reading(files, connection, otlp, limits)
+            yield Reading(files, connection, otlp, limits, is_apart=is_apart)
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -181,8 +187,12 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 
 
 @contextmanager
-def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB without a file, which parses and computes whatever the warehouse is."""
+def in_process(*, is_apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB without a file, which parses and computes whatever the warehouse is.
+
+    Args:
+        is_apart: whether others work beside it on this machine, so that it gets one core and `MEMORY_APART`.
+    """
     with temporary_folder() as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": False,
@@ -191,6 +201,8 @@ def in_process() -> Iterator[duckdb.DuckDBPyConnection]:
         }
         with duckdb.connect(config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+            if is_apart:
+                connection.execute(f"SET threads = 1; SET memory_limit = '{MEMORY_APART}'")
             yield connection
 
 

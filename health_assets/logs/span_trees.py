@@ -20,15 +20,18 @@ from health_assets.logs.reader import in_process
 
 
 @contextmanager
-def nodes_of(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def nodes_of(
+    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, is_apart: bool
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with `nodes`, the spans with a number each; of a span that came twice, one.
 
     Args:
         spans: rows of the table `spans`.
         hours: the hours that records are asked for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        is_apart: as of `reader.in_process`.
     """
-    with in_process() as connection:
+    with in_process(is_apart=is_apart) as connection:
         connection.register("spans", spans)
         connection.register("hours", pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
         is_long = connection.execute(_LONG, {"lookback": lookback_hours}).fetchall()

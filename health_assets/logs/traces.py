@@ -58,7 +58,7 @@ def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) 
         hours: the hours to give rows for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
     """
-    with _records(spans, hours, lookback_hours) as connection:
+    with _records(spans, hours, lookback_hours, is_apart=False) as connection:
         return [_assembled(connection, record_type) for record_type in _SQL]
 
 
@@ -78,15 +78,17 @@ def assembled_rows(
     Returns:
         The columns of all three tables, `record_type` and `DIGEST_PARTS`; those that another table has are null.
     """
-    with _records(spans, hours, lookback_hours) as connection:
+    with _records(spans, hours, lookback_hours, is_apart=True) as connection:
         made = [_with_digests(connection, record_type) for record_type in _SQL]
     return with_agents(pa.concat_tables(made, promote_options="default"), names)
 
 
 @contextmanager
-def _records(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def _records(
+    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, is_apart: bool
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that has the records of each kind in the table of their name."""
-    with nodes_of(spans, hours, lookback_hours) as connection:
+    with nodes_of(spans, hours, lookback_hours, is_apart=is_apart) as connection:
         find_what_is_above(connection)
         connection.execute(_FAILURES)
         _find_calls(connection, "calls", "chat", is_same="true")

@@ -7,14 +7,14 @@ A pass knows nothing of the warehouse: it gets a function that takes rows. So al
 sent.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from operator import le
-
-import pyarrow as pa
+from pathlib import Path
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.targets import Targets
@@ -28,15 +28,13 @@ from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.pipeline.late_logs import future_of, names_of, parts_of, rejected_hours
 from health_assets.warehouse.ledger_parts import Lines, Part
+from health_assets.warehouse.session import InsertArrow
 
 BYTES_PER_PASS = 128 << 20
 """Files of about so many bytes are read together where several machines read. A larger file is one pass by itself."""
 FILES_PER_PASS = 1_000
 
-_NOT_REACHED = "the cluster does not read the raw log {} that this machine lists; name a raw root that both reach"
-
-Insert = Callable[[str, pa.Table | pa.RecordBatchReader], None]
-"""Appends rows to the table of a name."""
+_NAME_A_PLACE = "this machine can read it: name a raw root that both reach"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +54,14 @@ class Wanted:
     def __contains__(self, part: Part) -> bool:
         return self.asked.includes(part) if part.source_file in self.fresh else part in self.known
 
-    def of(self, names: AbstractSet[str]) -> "Wanted":
-        """The same of some files alone."""
-        known = frozenset(part for part in self.known if part.source_file in names)
-        return Wanted(asked=self.asked.among(names), fresh=self.fresh & names, known=known)
+    def dealt_out(self, groups: Iterable[AbstractSet[str]]) -> Iterator["Wanted"]:
+        """For each of some groups of files, what is wanted of these."""
+        by_name: defaultdict[str, list[Part]] = defaultdict(list)
+        for part in self.known:
+            by_name[part.source_file].append(part)
+        for names in groups:
+            known = frozenset(chain.from_iterable(by_name[name] for name in names & by_name.keys()))
+            yield Wanted(asked=self.asked.among(names), fresh=self.fresh & names, known=known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +88,9 @@ class Pass:
 
     def dealt_out(self) -> Iterator["Pass"]:
         """The files in passes of some size, each for a core of its own; none of the files may be grown."""
-        for files in _groups(self.files):
-            yield replace(self, files=files, wanted=self.wanted.of(names_of(files)), is_apart=True)
+        groups = [*_groups([_anywhere(file) for file in self.files])]
+        for files, wanted in zip(groups, self.wanted.dealt_out(map(names_of, groups)), strict=True):
+            yield replace(self, files=files, wanted=wanted, is_apart=True)
 
 
 @dataclass(kw_only=True)
@@ -99,7 +102,7 @@ class Account:
         future: by file, the earliest of its events that are in the future.
         notes: by file, what the readers of foreign formats counted.
         identities: by file, what it turned out to hold.
-        rejections: the reasons where every record was rejected; None where one was not.
+        rejections: the reasons where every record was rejected, none without any record; None where one was not.
         secrets: secrets that were replaced in wanted rows and in rejected ones.
         lines_with_secrets: such rows that had any.
         stamps: by file, its size and its time of change, as a pass apart saw them; not of objects of a store.
@@ -117,15 +120,21 @@ class Account:
     faults: dict[str, str] = field(default_factory=dict)
 
 
-def read_files(own: Pass, insert: Insert) -> Account:
-    """Read files once: wanted rows go where `insert` takes them."""
+def read_files(own: Pass, insert: InsertArrow) -> Account:
+    """Read files once: wanted rows go where `insert` takes them.
+
+    Raises:
+        UnreadableFilesError: files cannot be read; of a pass apart, the account says so.
+    """
     try:
         return _read(own, insert)
     except UnreadableFilesError as error:
+        if not own.is_apart:
+            raise
         return Account(faults=error.faults)
 
 
-def _read(own: Pass, insert: Insert) -> Account:
+def _read(own: Pass, insert: InsertArrow) -> Account:
     files = own.files
     notes: Notes = {}
     identities: Identities = {}
@@ -143,44 +152,38 @@ def _read(own: Pass, insert: Insert) -> Account:
             contents = own.grown.with_known(files, router.contents())
             for table, rows in router.set_aside(rejected_hours(files, contents)):
                 insert(table, rows)
+    found = parts_of(files, contents)
     return Account(
-        found=[*parts_of(files, contents).items()],
+        found=[*found.items()],
         future=future_of(files, contents),
         notes={files[place].source_file: own_notes for place, own_notes in notes.items()},
         identities={files[place].source_file: identity for place, identity in identities.items()},
-        rejections=router.rejections,
+        rejections=router.rejections if found else [],
         secrets=router.secrets,
         lines_with_secrets=router.lines_with_secrets,
         stamps={file.source_file: stamp for file in files if (stamp := file.stamp_now())} if own.is_apart else {},
     )
 
 
-def require_read(accounts: Iterable[Account]) -> None:
-    """Refuse accounts that do not count.
-
-    Raises:
-        UnreadableFilesError: files could not be read.
-    """
-    if faults := {name: fault for account in accounts for name, fault in account.faults.items()}:
-        raise UnreadableFilesError(faults)
-
-
-def require_same_files(files: Sequence[RawFile], accounts: Iterable[Account]) -> None:
-    """Refuse what other machines read where that was not what this one has listed.
-
-    Raises:
-        HealthAssetsError: a file could not be read there and can be read here, or is another one there.
-    """
+def faults_of(files: Sequence[RawFile], accounts: Iterable[Account]) -> dict[str, str]:
+    """Find out which files other machines could not read, or read otherwise than they are here; gives the reasons."""
     by_name = {file.source_file: file for file in files}
+    faults = {}
     for account in accounts:
         for name, fault in account.faults.items():
-            if _can_be_read(by_name[name]):
-                raise HealthAssetsError(f"{_NOT_REACHED.format(name)}: {fault}")
+            faults[name] = f"{fault} (on the cluster; {_NAME_A_PLACE})" if _can_be_read(by_name[name]) else fault
         for name, seen in account.stamps.items():
-            file = by_name[name]
-            now = file.stamp_now() or seen
-            if not all(map(le, file.stamp, seen)) or not all(map(le, seen, now)):
-                raise HealthAssetsError(f"{_NOT_REACHED.format(name)}: it has another file there, or one that was cut")
+            if not _is_same(by_name[name], seen):
+                faults[name] = f"{name} was replaced while it was read, or is another file on the cluster"
+    return faults
+
+
+def _is_same(file: RawFile, seen: tuple[int, int]) -> bool:
+    """Whether what another machine read was the file of this one, which may have grown since it was listed."""
+    if seen == file.stamp:
+        return True
+    now = file.stamp_now() or seen
+    return all(map(le, file.stamp, seen)) and all(map(le, seen, now))
 
 
 def _can_be_read(file: RawFile) -> bool:
@@ -189,6 +192,11 @@ def _can_be_read(file: RawFile) -> bool:
     except HealthAssetsError:
         return False
     return True
+
+
+def _anywhere(file: RawFile) -> RawFile:
+    """The same file, under a name that does not depend on the folder that a process works in."""
+    return file if file.store is not None else replace(file, path=Path(file.path).absolute())
 
 
 def _groups(files: Sequence[RawFile]) -> Iterator[list[RawFile]]:

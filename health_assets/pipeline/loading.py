@@ -1,7 +1,8 @@
-"""Loading: the steps of an ingestion that read files and change rows, each with its part of the ledger.
+"""Loading: the steps of an ingestion that change rows, each with its part of the ledger.
 
 What belongs here: how rows of record tables come and go. What does not: in which order the steps follow, and what is
-noted of the hours at the end (`ingestion`); what is asked for and lacking (`ingestion_scope`).
+noted of the hours at the end (`ingestion`); what is asked for and lacking (`ingestion_scope`); reading files
+(`file_reading`).
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from itertools import chain
 
-from health_assets.core.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import EVER, HourRange, contiguous
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
@@ -21,7 +22,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, reason_of
-from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files, require_read, require_same_files
+from health_assets.pipeline.file_reading import Account, Pass, Wanted, faults_of, read_files
 from health_assets.pipeline.grown_files import NOTHING, Grown, grown
 from health_assets.pipeline.ingestion_scope import Asked, Due
 from health_assets.pipeline.late_logs import names_of
@@ -209,6 +210,9 @@ class Loading:
             fresh: those of which everything is wanted that is asked for.
             known: the parts that are wanted of all others.
             grown_files: those of which only what is new is read.
+
+        Raises:
+            UnreadableFilesError: files cannot be read.
         """
         files = [file for file in self._recognized.files if file.source_file in names]
         if not files:
@@ -224,9 +228,8 @@ class Loading:
         )
         passes = [*whole.dealt_out()] if self._session.spreads else [whole]
         accounts = self._session.insert_from_each(passes, read_files, Account)
-        if self._session.spreads:
-            require_same_files(files, accounts)
-        require_read(accounts)
+        if faults := faults_of(files, accounts):
+            raise UnreadableFilesError(faults)
         return self._accounted(wanted, files, accounts, grown_files)
 
     def _accounted(

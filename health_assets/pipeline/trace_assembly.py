@@ -155,7 +155,7 @@ class TraceAssembly:
         self._insert_waiting()
 
     def _groups(self, hours: Collection[datetime]) -> Iterator[list[datetime]]:
-        """The hours in groups of which each has as many spans as one machine may hold at once, or is a single hour."""
+        """The hours in groups; where one machine does all, it can hold the spans of each, or that is a single hour."""
         if not hours:
             return
         spans = self._ledger.lines_by_hour("span", _reach(hours, 0))

@@ -1,17 +1,20 @@
 """Pieces of work that executors do: their rows are in the table once, and what they tell comes back."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.warehouse.engines.spark.executors import inserted
+from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.executors import inserted, program, understood
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.session import InsertArrow
 from health_assets.warehouse.store import Warehouse
@@ -89,3 +92,50 @@ def test_a_fault_of_the_program_is_loud(warehouse: Warehouse) -> None:
     said = "failed, nothing of this step was kept: .*raw_files_of_nobody"
     with pytest.raises(HealthAssetsError, match=said), warehouse.write() as session:
         session.insert_from_each([-1], made_hours, Told)
+
+
+# -- what comes back -----------------------------------------------------------------------------------------------------
+
+
+def answer(**changes: object) -> bytes:
+    """The answer of an executor, with some of its words changed."""
+    own = {"told": 1, "written": [], "program": program(), **changes}
+    return json.dumps(own).encode()
+
+
+def test_an_executor_with_another_program_is_refused() -> None:
+    assert understood(answer(), int).told == 1
+    with pytest.raises(
+        HealthAssetsError, match=r"an executor has duckdb 1, and this machine .*; install the same on both"
+    ):
+        understood(answer(program="duckdb 1"), int)
+
+
+@pytest.mark.parametrize(
+    ("table", "folder"),
+    [
+        ("executions", "../../home"),
+        ("executions", "executions/../spans"),
+        ("executions", f"spans/{'0' * 32}"),
+        ("raw_files", f"raw_files/{'0' * 32}"),
+    ],
+)
+def test_an_executor_that_names_another_folder_is_refused(table: str, folder: str) -> None:
+    good = {"table": "executions", "folder": f"executions/{'0' * 32}", "hours": []}
+    assert understood(answer(written=[good]), int).written
+    with pytest.raises(ValueError, match="an executor names the folder"):
+        understood(answer(written=[{"table": table, "folder": folder, "hours": []}]), int)
+
+
+def test_each_piece_has_a_task_of_its_own(url: str) -> None:
+    spark = connected(url)
+    try:
+        numbers = spark.range(0, 16, 1, 16).mapInArrow(count_rows, "rows bigint").toArrow()
+    finally:
+        spark.stop()
+    assert sorted(numbers["rows"].to_pylist(), reverse=True)[:16] == [1] * 16
+
+
+def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    """The rows of a task."""
+    yield pa.record_batch({"rows": [sum(batch.num_rows for batch in batches)]})

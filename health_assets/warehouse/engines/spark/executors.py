@@ -10,9 +10,11 @@ lost or slow, counts once. What comes back is JSON: a driver takes no code from 
 
 import os
 import pickle
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -22,12 +24,16 @@ from pyspark.sql.connect.session import SparkSession
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_place import LakePlace, WrittenFolder
+from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import InsertArrow, Work
 
 Told = TypeVar("Told")
-PLACE, WORK, ANSWER = "place", "work", "answer"
+NUMBER, ANSWER = "number", "answer"
+PARTS_OF_THE_PROGRAM = ("health-assets", "duckdb", "pyarrow")
+"""Distributions that a record's row and its digest follow from."""
+_FOLDER = re.compile("[0-9a-f]{32}")
 _turns = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""One for each core: Sail begins all pieces at once in one process, where an executor of Spark has one for a core."""
+"""As many as the machine has cores: Sail begins all pieces at once in one process; of Spark a process has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +43,12 @@ class Answer(Generic[Told]):
     Args:
         told: what the function told.
         written: the folders with its rows.
+        program: the versions of the program that the executor has.
     """
 
     told: Told
     written: list[WrittenFolder]
+    program: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +72,22 @@ def answers(spark: SparkSession, works: Sequence[Work], do: Callable[[Work], byt
     """
     if not works:
         return []
-    rows = pa.table({PLACE: range(len(works)), WORK: [pickle.dumps(work) for work in works]})
-    frame = spark.createDataFrame(rows).repartition(len(works))  # in turn, so that each has a task of its own
+    sent = [pickle.dumps(work) for work in works]
 
     def done(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
-            for place, work in zip(batch[PLACE].to_pylist(), batch[WORK].to_pylist(), strict=True):
-                yield pa.record_batch({PLACE: [place], ANSWER: [do(pickle.loads(work))]})
+            for number in batch["id"].to_pylist():
+                yield pa.record_batch({NUMBER: [number], ANSWER: [do(pickle.loads(sent[number]))]})
 
-    found = frame.mapInArrow(done, f"{PLACE} bigint, {ANSWER} binary").toArrow()
-    return found.sort_by(PLACE)[ANSWER].to_pylist()
+    # a range is cut evenly, so that each piece has a task of its own; rows that are dealt out may meet in one
+    numbers = spark.range(0, len(works), 1, len(works))
+    found = numbers.mapInArrow(done, f"{NUMBER} bigint, {ANSWER} binary").toArrow()
+    return found.sort_by(NUMBER)[ANSWER].to_pylist()
+
+
+def program() -> str:
+    """The versions of all that rows follow from, as this machine has them."""
+    return ", ".join(f"{name} {version(name)}" for name in PARTS_OF_THE_PROGRAM)
 
 
 def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlace) -> bytes:
@@ -94,7 +108,7 @@ def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlac
 
     try:
         with _turns:
-            answer: Answer[Any] | Fault = Answer(told=make(work, insert), written=written)
+            answer: Answer[Any] | Fault = Answer(told=make(work, insert), written=written, program=program())
     except HealthAssetsError as error:
         answer = Fault(sentence=str(error))
     return TypeAdapter(Answer[Any] | Fault).dump_json(answer)
@@ -104,9 +118,17 @@ def understood(answer: bytes, told: type[Told]) -> Answer[Told]:
     """An answer that came back.
 
     Raises:
-        HealthAssetsError: the function failed with what a user can mend.
+        HealthAssetsError: the function failed with what a user can mend, or the executor has another program.
+        ValueError: it names a folder that is none of a table's.
     """
     found: Answer[Told] | Fault = TypeAdapter(Answer[told] | Fault).validate_json(answer)  # type: ignore[valid-type, arg-type]
     if isinstance(found, Fault):
         raise HealthAssetsError(found.sentence)
+    if found.program != program():
+        raise HealthAssetsError(
+            f"an executor has {found.program}, and this machine {program()}; install the same on both"
+        )
+    for one in found.written:
+        if one.table not in LAKE_TABLES or not _FOLDER.fullmatch(one.folder.removeprefix(f"{one.table}/")):
+            raise ValueError(f"an executor names the folder {one.folder!r} of {one.table!r}")
     return found

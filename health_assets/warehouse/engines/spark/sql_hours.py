@@ -31,9 +31,10 @@ def narrowed(
         view_of: the name of a table's view of some hours.
     """
     tree = tree.copy()
+    own = {part.alias for part in tree.find_all(sge.CTE)}
     for table in list(tree.find_all(sge.Table)):
         select = table.parent_select
-        if table.name not in tables or select is None:
+        if table.name not in tables or table.name in own or select is None:
             continue
         is_alone = len(list(_sources(select))) == 1
         hours = hours_asked(select, table.alias_or_name, parameters, is_alone=is_alone)

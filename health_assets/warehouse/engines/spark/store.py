@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException, RetriesExceeded
 from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.redaction import REDACTION
 from health_assets.warehouse.engines.spark.compaction import compact
 from health_assets.warehouse.engines.spark.connect import connected, end, is_same, place_of
 from health_assets.warehouse.engines.spark.lake import GRACE, ID_FILE, Lake
@@ -138,7 +139,8 @@ def _reason(spark: SparkSession, error: Exception) -> str:
     with suppress(PySparkException, RpcError):  # it may be gone by now
         if not is_same(spark):
             return ANEW
-    return shortened(" ".join(str(error).split()))
+    [said], _ = REDACTION.of_texts([" ".join(str(error).split())])  # it may quote a line of a log
+    return shortened(said)
 
 
 def shortened(said: str) -> str:
