@@ -6,9 +6,12 @@ import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
+from health_assets.core.errors import HealthAssetsError
 from health_assets_tests.hostile.spark_faults import (
+    HOURS,
     ONE_SYSTEM,
     all_faults,
+    fleet_on_sail,
     kill_drivers,
     kill_servers,
     run_two_at_once,
@@ -30,6 +33,16 @@ def test_a_ledger_that_is_away_for_a_while_spoils_nothing(tmp_path: Path) -> Non
 
 def test_two_orchestrators_that_were_started_by_mistake_follow_one_another(tmp_path: Path) -> None:
     assert "1 times two" in run_two_at_once(tmp_path, 1, 1, ONE_SYSTEM)
+
+
+def test_a_server_that_began_anew_between_two_statements_is_noticed(tmp_path: Path) -> None:
+    """Sail takes the old session for a new one, with settings of its own."""
+    with fleet_on_sail(tmp_path, 1) as fleet:
+        warehouse = fleet.project.warehouse
+        with pytest.raises(HealthAssetsError, match="it was started anew meanwhile"), warehouse.write() as session:
+            assert session.count(session.table("executions")) == 0
+            fleet.restart()
+            assert session.count(session.hours_of("executions", HOURS)) == 0
 
 
 @pytest.mark.nightly  # by day the four above stand for it
