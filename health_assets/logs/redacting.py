@@ -95,8 +95,10 @@ def _in_rejected(reason: str) -> str:
 
 def _cut_reason(reason: str) -> str:
     """The reason with no more of the value that it shows than is shown; the place of a span stays."""
-    pattern = rf"(?s)^(.*?, not .{{{SHOWN_CHARACTERS}}}).+?(, in span [0-9.]+)?$"
-    return f"regexp_replace({reason}, '{pattern}', '\\1\\2')"
+    place = f"regexp_extract({reason}, ', in span [0-9.]+$')"
+    without_place = f"left({reason}, length({reason}) - length({place}))"
+    pattern = rf"(?s)^(.*?, not .{{{SHOWN_CHARACTERS}}}).*$"
+    return f"regexp_replace({without_place}, '{pattern}', '\\1') || {place}"
 
 
 def _actions(redaction: Redaction) -> str:

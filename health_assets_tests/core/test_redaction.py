@@ -386,6 +386,19 @@ def test_a_reason_shows_no_more_of_a_value_than_before(project: Project) -> None
     assert shown == {'"' + "y" * (SHOWN_CHARACTERS - 1), f'"{"z" * 60}"'}
 
 
+def test_a_reason_keeps_the_place_of_its_span_however_long_the_value_is(project: Project) -> None:
+    lengths = range(SHOWN_CHARACTERS - 20, SHOWN_CHARACTERS + 3)
+    spans = [{"traceId": "x" * length} for length in lengths]
+    project.write_log(
+        "a.jsonl",
+        [line(execution("e", "a", START)), json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})],
+    )
+    project.ingest(HourRange.of(START))
+    reasons = [row["reason"].partition(", not ")[2] for row in project.rows("rejected_records")]
+    shown = [("x" * length)[:SHOWN_CHARACTERS] for length in lengths]
+    assert sorted(reasons) == sorted(f"{value}, in span 0.0.{place}" for place, value in enumerate(shown))
+
+
 # -- what a user may say -----------------------------------------------------------------------------------------------
 
 
