@@ -24,6 +24,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, is_among
 from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.file_counts import CountFiles, counting_of
 from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
 from health_assets.pipeline.late_logs import Unread, compared, late_parts
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
@@ -125,7 +126,8 @@ def late_logs_sensor(
             context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
             return dg.SkipReason("logs were loaded while this tick looked at them; the next tick looks again")
         span = HourRange(min(start, newest + HOUR), newest + HOUR)
-        touched, only_rejected, state = _touched(found, span, unreadable, limits, memory)
+        count = counting_of(pipeline.open(LOCK_TIMEOUT_S))
+        touched, only_rejected, state = _touched(found, span, unreadable, limits, memory, count)
         context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
         touched |= stale_components - found.held
         stale_scores -= found.held
@@ -215,14 +217,18 @@ def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
 
 
 def _touched(
-    found: Unread, hours: HourRange, unreadable: Faults, limits: Limits, memory: LateMemory
+    found: Unread, hours: HourRange, unreadable: Faults, limits: Limits, memory: LateMemory, count: CountFiles
 ) -> tuple[set[datetime], set[datetime], str]:
     """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both.
 
     Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
     """
-    parts = late_parts(found, memory, unreadable, limits)
+    parts = late_parts(found, memory, unreadable, limits, count)
     late = {part: lines for part, lines in parts.items() if part.hour in hours and part.hour not in found.held}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
-    return touched, only_rejected, str(sorted((str(part), lines.digest) for part, lines in late.items()))
+    # an hour is written out, since a time that was remembered says of itself that it is in another UTC
+    state = sorted(
+        (part.source_file, part.record_type, part.hour.isoformat(), lines.digest) for part, lines in late.items()
+    )
+    return touched, only_rejected, str(state)

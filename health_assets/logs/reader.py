@@ -133,10 +133,14 @@ class Reading:
 
 
 def contents(
-    files: Sequence[RawFile], limits: Limits | None = None, beginnings: Mapping[str, Beginning] = {}
+    files: Sequence[RawFile],
+    limits: Limits | None = None,
+    beginnings: Mapping[str, Beginning] = {},
+    *,
+    is_apart: bool = False,
 ) -> list[Content]:
-    """Count what the files hold behind what was read of them, without keeping rows; by default within limits of now."""
-    with reading(files, limits=limits, beginnings=beginnings) as parser:
+    """Count what the files hold behind what was read of them, without keeping rows; arguments as of `reading`."""
+    with reading(files, limits=limits, beginnings=beginnings, is_apart=is_apart) as parser:
         return parser.count()
 
 

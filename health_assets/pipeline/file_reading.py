@@ -1,7 +1,7 @@
 """File reading: one pass over some raw logs, which sends wanted rows to their tables and accounts for all it finds.
 
-What belongs here: what such a pass needs to know, what it tells, and dealing files out to several passes, which may be
-on other machines. What does not: parsing (`logs`), which files are read, and what follows (`loading`).
+What belongs here: what such a pass needs to know, and what it tells. What does not: parsing (`logs`), which files are
+read, what follows (`loading`), and which files other machines read together (`other_machines`).
 
 A pass knows nothing of the warehouse: it gets a function that takes rows. So all that it is given and gives can be
 sent.
@@ -13,10 +13,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from operator import le
-from pathlib import Path
 
-from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.core.errors import UnreadableFilesError
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import Identities, Notes, RawFile
@@ -27,14 +25,9 @@ from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.pipeline.late_logs import future_of, names_of, parts_of, rejected_hours
+from health_assets.pipeline.other_machines import Seen, dealt_out, stamps_of
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets.warehouse.session import InsertArrow
-
-BYTES_PER_PASS = 128 << 20
-"""Files of about so many bytes are read together where several machines read. A larger file is one pass by itself."""
-FILES_PER_PASS = 1_000
-
-_NAME_A_PLACE = "this machine can read it: name a raw root that both reach"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +81,13 @@ class Pass:
 
     def dealt_out(self) -> Iterator["Pass"]:
         """The files in passes of some size, each for a core of its own; none of the files may be grown."""
-        groups = [*_groups([_anywhere(file) for file in self.files])]
+        groups = [*dealt_out(self.files)]
         for files, wanted in zip(groups, self.wanted.dealt_out(map(names_of, groups)), strict=True):
             yield replace(self, files=files, wanted=wanted, is_apart=True)
 
 
 @dataclass(kw_only=True)
-class Account:
+class Account(Seen):
     """The facts that one pass has found out.
 
     Args:
@@ -116,8 +109,6 @@ class Account:
     rejections: list[Rejection] | None = None
     secrets: int = 0
     lines_with_secrets: int = 0
-    stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
 
 
 def read_files(own: Pass, insert: InsertArrow) -> Account:
@@ -161,53 +152,5 @@ def _read(own: Pass, insert: InsertArrow) -> Account:
         rejections=router.rejections if found else [],
         secrets=router.secrets,
         lines_with_secrets=router.lines_with_secrets,
-        stamps={file.source_file: stamp for file in files if (stamp := file.stamp_now())} if own.is_apart else {},
+        stamps=stamps_of(files) if own.is_apart else {},
     )
-
-
-def faults_of(files: Sequence[RawFile], accounts: Iterable[Account]) -> dict[str, str]:
-    """Find out which files other machines could not read, or read otherwise than they are here; gives the reasons."""
-    by_name = {file.source_file: file for file in files}
-    faults = {}
-    for account in accounts:
-        for name, fault in account.faults.items():
-            faults[name] = f"{fault} (on the cluster; {_NAME_A_PLACE})" if _can_be_read(by_name[name]) else fault
-        for name, seen in account.stamps.items():
-            if not _is_same(by_name[name], seen):
-                faults[name] = f"{name} was replaced while it was read, or is another file on the cluster"
-    return faults
-
-
-def _is_same(file: RawFile, seen: tuple[int, int]) -> bool:
-    """Whether what another machine read was the file of this one, which may have grown since it was listed."""
-    if seen == file.stamp:
-        return True
-    now = file.stamp_now() or seen
-    return all(map(le, file.stamp, seen)) and all(map(le, seen, now))
-
-
-def _can_be_read(file: RawFile) -> bool:
-    try:
-        file.beginning(1)
-    except HealthAssetsError:
-        return False
-    return True
-
-
-def _anywhere(file: RawFile) -> RawFile:
-    """The same file, under a name that does not depend on the folder that a process works in."""
-    return file if file.store is not None else replace(file, path=Path(file.path).absolute())
-
-
-def _groups(files: Sequence[RawFile]) -> Iterator[list[RawFile]]:
-    """Files of about `BYTES_PER_PASS` each, the largest first, so that the longest pass does not begin last."""
-    group: list[RawFile] = []
-    size_bytes = 0
-    for file in sorted(files, key=lambda file: -file.size_bytes):
-        if group and (size_bytes + file.size_bytes > BYTES_PER_PASS or len(group) == FILES_PER_PASS):
-            yield group
-            group, size_bytes = [], 0
-        group.append(file)
-        size_bytes += file.size_bytes
-    if group:
-        yield group

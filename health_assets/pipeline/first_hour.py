@@ -14,7 +14,7 @@ from health_assets.core.settings import Settings
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import Faults
-from health_assets.pipeline.late_logs import held_hours
+from health_assets.pipeline.late_logs import facts_of, held_hours
 from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
 from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.materialized import MaterializedHours
@@ -82,5 +82,6 @@ def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
-    held = held_hours(None, files, unreadable, Limits.of(settings, now), settings.trusted_judgements)
-    return set(held.events)
+    limits = Limits.of(settings, now)
+    facts = facts_of(None, files, limits=limits, trusted=settings.trusted_judgements)
+    return set(held_hours(facts, unreadable, limits).events)

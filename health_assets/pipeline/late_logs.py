@@ -1,7 +1,7 @@
 """Late logs: what the logs hold that the hours' tables do not, found out without changing anything.
 
-What belongs here: comparing files with what the ledger says of them. What does not: parsing (`logs`), loading what is
-missing (`ingestion`) and requesting runs that do (`defs.sensors`).
+What belongs here: comparing files with what the ledger says of them. What does not: counting what files hold
+(`file_counts`), loading what is missing (`ingestion`) and requesting runs that do (`defs.sensors`).
 """
 
 from collections.abc import Collection, Sequence, Set
@@ -13,12 +13,12 @@ from health_assets.core.hours import floor_hour
 from health_assets.core.judges import TRUSTED
 from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import Recognized
-from health_assets.logs.late_memory import Count, LateMemory
+from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits, current_limits
-from health_assets.logs.reader import Content, contents
+from health_assets.logs.reader import Content
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, is_among
-from health_assets.pipeline.grown_files import grown
+from health_assets.pipeline.file_counts import CountFiles, counted_here
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, still_held
 from health_assets.warehouse.ledger import Ledger
@@ -100,8 +100,9 @@ def late_parts(
     memory: LateMemory | None = None,
     unreadable: Faults | None = None,
     limits: Limits | None = None,
+    count: CountFiles = counted_here,
 ) -> dict[Part, Lines]:
-    """Parts that differ from what the tables were built with, with their lines now; reads new and changed files.
+    """Parts that differ from what the tables were built with, with their lines now; has new and changed files read.
 
     Args:
         found: result of `unread`.
@@ -109,6 +110,7 @@ def late_parts(
             another time. By default everything is read.
         unreadable: is filled with files that cannot be read, which are left out; without it, that is an error.
         limits: limits on what is taken of the files; by default those of now.
+        count: counts what files hold; by default this process does.
 
     Raises:
         UnreadableFilesError: a file cannot be read, and `unreadable` was not given.
@@ -116,7 +118,7 @@ def late_parts(
     memory = memory or LateMemory.boundless()
     files = [file for file in found.files if not memory.is_put_off(file)]
     memory.only_wait_for(files)
-    _remember(_to_be_read(files, memory), found, memory, unreadable, limits)
+    _remember(_to_be_read(files, memory), found, memory, unreadable, limits, count)
     files = [file for file in files if memory.counts_of(file) is not None]
     now = parts_of(files, _remembered(files, memory))
     before = {entry.part: entry.lines for entry in found.entries if entry.part.source_file in names_of(files)}
@@ -130,23 +132,24 @@ def _to_be_read(files: Sequence[RawFile], memory: LateMemory) -> list[RawFile]:
 
 
 def _remember(
-    files: Sequence[RawFile], known: Unread, memory: LateMemory, unreadable: Faults | None, limits: Limits | None
+    files: Sequence[RawFile],
+    known: Unread,
+    memory: LateMemory,
+    unreadable: Faults | None,
+    limits: Limits | None,
+    count: CountFiles,
 ) -> None:
-    """Read files, and note what they hold; of one that cannot be read, nothing."""
-    files, counted = _counted(files, known, unreadable, limits)
-    for file in files:
-        memory.of(file).counts = []
-    for content in counted:
-        count = Count(
-            record_type=content.record_type,
-            hour=content.hour,
-            lines=content.lines,
-            digest=content.digest,
-            future_at=content.future_at,
-        )
-        counts = memory.of(files[content.file_id]).counts
-        if counts is not None:
-            counts.append(count)
+    """Have files read, and note what they hold; of one that cannot be read, nothing."""
+    left = {file.source_file: file for file in files}
+    while left:
+        found = count([*left.values()], limits or current_limits(), known.found.before, known.entries)
+        if found.faults:
+            if unreadable is None:
+                raise UnreadableFilesError(found.faults)
+            unreadable |= found.faults
+        for name, counts in found.counts.items():
+            memory.of(left[name]).counts = counts
+        left = {name: file for name, file in left.items() if name not in found.counts and name not in found.faults}
 
 
 def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
@@ -164,21 +167,40 @@ def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
     ]
 
 
-def _counted(
-    files: Sequence[RawFile], known: Unread, unreadable: Faults | None, limits: Limits | None
-) -> tuple[Sequence[RawFile], Sequence[Content]]:
-    """The files that can be read, and their contents; of those that only grew, what is new is read."""
-    while files:
-        changed = [file for file in files if file.source_file in known.found.before]
-        grown_files = grown(changed, known.found.before, known.entries)
-        try:
-            return files, grown_files.with_known(files, contents(files, limits, grown_files.beginnings))
-        except UnreadableFilesError as error:
-            if unreadable is None:
-                raise
-            unreadable |= error.faults
-            files = [file for file in files if file.source_file not in error.faults]
-    return [], []
+@dataclass(frozen=True)
+class Facts:
+    """The facts that tell which hours raw logs hold, but for what new and changed files hold.
+
+    Args:
+        unread: the files, compared with the tables.
+        known: parts that have lines, as `LogHours.known_hours` gives them; none before there is a warehouse.
+    """
+
+    unread: Unread
+    known: Sequence[tuple[str, str, datetime, bool]] = ()
+
+
+def facts_of(
+    session: Session | None,
+    files: Sequence[RawFile],
+    unreadable: Collection[str] = (),
+    *,
+    limits: Limits,
+    trusted: Collection[str] = TRUSTED,
+) -> Facts:
+    """Look up what there is to know before files are read.
+
+    Args:
+        session: a session on the warehouse; None before there is one.
+        files: all raw logs that there are now.
+        unreadable: files that are there and cannot be read.
+        limits: limits on what is taken of the files.
+        trusted: patterns of logs whose judgements count as whose they say they are.
+    """
+    if session is None:
+        return Facts(all_unread(files, limits, trusted))
+    found = unread(session, files, unreadable, limits=limits, trusted=trusted)
+    return Facts(found, LogHours(session).known_hours())
 
 
 @dataclass(frozen=True)
@@ -197,37 +219,22 @@ class HeldHours:
 
 
 def held_hours(
-    session: Session | None,
-    files: Sequence[RawFile],
-    unreadable: Faults,
-    limits: Limits | None = None,
-    trusted: Collection[str] = TRUSTED,
+    facts: Facts, unreadable: Faults, limits: Limits | None = None, count: CountFiles = counted_here
 ) -> HeldHours:
-    """Look through the logs; reads files that the warehouse does not know yet.
+    """Look through the logs; has files read that the warehouse does not know yet, and does not hold it.
 
     Args:
-        session: a session on the warehouse; None before there is one.
-        files: all raw logs that there are now.
+        facts: result of `facts_of`.
         unreadable: is filled with files that cannot be read.
         limits: limits on what is taken of the files; by default those of now.
-        trusted: patterns of logs whose judgements count as whose they say they are.
+        count: counts what files hold; by default this process does.
     """
-    limits = limits or current_limits()
-    found = (
-        unread(session, files, unreadable, limits=limits, trusted=trusted)
-        if session
-        else all_unread(files, limits, trusted)
-    )
-    late = late_parts(found, unreadable=unreadable, limits=limits)
+    found = facts.unread.found
+    late = late_parts(facts.unread, unreadable=unreadable, limits=limits, count=count)
     rejected = {part.hour for part in late if part.record_type == "rejected"}
     events = {part.hour for part in late if part.record_type != "rejected"}
-    if session is None:
-        return HeldHours(events, rejected, set())
-    there = names_of(found.found.files)  # also of changed ones: what is in them as before is not late
-    known = [
-        (found.found.name_now(name), kind, hour, is_loaded)
-        for name, kind, hour, is_loaded in LogHours(session).known_hours()
-    ]
+    there = names_of(found.files)  # also of changed ones: what is in them as before is not late
+    known = [(found.name_now(name), kind, hour, is_loaded) for name, kind, hour, is_loaded in facts.known]
     events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
     rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
     loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}

@@ -22,10 +22,11 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, reason_of
-from health_assets.pipeline.file_reading import Account, Pass, Wanted, faults_of, read_files
+from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files
 from health_assets.pipeline.grown_files import NOTHING, Grown, grown
 from health_assets.pipeline.ingestion_scope import Asked, Due
 from health_assets.pipeline.late_logs import names_of
+from health_assets.pipeline.other_machines import faults_of
 from health_assets.pipeline.resolving import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD

@@ -19,7 +19,8 @@ from health_assets.core.systems import parts
 from health_assets.core.wording import counted
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files
-from health_assets.pipeline.late_logs import HeldHours, held_hours
+from health_assets.pipeline.file_counts import counting_of
+from health_assets.pipeline.late_logs import HeldHours, facts_of, held_hours
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.materialized import MaterializedHours
@@ -103,10 +104,11 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     limits = Limits.of(settings, now)
     try:
         with warehouse.read() as session:
-            held = held_hours(session, files, unreadable, limits, settings.trusted_judgements)
+            facts = facts_of(session, files, unreadable, limits=limits, trusted=settings.trusted_judgements)
             scored = MaterializedHours(session).of_any(_scores())
     except NoWarehouseError:
-        held, scored = held_hours(None, files, unreadable, limits, settings.trusted_judgements), set()
+        facts, scored = facts_of(None, files, limits=limits, trusted=settings.trusted_judgements), set()
+    held = held_hours(facts, unreadable, limits, counting_of(warehouse))  # while nobody waits for the warehouse
     if held.events:
         return held, scored
     if not files and unreadable:

@@ -4,7 +4,7 @@ What belongs here: choosing the engine, and asking whose turn it is before anyth
 happens in a session (`session`), and how an engine opens one (`engines`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.location import WITHOUT_LEDGER, is_postgres, is_spark
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.session import Session, Told, Work
 
 
 class Place(Protocol):
@@ -29,6 +29,13 @@ class Place(Protocol):
 
     def read(self) -> AbstractContextManager[Session]:
         """See `Warehouse.read`."""
+
+
+class Cluster(Place, Protocol):
+    """A place whose machines compute."""
+
+    def each(self, works: Sequence[Work], do: Callable[[Work], Told], told: type[Told]) -> list[Told]:
+        """See `Warehouse.each`."""
 
 
 class Guard(Protocol):
@@ -81,7 +88,8 @@ class Warehouse:
 
             return DuckDBFile(place, lock_timeout_s, memory_limit, shared_duckdb, is_ledger=is_ledger)
 
-        self._place = _cluster(url, lake, ledger, partial(opened, is_ledger=True)) if is_spark(url) else opened(url)
+        self._cluster = _cluster(url, lake, ledger, partial(opened, is_ledger=True)) if is_spark(url) else None
+        self._place = self._cluster or opened(url)
 
     @classmethod
     def of(
@@ -137,8 +145,31 @@ class Warehouse:
         """
         return self._place.read()
 
+    @property
+    def spreads(self) -> bool:
+        """Whether `each` calls its function on other machines."""
+        return self._cluster is not None
 
-def _cluster(url: str, lake: str | None, ledger: str | None, opened: Callable[[str], Place]) -> Place:
+    def each(self, works: Sequence[Work], do: Callable[[Work], Told], told: type[Told]) -> list[Told]:
+        """Have some pieces of work done that need no table; nothing is opened, so there need be no warehouse yet.
+
+        Args:
+            works: the pieces, which are sent to other machines where the warehouse `spreads` them.
+            do: the function, of a module or a `partial` of one, which gets a piece.
+            told: type of what it tells: a dataclass of plain values, which come back as JSON.
+
+        Returns:
+            What it told of each piece, in their order.
+
+        Raises:
+            HealthAssetsError: the cluster cannot be reached or fails, or a machine of it has another program.
+        """
+        if self._cluster is None:
+            return [do(work) for work in works]
+        return self._cluster.each(works, do, told)
+
+
+def _cluster(url: str, lake: str | None, ledger: str | None, opened: Callable[[str], Place]) -> Cluster:
     """A cluster, with the lake and the ledger that it needs."""
     if lake is None or ledger is None:
         raise HealthAssetsError(WITHOUT_LEDGER)

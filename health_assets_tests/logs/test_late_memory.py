@@ -19,10 +19,10 @@ from health_assets.defs.pipeline import Pipeline
 from health_assets.logs import file_looks, late_memory
 from health_assets.logs.files import RawFile, plain_blocks
 from health_assets.logs.formats.foreign_lines import Damage
-from health_assets.logs.late_memory import LateMemory
+from health_assets.logs.late_memory import Count, LateMemory
 from health_assets.logs.limits import Limits
 from health_assets.logs.read_ahead import Ahead
-from health_assets.pipeline import late_logs
+from health_assets.pipeline import file_counts
 from health_assets_tests.support.dagster_world import NOON, World, execution
 
 NOW = NOON + timedelta(hours=1, minutes=40)
@@ -49,13 +49,13 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Names of the files that are parsed."""
     names: list[str] = []
-    real = late_logs.contents
+    real = file_counts.contents
 
-    def noted(files: list[RawFile], *others: Any) -> list[late_logs.Content]:
+    def noted(files: list[RawFile], *others: Any) -> list[file_counts.Content]:
         names.extend(file.source_file for file in files)
         return real(files, *others)
 
-    monkeypatch.setattr(late_logs, "contents", noted)
+    monkeypatch.setattr(file_counts, "contents", noted)
     yield names
 
 
@@ -103,6 +103,13 @@ def test_a_late_file_has_its_turn_behind_files_of_the_hour_that_runs_and_is_not_
     assert len(parsed) == 4, "what was parsed is remembered"
     world.materialize(tags=said.run_requests[0].tags)
     assert tick(cursors[-1]).skip_message == "the tables agree with all 5 raw logs"
+
+
+def test_the_same_late_lines_are_asked_for_by_the_same_key_once_they_are_remembered(world: World, tick: Tick) -> None:
+    world.write("late.jsonl", [execution(NOON, "late")])
+    said = tick()
+    [key] = [request.run_key for request in said.run_requests or ()]
+    assert [request.run_key for request in tick(said.cursor).run_requests or ()] == [key]
 
 
 def test_files_that_grow_with_every_tick_do_not_take_the_turn_of_one_that_waits(world: World, tick: Tick) -> None:
@@ -234,9 +241,7 @@ def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path
     file = RawFile(source_file="a.jsonl", path=path, size_bytes=3, modified_ns=path.stat().st_mtime_ns)
     limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits)
-    memory.of(file).counts = [
-        late_logs.Count(record_type="rejected", hour=None, lines=1, digest=7, future_at=NOON + HOUR)
-    ]
+    memory.of(file).counts = [Count(record_type="rejected", hour=None, lines=1, digest=7, future_at=NOON + HOUR)]
     text = memory.dump()
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(file) == memory.of(file).counts
     assert (

@@ -3,6 +3,8 @@
 import base64
 import gzip
 import json
+from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Any
 
 from typer.testing import CliRunner
@@ -11,7 +13,8 @@ from health_assets.cli.commands import app
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import list_files
 from health_assets.logs.span_trees import circles
-from health_assets.pipeline.late_logs import held_hours, late_parts, unread
+from health_assets.pipeline.late_logs import facts_of, held_hours, late_parts, unread
+from health_assets.warehouse.session import Session
 from health_assets_tests.pipeline.test_ingestion_properties import (
     assert_like_a_clean_rebuild_in_the_hours_built,
     late_logs_tick,
@@ -534,12 +537,18 @@ def test_the_hours_of_logs_are_those_of_known_and_of_new_ones(project: Project) 
     for name, text in files:
         project.write_log(f"{name}.jsonl", [text], modified=AT - 50 * HOUR)
         with project.warehouse.write() as session:
-            held = held_hours(session, list_files(project.raw), {}).events
+            held = hours_of_events(project, session)
         project.ingest(FIRST)
         with project.warehouse.read() as session:
-            assert held_hours(session, list_files(project.raw), {}).events == held
+            assert hours_of_events(project, session) == held
     assert held == {START, START + 5 * HOUR}
-    assert held_hours(None, list_files(project.raw), {}).events == held
+    assert hours_of_events(project, None) == held
+
+
+def hours_of_events(project: Project, session: Session | None) -> AbstractSet[datetime]:
+    """The hours that the logs hold events of."""
+    facts = facts_of(session, list_files(project.raw), limits=project.pipeline.limits)
+    return held_hours(facts, {}).events
 
 
 def test_logs_without_an_event_want_to_be_told_the_hours(project: Project) -> None:

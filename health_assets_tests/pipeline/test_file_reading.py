@@ -3,7 +3,6 @@
 import os
 import pickle
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -18,8 +17,8 @@ from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.limits import current_limits
 from health_assets.logs.reader import in_process
 from health_assets.logs.routing import main_rejection
-from health_assets.pipeline import file_reading
-from health_assets.pipeline.file_reading import Account, Pass, Wanted, faults_of, read_files
+from health_assets.pipeline import other_machines
+from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files
 from health_assets.pipeline.grown_files import NOTHING
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.schema.catalog import RECORD_OF_TABLE
@@ -67,7 +66,7 @@ def test_several_passes_find_out_together_what_one_does(root: Path, monkeypatch:
     whole = of_all(list_files(root))
     expected_rows: Counter[str] = Counter()
     expected = read_files(whole, into(expected_rows))
-    monkeypatch.setattr(file_reading, "BYTES_PER_PASS", 5_000)
+    monkeypatch.setattr(other_machines, "BYTES_PER_PASS", 5_000)
     passes = [*whole.dealt_out()]
     assert len(passes) > 2
     assert Counter(file for one in passes for file in one.files) == Counter(whole.files)
@@ -97,49 +96,13 @@ def test_where_all_lines_are_rejected_the_passes_agree_on_the_main_reason(
     whole = of_all(list_files(tmp_path))
     expected = main_rejection(read_files(whole, into(Counter())).rejections or [])
     assert expected is not None and (expected.lines, expected.place) == (4, ("a.jsonl", 1))
-    monkeypatch.setattr(file_reading, "BYTES_PER_PASS", 1)
+    monkeypatch.setattr(other_machines, "BYTES_PER_PASS", 1)
     accounts = [read_files(one, into(Counter())) for one in whole.dealt_out()]
     assert len(accounts) == 4 and all(account.rejections is not None for account in accounts)
     assert main_rejection(one for account in accounts for one in account.rejections or []) == expected
 
 
 # -- other machines ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> RawFile:
-    (tmp_path / "a.jsonl").write_text("{}\n")
-    [found] = list_files(tmp_path)
-    return found
-
-
-def test_a_file_that_the_cluster_cannot_read_is_told(file: RawFile) -> None:
-    there = [Account(faults={"a.jsonl": "no such file"})]
-    said = "no such file (on the cluster; this machine can read it: name a raw root that both reach)"
-    assert faults_of([file], there) == {"a.jsonl": said}
-    Path(file.path).unlink()
-    assert faults_of([file], there) == {"a.jsonl": "no such file"}
-
-
-def test_another_file_of_the_same_name_on_another_machine_does_not_count(file: RawFile) -> None:
-    size, modified = file.stamp
-    for seen in ((size + 1, modified), (size - 1, modified), (size, modified - 1), (size, modified + 1)):
-        assert "is another file on the cluster" in faults_of([file], [Account(stamps={"a.jsonl": seen})])["a.jsonl"]
-
-
-def test_a_file_that_was_rotated_once_it_was_read_counts(file: RawFile) -> None:
-    Path(file.path).write_text("")
-    assert not faults_of([file], [Account(stamps={"a.jsonl": file.stamp})])
-
-
-def test_a_file_that_grew_while_it_was_read_is_the_same(file: RawFile) -> None:
-    with Path(file.path).open("a") as log:
-        log.write("{}\n")
-    os.utime(file.path, ns=(file.modified_ns + 10, file.modified_ns + 10))
-    now = file.stamp_now()
-    assert now is not None
-    for seen in (file.stamp, now):
-        assert not faults_of([file], [Account(stamps={"a.jsonl": seen})])
 
 
 def test_a_pass_apart_finds_files_from_any_folder_and_tells_what_it_cannot_read(
@@ -165,10 +128,3 @@ def test_what_works_beside_others_takes_one_core_and_little_memory() -> None:
                 "SELECT current_setting('threads'), current_setting('memory_limit')"
             ).fetchall()
             assert found == threads and (memory == "953.6 MiB") == is_apart
-
-
-def test_files_of_a_pass_are_not_too_many(file: RawFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_reading, "FILES_PER_PASS", 3)
-    files = [replace(file, source_file=f"{number}.jsonl", size_bytes=number) for number in range(8)]
-    sizes = [[own.size_bytes for own in one.files] for one in of_all(files).dealt_out()]
-    assert sizes == [[7, 6, 5], [4, 3, 2], [1, 0]]

@@ -1,6 +1,7 @@
 """Pieces of work that executors do: their rows are in the table once, and what they tell comes back."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,6 +87,36 @@ def test_what_a_user_can_mend_is_told_as_on_one_machine(warehouse: Warehouse) ->
         session.insert_from_each([2, 13], made_hours, Told)
     with warehouse.read() as session:
         assert session.count_hours("system_health", DAY) == 0
+
+
+def told_of(number: int) -> Told:
+    """A piece of work without rows."""
+    if number == 13:
+        raise HealthAssetsError("thirteen cannot be; take another number")
+    return Told(os.getpid(), START, {"digest": 2**64 - number})
+
+
+def test_work_that_needs_no_table_is_done_before_there_is_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
+    assert warehouse.spreads
+    told = warehouse.each([3, 0, 5, 1], told_of, Told)
+    assert [one.digests for one in told] == [{"digest": 2**64 - number} for number in (3, 0, 5, 1)]
+    with pytest.raises(HealthAssetsError, match=r"^thirteen cannot be; take another number$"):
+        warehouse.each([2, 13], told_of, Told)
+    assert not warehouse.exists and not [*tmp_path.iterdir()]
+
+
+def test_no_piece_asks_no_cluster(tmp_path: Path) -> None:
+    away = Warehouse("sc://127.0.0.1:1", lake=str(tmp_path), ledger=str(tmp_path / "ledger.duckdb"))
+    assert away.each([], told_of, Told) == []
+    with pytest.raises(HealthAssetsError, match=r"cannot connect to Spark at 127\.0\.0\.1:1"):
+        away.each([1], told_of, Told)
+
+
+def test_a_database_has_work_done_in_this_process(tmp_path: Path) -> None:
+    here = Warehouse(str(tmp_path / "health.duckdb"))
+    assert not here.spreads
+    assert here.each([2, 4], told_of, Told) == [told_of(2), told_of(4)]
+    assert not here.exists
 
 
 def test_a_fault_of_the_program_is_loud(warehouse: Warehouse) -> None:

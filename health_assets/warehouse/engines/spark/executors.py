@@ -1,7 +1,7 @@
 """Pieces of work that executors do: a function of this program, its rows in the lake, and what it tells.
 
 What belongs here: sending work out, and what an executor does with it. What does not: what the work is (`pipeline`),
-and who asks for it (`lake_session`).
+and who asks for it (`lake_session`, and `store` for work without rows).
 
 An executor writes the files itself, to a folder that nobody else has. It tells of that folder only in its answer, and
 the driver publishes the folders of the answers that it got. So a piece that is done twice, because its machine was
@@ -106,9 +106,27 @@ def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlac
     def insert(table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         written.append(write_rows(place, table, rows))
 
+    return _answer(lambda: make(work, insert), written)
+
+
+def answered(work: Any, do: Callable[[Any], Any]) -> bytes:
+    """Do one piece of work without rows on an executor.
+
+    Args:
+        work: the piece.
+        do: what is done with it.
+
+    Returns:
+        An `Answer` or a `Fault`, as JSON.
+    """
+    return _answer(lambda: do(work), [])
+
+
+def _answer(tell: Callable[[], Any], written: list[WrittenFolder]) -> bytes:
+    """What a function tells, with the folders that it has written to meanwhile."""
     try:
         with _turns:
-            answer: Answer[Any] | Fault = Answer(told=make(work, insert), written=written, program=program())
+            answer: Answer[Any] | Fault = Answer(told=tell(), written=written, program=program())
     except HealthAssetsError as error:
         answer = Fault(sentence=str(error))
     return TypeAdapter(Answer[Any] | Fault).dump_json(answer)

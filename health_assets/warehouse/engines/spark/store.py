@@ -7,8 +7,9 @@ the ledger had published at that moment.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Protocol
 
 from grpc import RpcError
@@ -17,13 +18,14 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.redaction import REDACTION
+from health_assets.warehouse.engines.spark import executors
 from health_assets.warehouse.engines.spark.compaction import compact
 from health_assets.warehouse.engines.spark.connect import connected, end, is_same, place_of
 from health_assets.warehouse.engines.spark.lake import GRACE, ID_FILE, Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
 from health_assets.warehouse.location import cluster_of
-from health_assets.warehouse.session import Session
+from health_assets.warehouse.session import Session, Told, Work
 
 MOST_SAID = 500
 """Characters of an error that are shown; Spark repeats a plan of many pages."""
@@ -107,6 +109,14 @@ class SparkCluster:
                     f"this took longer than {GRACE}, after which folders of the lake that were replaced are removed; "
                     "what was read may lack rows"
                 )
+
+    def each(self, works: Sequence[Work], do: Callable[[Work], Told], told: type[Told]) -> list[Told]:
+        """See `Warehouse.each`; executors call the function."""
+        if not works:
+            return []
+        with self._cluster() as spark:
+            answers = executors.answers(spark, works, partial(executors.answered, do=do))
+        return [executors.understood(one, told).told for one in answers]
 
     @contextmanager
     def _session(self, lake: Lake, ledger: Session) -> Iterator[LakeSession]:
