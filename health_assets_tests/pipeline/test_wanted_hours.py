@@ -3,12 +3,15 @@
 import os
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.logs.files import list_files
+from health_assets.logs.reader import Content
+from health_assets.pipeline import file_counts
 from health_assets.pipeline.late_logs import HeldHours, late_parts, unread
 from health_assets.pipeline.wanted_hours import WantedHours, wanted_hours, worth_materializing
 from health_assets.systems.staleness import left_behind, stale_hours
@@ -54,6 +57,22 @@ def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> 
     by_itself = wanted(project)
     assert list(by_itself.hours) == [RUNNING - HOUR]
     assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
+
+
+def test_somebody_may_write_while_new_logs_are_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write_log("a.jsonl", [line(execution("a", "planner", START))])
+    project.ingest(hours_from(START, 2))
+    project.write_log("b.jsonl", [line(execution("b", "planner", START + HOUR))])
+    read, real = [], file_counts.contents
+
+    def noted(*arguments: Any) -> list[Content]:
+        project.change("INSERT INTO raw_roots VALUES ('another')")
+        read.extend(arguments[0])
+        return real(*arguments)
+
+    monkeypatch.setattr(file_counts, "contents", noted)
+    assert list(wanted(project).hours) == [START, START + HOUR]
+    assert [file.source_file for file in read] == ["b.jsonl"]
 
 
 def test_a_log_that_was_merely_touched_holds_what_it_held(project: Project) -> None:
