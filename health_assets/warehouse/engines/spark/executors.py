@@ -109,7 +109,7 @@ def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlac
     return _answer(lambda: make(work, insert), written)
 
 
-def answered(work: Any, do: Callable[[Any], Any]) -> bytes:
+def computed(work: Any, do: Callable[[Any], Any]) -> bytes:
     """Do one piece of work without rows on an executor.
 
     Args:
@@ -123,7 +123,7 @@ def answered(work: Any, do: Callable[[Any], Any]) -> bytes:
 
 
 def _answer(tell: Callable[[], Any], written: list[WrittenFolder]) -> bytes:
-    """What a function tells, with the folders that it has written to meanwhile."""
+    """Let a function tell, and name the folders that it has written to meanwhile."""
     try:
         with _turns:
             answer: Answer[Any] | Fault = Answer(told=tell(), written=written, program=program())

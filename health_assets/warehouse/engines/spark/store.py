@@ -115,7 +115,7 @@ class SparkCluster:
         if not works:
             return []
         with self._cluster() as spark:
-            answers = executors.answers(spark, works, partial(executors.answered, do=do))
+            answers = executors.answers(spark, works, partial(executors.computed, do=do))
         return [executors.understood(one, told).told for one in answers]
 
     @contextmanager
