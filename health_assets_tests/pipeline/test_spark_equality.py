@@ -32,7 +32,7 @@ from health_assets_tests.support.projects import (
     assert_tables_equal_to_9_digits,
     hours_from,
 )
-from health_assets_tests.support.spark_servers import sail
+from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
 
 HOURS = hours_from(START, 8)
 
@@ -62,9 +62,9 @@ class Pair(NamedTuple):
         assert_lines_are_conserved(self.spark)
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with sail() as made:
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=needs_apache_spark)])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
         yield made
 
 
