@@ -105,7 +105,7 @@ class Scale:
         self._millions = millions
         self._hour_agents = hour_agents
         self._headline_agents = headline_agents
-        self._has_apache = os.getenv("SPARK_HOME") is not None
+        self._has_apache = bool(os.getenv("SPARK_HOME"))
 
     def lines(self) -> list[Cost]:
         """Reading more and more lines with Sail, and the first of them with DuckDB alone."""
