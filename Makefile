@@ -2,10 +2,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SPARK_VENV := .venv-spark
+SPARK_STAMP := $(SPARK_VENV)/.installed
 SUPPLY_STAMP := $(VENV)/.installed-supply
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit dev lint docs schema migrations clean
+# tests on Apache Spark run where there is one: of `make spark`, or another that SPARK_HOME names
+ifndef SPARK_HOME
+SPARK_HOME := $(wildcard $(CURDIR)/$(SPARK_VENV)/lib/python*/site-packages/pyspark)
+endif
+export SPARK_HOME
+
+.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs schema migrations clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -68,6 +76,9 @@ audit: $(SUPPLY_STAMP) requirements-hashed.txt
 requirements-hashed.txt: pyproject.toml constraints.txt
 	$(MAKE) pins
 
+## spark: Apache Spark for its tests, half a gigabyte in an environment of its own; it needs Java 17
+spark: $(SPARK_STAMP)
+
 ## dev: Dagster's web page with all assets, schedules and sensors, on http://127.0.0.1:3000; the demo's where there are no own logs
 dev: $(STAMP)
 	$(BIN)/health-assets dev
@@ -98,9 +109,15 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
+# its Python would hide that of the client, which all others use
+$(SPARK_STAMP): constraints.txt
+	$(PYTHON) -m venv $(SPARK_VENV)
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --constraint constraints.txt pyspark
+	touch $(SPARK_STAMP)
+
 $(SUPPLY_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[supply]'
 	touch $(SUPPLY_STAMP)
 
 clean:
-	rm -rf $(VENV) build requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(SPARK_VENV) build requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

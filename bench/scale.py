@@ -2,11 +2,12 @@
 
 `python -m bench.scale` starts LakeSail, and an Apache Spark where SPARK_HOME names one, each in a process of its own.
 It prints a table in Markdown for each question: reading ever more lines, reading spans, one hour with everything beside
-DuckDB, one worker and two, and one agent with half of all executions.
+DuckDB, without and with the hours before it, one worker and two, and one agent with half of all executions.
 """
 
 import argparse
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -18,13 +19,13 @@ from uuid import uuid4
 
 import psutil
 
-from bench.fleet import DATA, HEADLINE_HOUR, HEADLINE_PER_HOUR
+from bench.fleet import DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
 from bench.measure import Sample, Watch, progress, run
 from bench.report import machine
 from health_assets.core.hours import HOUR
 from health_assets_tests.support.spark_servers import apache_spark_process, sail_process
 
-ROWS = ("lines", "spans", "hour", "workers", "skew")
+ROWS = ("lines", "spans", "hour", "headline", "workers", "skew")
 AGENTS = 83_333
 """A million executions in an hour, by what each agent executes."""
 PARTS_PER_MILLION = 8
@@ -96,13 +97,15 @@ class Scale:
         folder: for warehouses and logs of servers.
         millions: how many million lines are read.
         hour_agents: agents of the hour with everything.
+        headline_agents: agents of that with the hours before it.
     """
 
-    def __init__(self, folder: Path, millions: tuple[int, ...], hour_agents: int) -> None:
+    def __init__(self, folder: Path, millions: tuple[int, ...], hour_agents: int, headline_agents: int) -> None:
         self._folder = folder
         self._millions = millions
         self._hour_agents = hour_agents
-        self._has_apache = os.getenv("SPARK_HOME") is not None
+        self._headline_agents = headline_agents
+        self._has_apache = bool(os.getenv("SPARK_HOME"))
 
     def lines(self) -> list[Cost]:
         """Reading more and more lines with Sail, and the first of them with DuckDB alone."""
@@ -136,6 +139,20 @@ class Scale:
             with servers() as (url, number):
                 where = {"warehouse": url, **self._new_places()}
                 found.append(on_cluster(name, number, partial(_product, folder, where)))
+        return found
+
+    def headline(self) -> list[Cost]:
+        """The headline hour with all assets and checks, with the 23 hours before it, on each engine."""
+        folder = _made("headline", agents=self._headline_agents)
+        history = folder / "history.duckdb"
+        copied = shutil.copy(history, self._folder / f"{uuid4().hex}.duckdb")
+        found = [Cost(name="DuckDB", sample=_product(folder, {"warehouse": str(copied)}))]
+        for name, servers in self._engines().items():
+            where = self._new_places()
+            with self._sail() as (url, _):  # whichever engine reads it: this program writes it
+                run("spark_history", warehouse=str(history), url=url, **where)
+            with servers() as (url, number):
+                found.append(on_cluster(name, number, partial(_product, folder, {"warehouse": url, **where})))
         return found
 
     def workers(self) -> list[Cost]:
@@ -229,10 +246,12 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(ROWS), help=f"questions, of {','.join(ROWS)}")
     parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="how many million lines are read")
     parser.add_argument("--agents", type=int, default=59_950, help="agents of the hour with everything")
+    parser.add_argument("--headline-agents", type=int, default=HEADLINE_AGENTS, help="agents of the headline")
     flags = parser.parse_args()
     machine_line = machine()
     with ExitStack() as stack:
-        scale = Scale(stack.enter_context(scratch()), tuple(map(int, flags.millions.split(","))), flags.agents)
+        millions = tuple(map(int, flags.millions.split(",")))
+        scale = Scale(stack.enter_context(scratch()), millions, flags.agents, flags.headline_agents)
         for name in flags.only.split(","):
             progress.print(name)
             costs = getattr(scale, name)()

@@ -254,15 +254,33 @@ def postgres_history(warehouse: str, url: str) -> Work:
 
     def work() -> dict[str, Any]:
         migrate(url, 60)
-        with Warehouse(warehouse).read() as old, Warehouse(url).write() as new:
-            for table in ALL_TABLES.keys() - {"warehouse_version"}:
-                new.insert_arrow(table, old.stream(old.table(table), 100_000))
+        _copy_tables(Warehouse(warehouse), Warehouse(url))
         with Warehouse(url).write() as new:
             for table in ALL_TABLES:
                 new.query(f"ANALYZE {table}")
         return {}
 
     return work
+
+
+def spark_history(warehouse: str, url: str, lake: str, ledger: str) -> Work:
+    """Fill a new lake and its ledger with the tables of a DuckDB file."""
+    from health_assets.warehouse.store import Warehouse
+
+    def work() -> dict[str, Any]:
+        _copy_tables(Warehouse(warehouse), Warehouse(url, lake=lake, ledger=ledger))
+        return {}
+
+    return work
+
+
+def _copy_tables(source: Any, target: Any) -> None:
+    from health_assets.schema.catalog import ALL_TABLES
+
+    with source.read() as old, target.write() as new:
+        for table in ALL_TABLES.keys() - {"warehouse_version"}:
+            if old.count(old.table(table)):
+                new.insert_arrow(table, old.stream(old.table(table), 100_000))
 
 
 def _executions_of(url: str, hour: str) -> Any:

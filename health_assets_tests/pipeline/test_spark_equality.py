@@ -32,7 +32,7 @@ from health_assets_tests.support.projects import (
     assert_tables_equal_to_9_digits,
     hours_from,
 )
-from health_assets_tests.support.spark_servers import sail
+from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
 
 HOURS = hours_from(START, 8)
 
@@ -62,9 +62,16 @@ class Pair(NamedTuple):
         assert_lines_are_conserved(self.spark)
 
 
+on_both = pytest.mark.parametrize("url", ["sail", pytest.param("spark", marks=needs_apache_spark)], indirect=True)
+"""By day, too: there is no other test that sees all that Apache Spark computes."""
+on_both_at_night = pytest.mark.parametrize(
+    "url", ["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])], indirect=True
+)
+
+
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with sail() as made:
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
         yield made
 
 
@@ -89,10 +96,12 @@ def pair(url: str, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return made
 
 
+@on_both
 def test_every_table_of_random_logs_is_the_same_on_spark(pair: Pair) -> None:
     pair.assert_equal()
 
 
+@on_both
 def test_every_check_of_every_table_can_be_evaluated_on_spark(pair: Pair) -> None:
     looked_at = set()
     for asset in (*RESULT_TABLES, "raw_logs"):
@@ -108,6 +117,7 @@ def test_every_check_of_every_table_can_be_evaluated_on_spark(pair: Pair) -> Non
     assert looked_at == {*RESULT_TABLES, "raw_logs"}
 
 
+@on_both_at_night
 def test_logs_that_come_late_shrink_move_and_go_leave_the_same_tables_on_spark(pair: Pair) -> None:
     hours = hours_from(START, 4)
     late = [execution(f"e{n}", "late", START + n * HOUR / 4, session_id="s1", task_id="t") for n in range(12)]
@@ -128,6 +138,7 @@ def test_logs_that_come_late_shrink_move_and_go_leave_the_same_tables_on_spark(p
 
 
 @pytest.mark.nightly
+@on_both
 def test_the_ledger_may_be_postgresql(pair: Pair, tmp_path: Path) -> None:
     ledger = postgres_server.fresh_warehouse()
     targets = pair.duckdb.targets
@@ -164,6 +175,7 @@ def test_a_cluster_that_nobody_answers_for_is_told_without_its_token(tmp_path: P
     assert "secret" not in str(told.value)
 
 
+@on_both_at_night
 def test_a_ledger_of_no_lake_has_nothing_to_read(pair: Pair, tmp_path: Path) -> None:
     ledger = str(pair.duckdb.warehouse_path)
     warehouse = Warehouse(pair.spark.url, lake=str(tmp_path), ledger=ledger)
