@@ -27,7 +27,7 @@ from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import FLEET, Project, hours_from, tick
-from health_assets_tests.support.spark_servers import sail_process
+from health_assets_tests.support.spark_servers import apache_spark_process, needs_apache_spark, sail_process
 
 NOW = START + timedelta(days=3, minutes=20)
 HOURS = hours_from(START, 6)
@@ -44,10 +44,11 @@ class Pair(NamedTuple):
         return self.duckdb.write_log(name, lines, modified=modified)
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Sail in another process, so that what this one does can be told from what executors do."""
-    with sail_process(tmp_path_factory.mktemp("sail")) as (made, _):
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in another process, so that what this one does can be told from what executors do."""
+    process = sail_process if request.param == "sail" else apache_spark_process
+    with process(tmp_path_factory.mktemp("spark")) as (made, _):
         yield made
 
 
