@@ -20,6 +20,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.wording import counted
 from health_assets.logs import progress as reading
+from health_assets.warehouse import cluster_work
+from health_assets.warehouse.cluster_work import ClusterProgress
 
 READING_STEP = "ingest"
 READING_WEIGHT = 12
@@ -42,11 +44,13 @@ class RunProgress:
         self._done: set[str] = set()
         self._step = ""
         self._read: reading.Progress | None = None
+        self._tasks: ClusterProgress | None = None
         self._is_waiting = False
 
     def on_event(self, event: dg.DagsterEvent) -> None:
         """Take an event of the run."""
         self._is_waiting = False
+        self._tasks = None
         key = event.step_key or ""
         if event.event_type == dg.DagsterEventType.STEP_START:
             self._step = key
@@ -60,6 +64,10 @@ class RunProgress:
     def on_read(self, read: reading.Progress) -> None:
         """Take what has been read so far."""
         self._read = read
+
+    def on_tasks(self, tasks: ClusterProgress | None) -> None:
+        """Take how far a cluster has come with one of the step's statements; None once that has ended."""
+        self._tasks = tasks
 
     @property
     def total(self) -> float:
@@ -85,9 +93,10 @@ class RunProgress:
         """The step that the run is at, in words."""
         if self._is_waiting:
             return "waiting for its turn"
-        if self._step == READING_STEP:
+        if self._step == READING_STEP and self._tasks is None:
             return self._reading()
-        return self._step.replace("check_", "checking ") or "Dagster starts"
+        step = self._step.replace("check_", "checking ") or "Dagster starts"
+        return f"{step}, {self._tasks}" if self._tasks else step
 
     def _reading(self) -> str:
         read = self._read
@@ -123,7 +132,11 @@ def progress_bar(
     progress = RunProgress(hours, steps)
     with _apart(console) as own:
         show = _bar(own, progress) if own.is_terminal else _lines(own, progress, seconds_between_lines)
-        with show as refresh, reading.listening(_then(progress.on_read, refresh)):
+        with (
+            show as refresh,
+            reading.listening(_then(progress.on_read, refresh)),
+            cluster_work.listening(_then(progress.on_tasks, refresh)),
+        ):
 
             def on_wait() -> None:
                 progress.on_wait()

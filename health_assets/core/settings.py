@@ -82,6 +82,11 @@ class Settings(BaseSettings):
     ledger: str | None = Field(
         None, description="Of a [Spark](spark.md) cluster, the DuckDB file or PostgreSQL URL that keeps the account."
     )
+    spark_ui: str | None = Field(
+        None,
+        description="Of a [Spark](spark.md) cluster, the address of its own web page, such as `http://spark:4040`, to "
+        "which what a step materializes is linked.",
+    )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
     lock_timeout_s: float = Field(60.0, gt=0, description="Longest wait for a warehouse that somebody holds.")

@@ -1,10 +1,12 @@
 """The resource that tells assets where logs, targets and warehouse are, and turns user errors into short failures."""
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 
 import dagster as dg
 
@@ -15,13 +17,20 @@ from health_assets.core.sql_memory import keep_compiled_sql
 from health_assets.core.targets import Targets, load_targets
 from health_assets.defs.turns.turns import Turn
 from health_assets.logs.limits import Limits
+from health_assets.warehouse.cluster_work import ClusterProgress, listening
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
+SECONDS_BETWEEN_TELLING = 15.0
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _nobody(_: str) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +41,21 @@ class Pipeline:
         settings: the settings.
         shared_duckdb: the DuckDB that the sessions of a run in this process share.
         turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
+        labels: what a step does and in which run, as people shall find its jobs on a cluster.
+        say: tells whoever watches a step what takes so long.
         clock: tells the time, aware.
     """
 
     settings: Settings
     shared_duckdb: SharedDuckDB | None = None
     turn: Turn | None = None
+    labels: Sequence[str] = ()
+    say: Callable[[str], None] = _nobody
     clock: Callable[[], datetime] = _now
+
+    def of_step(self, step: dg.OpExecutionContext) -> Self:
+        """The pipeline of one step of a run, which names its work on a cluster and tells of its progress."""
+        return replace(self, labels=(step.op_def.name, f"run {step.run_id}"), say=step.log.info)
 
     @property
     def raw_root(self) -> RawRoot:
@@ -57,7 +74,10 @@ class Pipeline:
     def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
         """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
         timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
-        return Warehouse.of(self.settings, lock_timeout_s=timeout_s, shared_duckdb=self.shared_duckdb, guard=self.turn)
+        return Warehouse.of(
+            self.settings, lock_timeout_s=timeout_s, shared_duckdb=self.shared_duckdb, guard=self.turn,
+            labels=self.labels,
+        )  # fmt: skip
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -66,8 +86,22 @@ class Pipeline:
         Raises:
             dagster.Failure: where `HealthAssetsError` was raised.
         """
-        with readable_failures(), self.open().write() as session:
+        with readable_failures(), self.telling_progress(), self.open().write() as session:
             yield session
+
+    @contextmanager
+    def telling_progress(self) -> Iterator[None]:
+        """Tell of the progress of a cluster now and then while the block runs."""
+        told_at_s = time.monotonic()
+
+        def take(progress: ClusterProgress | None) -> None:
+            nonlocal told_at_s
+            if progress and time.monotonic() - told_at_s >= SECONDS_BETWEEN_TELLING:
+                told_at_s = time.monotonic()
+                self.say(f"the cluster has done {progress} of a statement")
+
+        with listening(take):
+            yield
 
     @contextmanager
     def read(self) -> Iterator[Session]:

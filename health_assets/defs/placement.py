@@ -58,7 +58,8 @@ class Placement:
         """The pipeline, from the context of a step, a schedule or a sensor."""
         resources = context.resources  # type: ignore[attr-defined]  # every context of Dagster's has them
         pipeline: Pipeline = getattr(resources, self.resource)
-        return pipeline
+        step = getattr(context, "op_execution_context", None)
+        return pipeline if step is None else pipeline.of_step(step)
 
 
 ALONE = Placement()

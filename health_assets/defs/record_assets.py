@@ -47,7 +47,7 @@ def _up_to_date(
     while True:
         files: list[RawFile] = []
         try:
-            with pipeline.open().write() as session:
+            with pipeline.telling_progress(), pipeline.open().write() as session:
                 unreadable: Faults = {}
                 oddities: dict[str, str] = {}
                 files = list_files(pipeline.raw_root, unreadable, oddities)

@@ -18,6 +18,8 @@ LOST = "lines that are lost"
 """Under this key stands of which logs lines are lost, and how many."""
 ODD = "odd files"
 """Under this key stands what is odd about files that were not odd before."""
+SPARK_SESSION = "Spark session"
+"""Under this key stands the name of the session that computed the rows, or the page of its jobs."""
 REASONS_KEPT = 20
 
 
@@ -35,11 +37,23 @@ def summary(
         needs: what hours must hold for the asset to have rows; the reason given where there are none.
     """
     row_count = session.count_hours(asset, hours)
-    metadata = {"dagster/row_count": dg.MetadataValue.int(row_count), "hours": dg.MetadataValue.text(str(hours))}
+    metadata: dict[str, dg.MetadataValue] = {
+        "dagster/row_count": dg.MetadataValue.int(row_count),
+        "hours": dg.MetadataValue.text(str(hours)),
+        **_on_cluster(session),
+    }
     if not row_count:
         return {**metadata, "no rows": dg.MetadataValue.text(f"these hours do not hold {needs}")}
     table = session.arrow(top(session.hours_of(asset, hours)).limit(SUMMARY_ROWS)).to_pandas()
     return {**metadata, heading: dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f"))}
+
+
+def _on_cluster(session: Session) -> dict[str, dg.MetadataValue]:
+    """The session on a cluster that computed the rows, with a link to its jobs where the address is known."""
+    own = session.cluster
+    if own is None:
+        return {}
+    return {SPARK_SESSION: dg.MetadataValue.url(own.page) if own.page else dg.MetadataValue.text(own.session_id)}
 
 
 def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, dg.MetadataValue]:

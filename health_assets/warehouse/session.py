@@ -19,6 +19,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, describe, schema_of
+from health_assets.warehouse.cluster_work import ClusterSession
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
 CALLS = 256
@@ -41,6 +42,8 @@ class Session(ABC):
 
     spreads: ClassVar[bool] = False
     """Whether `insert_from_each` calls its function on other machines."""
+    cluster: ClusterSession | None = None
+    """Its name on the cluster that computes it; None where none does."""
 
     # -- what every engine does in a way of its own --
 

@@ -59,6 +59,8 @@ class Warehouse:
         guard: asked before whatever is written; without one, only the warehouse's own lock orders writers.
         lake: of a cluster, the folder or bucket of its tables.
         ledger: of a cluster, the URL of the database that keeps the account of them, which is on another engine.
+        labels: of a cluster, what its sessions are for, as people shall find their jobs there.
+        spark_ui: of a cluster, the address of its own web page.
 
     Raises:
         HealthAssetsError: the URL names an engine that is not supported or not installed, or a cluster without lake or
@@ -75,6 +77,8 @@ class Warehouse:
         guard: Guard | None = None,
         lake: str | None = None,
         ledger: str | None = None,
+        labels: Sequence[str] = (),
+        spark_ui: str | None = None,
     ) -> None:
         self._guard = guard
 
@@ -88,7 +92,8 @@ class Warehouse:
 
             return DuckDBFile(place, lock_timeout_s, memory_limit, shared_duckdb, is_ledger=is_ledger)
 
-        self._cluster = _cluster(url, lake, ledger, partial(opened, is_ledger=True)) if is_spark(url) else None
+        as_ledger = partial(opened, is_ledger=True)
+        self._cluster = _cluster(url, lake, ledger, as_ledger, labels, spark_ui) if is_spark(url) else None
         self._place = self._cluster or opened(url)
 
     @classmethod
@@ -99,6 +104,7 @@ class Warehouse:
         lock_timeout_s: float | None = None,
         shared_duckdb: SharedDuckDB | None = None,
         guard: Guard | None = None,
+        labels: Sequence[str] = (),
     ) -> Self:
         """The warehouse that settings name, with their limits, or another limit on waiting for it."""
         timeout_s = settings.lock_timeout_s if lock_timeout_s is None else lock_timeout_s
@@ -110,6 +116,8 @@ class Warehouse:
             guard=guard,
             lake=settings.lake,
             ledger=settings.ledger,
+            labels=labels,
+            spark_ui=settings.spark_ui,
         )
 
     @property
@@ -169,7 +177,14 @@ class Warehouse:
         return self._cluster.each(works, do, told)
 
 
-def _cluster(url: str, lake: str | None, ledger: str | None, opened: Callable[[str], Place]) -> Cluster:
+def _cluster(
+    url: str,
+    lake: str | None,
+    ledger: str | None,
+    opened: Callable[[str], Place],
+    labels: Sequence[str],
+    spark_ui: str | None,
+) -> Cluster:
     """A cluster, with the lake and the ledger that it needs."""
     if lake is None or ledger is None:
         raise HealthAssetsError(WITHOUT_LEDGER)
@@ -177,4 +192,4 @@ def _cluster(url: str, lake: str | None, ledger: str | None, opened: Callable[[s
         from health_assets.warehouse.engines.spark.store import SparkCluster
     except ImportError as error:
         raise HealthAssetsError("a warehouse on Spark needs its client: pip install 'health-assets[spark]'") from error
-    return SparkCluster(url, lake, opened(ledger))
+    return SparkCluster(url, lake, opened(ledger), labels, spark_ui)

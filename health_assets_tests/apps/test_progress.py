@@ -17,6 +17,7 @@ from health_assets.core.hours import HOUR
 from health_assets.logs import progress as reading
 from health_assets.logs.files import list_files
 from health_assets.logs.reader import contents
+from health_assets.warehouse.cluster_work import ClusterProgress
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from
 
@@ -85,6 +86,17 @@ def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
         "3 h · 2 of 38 steps · checking executions",
     ]
     assert progress.total == 37 + READING_WEIGHT
+
+
+def test_the_bar_says_how_many_tasks_of_a_statement_a_cluster_has_done() -> None:
+    progress = RunProgress(HOURS, steps=38)
+    for step, words in ((READING_STEP, "ingest"), ("check_executions", "checking executions")):
+        progress.on_event(event(dg.DagsterEventType.STEP_START, step))
+        alone = progress.doing
+        progress.on_tasks(ClusterProgress(tasks=1_400, tasks_done=120))
+        assert progress.doing == f"{words}, 120 of 1,400 tasks"
+        progress.on_tasks(None)
+        assert progress.doing == alone
 
 
 def test_output_that_is_no_terminal_gets_a_line_now_and_then() -> None:

@@ -7,6 +7,7 @@ code in a tenth of the time. What Dagster itself does with the assets is tested 
 import atexit
 import contextlib
 import gzip
+import logging
 import math
 import multiprocessing
 import os
@@ -266,6 +267,8 @@ def run_bodies(
             add_asset_metadata=lambda *_, **__: None,
             resources=SimpleNamespace(pipeline=pipeline),
             op_execution_context=SimpleNamespace(
+                op_def=asset.op,
+                log=logging.getLogger(__name__),
                 job_name="",
                 op_handle="",
                 run_id="",

@@ -51,19 +51,23 @@ def sail_command(port: int) -> list[str]:
 
 
 @contextmanager
-def apache_spark_process(folder: Path, master: str = "local[2]") -> Iterator[tuple[str, int]]:
+def apache_spark_process(
+    folder: Path, master: str = "local[2]", page_port: int | None = None
+) -> Iterator[tuple[str, int]]:
     """The same of an Apache Spark, with the number of its process.
 
     Args:
         folder: for its log.
         master: `local[cores]`, or `local-cluster[workers,cores,megabytes]`.
+        page_port: port of its web page; none without one.
     """
     port = free_port()
     environment = {
         **os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(REPOSITORY),
     }  # fmt: skip
     configuration = {
-        "spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+        "spark.connect.grpc.binding.port": port, "spark.sql.shuffle.partitions": "2",
+        **({"spark.ui.enabled": "false"} if page_port is None else {"spark.ui.port": page_port}),
     }  # fmt: skip
     command = [Path(os.environ["SPARK_HOME"], "bin", "spark-submit"), "--master", master]
     for name, value in configuration.items():

@@ -5,6 +5,7 @@ What belongs here: the client. What does not: which rows are asked for (`lake_se
 
 import logging
 import socket
+from collections.abc import Iterable, Sequence
 
 import ibis
 import pyarrow as pa
@@ -12,12 +13,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.warehouse.cluster_work import ClusterProgress, tell
 from health_assets.warehouse.engines.spark.tables import column_definitions
 from health_assets.warehouse.location import cluster_of
 
 CONNECT_TIMEOUT_S = 10
+PRODUCT = "health-assets"
 PATIENCE = DefaultPolicy(max_retries=5)
 """Tries again for 17 s. The client by itself would for ten minutes; but a server that begins anew knows no session."""
 _CLIENT_LOGGER = "pyspark.sql.connect.logging"
@@ -32,11 +36,12 @@ _MARK = "health_assets.session"
 """A setting of ours, by which a session is known to be the one that was begun."""
 
 
-def connected(url: str) -> SparkSession:
+def connected(url: str, labels: Sequence[str] = ()) -> SparkSession:
     """A session of its own on a cluster.
 
     Args:
         url: `sc://host:port`, with `/;token=…` or what else Spark Connect takes behind it.
+        labels: what it is for, by which people know its jobs on the cluster's page.
 
     Raises:
         HealthAssetsError: the URL cannot be read, or the cluster not be reached.
@@ -51,10 +56,38 @@ def connected(url: str) -> SparkSession:
         for name, value in _CONFIGURATION.items():
             spark.conf.set(name, value)
         spark.conf.set(_MARK, spark.session_id)
+        _label(spark, [PRODUCT, *labels])
     except (PySparkException, OSError) as error:
         said = str(error).replace(url, place_of(url))
         raise HealthAssetsError(f"cannot connect to Spark at {place_of(url)}: {said}") from error
     return spark
+
+
+def _label(spark: SparkSession, labels: Sequence[str]) -> None:
+    """Let the cluster's page show labels with each job and statement, and listeners hear of progress."""
+    said = " · ".join(labels)
+    # a job has the group in its first column, and a notebook may cancel the jobs of one
+    spark.conf.set("spark.job.description", said)
+    spark.conf.set("spark.jobGroup.id", said)
+    for label in labels:
+        spark.addTag(label.replace(",", " "))  # a comma parts tags
+    spark.registerProgressHandler(_Teller())
+
+
+class _Teller(ProgressHandler):
+    """Tells listeners what the client hears of the statement that it waits for."""
+
+    def __call__(
+        self, stages: Iterable[StageInfo] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        """Take the tasks of each stage."""
+        del inflight_tasks, operation_id
+        found = [*(stages or ())]
+        if done:
+            tell(None)
+        elif found:
+            done_tasks = sum(stage.num_completed_tasks for stage in found)
+            tell(ClusterProgress(tasks=sum(stage.num_tasks for stage in found), tasks_done=done_tasks))
 
 
 def is_same(spark: SparkSession) -> bool:

@@ -25,6 +25,7 @@ from pyspark.sql.connect.session import SparkSession
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import connect, executors
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
 from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group
@@ -62,12 +63,14 @@ class LakeSession(Session):
         spark: a session on the cluster, which is this one's alone.
         lake: the lake.
         ledger: an open session of the ledger.
+        cluster: the session's name on the cluster.
     """
 
     takes_lists_apart = True
     spreads = True
 
-    def __init__(self, spark: SparkSession, lake: Lake, ledger: Session) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, ledger: Session, cluster: ClusterSession | None = None) -> None:
+        self.cluster = cluster
         self._spark = spark
         self._lake = lake
         self._ledger = ledger

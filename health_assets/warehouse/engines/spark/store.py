@@ -18,6 +18,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.redaction import REDACTION
+from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import executors
 from health_assets.warehouse.engines.spark.compaction import compact
 from health_assets.warehouse.engines.spark.connect import connected, end, is_same, place_of
@@ -54,13 +55,19 @@ class SparkCluster:
         url: `sc://host:port`, as Spark Connect takes it.
         lake: a folder or bucket, reached by the same name from here and from the cluster.
         ledger: where the account is.
+        labels: what its sessions are for, in a few words each.
+        spark_ui: address of the cluster's own web page.
 
     Raises:
         HealthAssetsError: the URL cannot be read.
     """
 
-    def __init__(self, url: str, lake: str, ledger: Ledger) -> None:
+    def __init__(
+        self, url: str, lake: str, ledger: Ledger, labels: Sequence[str] = (), spark_ui: str | None = None
+    ) -> None:
         cluster_of(url)  # what cannot be read is refused now, and not shown
+        self._labels = labels
+        self._spark_ui = spark_ui
         self._url = url
         self._lake = lake
         self._ledger = ledger
@@ -121,7 +128,7 @@ class SparkCluster:
     @contextmanager
     def _session(self, lake: Lake, ledger: Session) -> Iterator[LakeSession]:
         with self._cluster() as spark:
-            session = LakeSession(spark, lake, ledger)
+            session = LakeSession(spark, lake, ledger, self._named(spark))
             try:
                 yield session
                 if not is_same(spark):
@@ -131,13 +138,17 @@ class SparkCluster:
 
     @contextmanager
     def _cluster(self) -> Iterator[SparkSession]:
-        spark = connected(self._url)
+        spark = connected(self._url, self._labels)
         try:
             yield spark
         except (PySparkException, RpcError) as error:
             raise self._failed(_reason(spark, error)) from error
         finally:
             end(spark)
+
+    def _named(self, spark: SparkSession) -> ClusterSession:
+        page = f"{self._spark_ui.rstrip('/')}/connect/session/?id={spark.session_id}" if self._spark_ui else None
+        return ClusterSession(session_id=spark.session_id, page=page)
 
     def _failed(self, reason: str) -> HealthAssetsError:
         return HealthAssetsError(f"Spark at {place_of(self._url)} failed, nothing of this step was kept: {reason}")
