@@ -58,5 +58,5 @@ def listening(listener: Listener) -> Iterator[None]:
 
 def tell(progress: ClusterProgress | None) -> None:
     """Tell all listeners."""
-    for listener in _listeners:
+    for listener in [*_listeners]:  # another thread may remove one
         listener(progress)

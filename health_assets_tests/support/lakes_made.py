@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from health_assets.schema.catalog import columns_of
-from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.connect import connected, end
 from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
@@ -29,7 +29,7 @@ def session_on(url: str, folder: Path, ledger: Session) -> Iterator[LakeSession]
         yield session
     finally:
         session.close()
-        spark.stop()
+        end(spark)
 
 
 def copy_tables(names: Sequence[str], start: Session, end: Session) -> None:

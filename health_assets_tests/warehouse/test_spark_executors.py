@@ -14,7 +14,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.connect import connected, end
 from health_assets.warehouse.engines.spark.executors import inserted, program, understood
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.session import InsertArrow
@@ -163,7 +163,7 @@ def test_each_piece_has_a_task_of_its_own(url: str) -> None:
     try:
         numbers = spark.range(0, 16, 1, 16).mapInArrow(count_rows, "rows bigint").toArrow()
     finally:
-        spark.stop()
+        end(spark)
     assert sorted(numbers["rows"].to_pylist(), reverse=True)[:16] == [1] * 16
 
 

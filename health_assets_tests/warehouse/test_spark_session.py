@@ -1,6 +1,8 @@
 """A session on Spark reads and writes the lake as one on DuckDB does its tables, and publishes with its ledger alone."""
 
-from collections.abc import Callable, Iterator
+import gc
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
+
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.warehouse.engines.spark import connect
+from health_assets.warehouse.engines.spark.connect import connected, end
 from health_assets.warehouse.engines.spark.lake import GRACE, Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.session import Session
@@ -224,3 +233,32 @@ def test_replaced_files_stay_while_a_reader_may_need_them(both: Both, tmp_path: 
     lake.sweep()
     assert not Path(lake.place.path_of(folder)).exists() and lake.folders("executions", FIRST) != [folder]
     assert not both.duckdb.query("SELECT * FROM lake_withdrawn")
+
+
+def test_a_session_that_ended_leaves_the_threads_of_others_alone_when_it_is_forgotten(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = connected(url)
+    end(ended)
+    forgotten = weakref.ref(ended)
+    closed: list[str] = []
+    gc.collect()  # what others forgot before is not meant
+    monkeypatch.setattr(ExecutePlanResponseReattachableIterator, "shutdown", lambda: closed.append("all sessions'"))
+    del ended
+    gc.collect()
+    assert forgotten() is None
+    assert closed == []
+
+
+def test_a_session_that_cannot_be_set_up_is_ended(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[SparkSession] = []
+
+    def refused(spark: SparkSession, labels: Sequence[str]) -> None:
+        del labels
+        begun.append(spark)
+        raise PySparkException("no such label")
+
+    monkeypatch.setattr(connect, "_label", refused)
+    with pytest.raises(HealthAssetsError, match=r"cannot connect to Spark at .*: no such label"):
+        connected(url)
+    assert [spark.is_stopped for spark in begun] == [True]

@@ -11,7 +11,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.warehouse.engines.spark import store
-from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.connect import connected, end
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
@@ -165,5 +165,5 @@ def test_a_text_that_looks_like_a_variable_is_that_text_on_apache_spark(tmp_path
     with apache_spark(tmp_path) as url:
         spark = connected(url)
         found = spark.sql("SELECT '${env:HOME}' AS text, '${x}' = '$' || '{x}' AS is_itself").collect()
-        spark.stop()
+        end(spark)
     assert [(row["text"], row["is_itself"]) for row in found] == [("${env:HOME}", True)]

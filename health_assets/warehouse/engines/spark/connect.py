@@ -52,15 +52,23 @@ def connected(url: str, labels: Sequence[str] = ()) -> SparkSession:
         with socket.create_connection(cluster_of(url), CONNECT_TIMEOUT_S):
             pass  # the client itself would try for ten minutes
         spark = SparkSession.builder.remote(url).create()
-        spark.client.set_retry_policies([PATIENCE])
-        for name, value in _CONFIGURATION.items():
-            spark.conf.set(name, value)
-        spark.conf.set(_MARK, spark.session_id)
-        _label(spark, [PRODUCT, *labels])
+        try:
+            _set_up(spark, labels)
+        except BaseException:
+            end(spark)
+            raise
     except (PySparkException, OSError) as error:
         said = str(error).replace(url, place_of(url))
         raise HealthAssetsError(f"cannot connect to Spark at {place_of(url)}: {said}") from error
     return spark
+
+
+def _set_up(spark: SparkSession, labels: Sequence[str]) -> None:
+    spark.client.set_retry_policies([PATIENCE])
+    for name, value in _CONFIGURATION.items():
+        spark.conf.set(name, value)
+    spark.conf.set(_MARK, spark.session_id)
+    _label(spark, [PRODUCT, *labels])
 
 
 def _label(spark: SparkSession, labels: Sequence[str]) -> None:
@@ -102,6 +110,13 @@ def end(spark: SparkSession) -> None:
     """End a session, also where the cluster is what broke."""
     spark.client.set_retry_policies([])
     spark.stop()
+    # a forgotten session closes its client again, and with it a pool of threads that all sessions of a process share:
+    # where that happens within another one's request, the request fails
+    spark.client.close = _nothing_to_close  # type: ignore[method-assign]
+
+
+def _nothing_to_close() -> None:
+    """Stands where a client that is closed could be closed."""
 
 
 def place_of(url: str) -> str:
