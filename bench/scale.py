@@ -1,8 +1,9 @@
 """A warehouse on Spark, in figures: how much one machine reads and computes there, and what the driver needs for it.
 
 `python -m bench.scale` starts LakeSail, and an Apache Spark where SPARK_HOME names one, each in a process of its own.
-It prints a table in Markdown for each question: reading ever more lines, reading spans, one hour with everything beside
-DuckDB, without and with the hours before it, one worker and two, and one agent with half of all executions.
+It prints a table in Markdown for each question: reading ever more lines, counting what they hold, reading spans, one
+hour with everything beside DuckDB, without and with the hours before it, one worker and two, and one agent with half of
+all executions.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from bench.report import machine
 from health_assets.core.hours import HOUR
 from health_assets_tests.support.spark_servers import apache_spark_process, sail_process
 
-ROWS = ("lines", "spans", "hour", "headline", "workers", "skew")
+ROWS = ("lines", "look", "spans", "hour", "headline", "workers", "skew")
 AGENTS = 83_333
 """A million executions in an hour, by what each agent executes."""
 PARTS_PER_MILLION = 8
@@ -120,6 +121,16 @@ class Scale:
         raw = str(_spread(self._millions[0]) / "raw")
         sample = run("ingested", raw=raw, warehouse=warehouse, hour=hour, cores=LOCAL_CORES)
         return [*found, Cost(name=f"{self._millions[0]} million lines, DuckDB", sample=sample)]
+
+    def look(self) -> list[Cost]:
+        """Counting what more and more lines hold that nobody has loaded, with Sail."""
+        found = []
+        for millions in self._millions:
+            raw = str(_spread(millions) / "raw")
+            with self._sail() as (url, number):
+                work = partial(run, "looked_on_spark", raw=raw, url=url, **self._new_places())
+                found.append(on_cluster(f"{millions} million lines, Sail", number, work))
+        return found
 
     def spans(self) -> list[Cost]:
         """Reading spans and putting their traces together, with Sail and with DuckDB alone."""
