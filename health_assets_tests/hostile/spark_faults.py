@@ -12,9 +12,10 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
@@ -143,8 +144,9 @@ class Fleet:
         assert done.code == 0, done.said
         return time.monotonic() - begun
 
+    @cached_property
     def life_s(self) -> float:
-        """How long the command takes over new logs once everything is warm, in seconds."""
+        """How long the command takes over new logs once everything is warm, in seconds; two runs are made to know it."""
         fleet_is_cold_for_s = self.run()
         self.more_logs()
         return min(fleet_is_cold_for_s, self.run())
@@ -201,61 +203,59 @@ def fleet_on_sail(folder: Path, seed: object, *, ledger: str = "", system: str |
         sail.end(signal.SIGKILL)
 
 
-def kill_drivers(folder: Path, count: int, seed: object, system: str | None = None) -> str:
+def kill_drivers(fleet: Fleet, count: int, seed: object) -> str:
     """Kill commands at random moments, so often.
 
     Raises:
         AssertionError: a line was lost or counted twice, or the tables are not those of a rebuild at the end.
     """
-    with fleet_on_sail(folder, seed, system=system) as fleet:
-        life_s = fleet.life_s()
-        codes: Counter[int] = Counter()
-        for _ in range(count):
-            fleet.more_logs()
-            codes[fleet.begin().killed_after(fleet.random.random() * life_s).code] += 1
-            assert_lines_are_conserved(fleet.project)
-        assert codes.keys() <= {0, -signal.SIGKILL}, codes
-        fleet.run()
-        fleet.assert_rebuilt()
-        return (
-            f"{codes[-signal.SIGKILL]} drivers killed within {life_s:.0f} s, {codes[0]} were done before; then the tables were "
-            f"DuckDB's, and {fleet.swept_folders()} folders that nobody had published were removed"
-        )
+    random, life_s = Random(f"{seed}"), fleet.life_s
+    codes: Counter[int] = Counter()
+    for _ in range(count):
+        fleet.more_logs()
+        codes[fleet.begin().killed_after(random.random() * life_s).code] += 1
+        assert_lines_are_conserved(fleet.project)
+    assert codes.keys() <= {0, -signal.SIGKILL}, codes
+    fleet.run()
+    fleet.assert_rebuilt()
+    return (
+        f"{codes[-signal.SIGKILL]} drivers killed within {life_s:.0f} s, {codes[0]} were done before; then the tables were "
+        f"DuckDB's, and {fleet.swept_folders()} folders that nobody had published were removed"
+    )
 
 
-def kill_servers(folder: Path, count: int, seed: object, system: str | None = None) -> str:
-    """Kill the Spark server under commands so often; every other time it is there again at once.
+def kill_servers(fleet: Fleet, count: int, seed: object) -> str:
+    """Kill the Spark server under commands so often; the first time, and every other, it is there again at once.
 
     Raises:
         AssertionError: a command did not fail in a sentence, or the tables are not those of a rebuild afterwards.
     """
-    with fleet_on_sail(folder, seed, system=system) as fleet:
-        life_s = fleet.life_s()
-        sentences: Counter[str] = Counter()
-        longest_s = 0.0
-        for turn in range(count):
-            fleet.more_logs()
-            run = fleet.begin()
-            run.process.join(fleet.random.random() * life_s)
-            was_done = not run.process.is_alive()
-            fleet.sail.end(signal.SIGKILL)
-            killed_at = time.monotonic()
-            if turn % 2:
-                fleet.restart()
-            ended = run.ended()
-            longest_s = max(longest_s, time.monotonic() - killed_at)
+    random, life_s = Random(f"{seed}"), fleet.life_s
+    sentences: Counter[str] = Counter()
+    longest_s = 0.0
+    for turn in range(count):
+        fleet.more_logs()
+        run = fleet.begin()
+        run.process.join(random.random() * life_s)
+        was_done = not run.process.is_alive()
+        fleet.sail.end(signal.SIGKILL)
+        killed_at = time.monotonic()
+        if turn % 2 == 0:
             fleet.restart()
-            if ended.code:
-                ended.assert_failed_in_a_sentence()
-                sentences[_without_names(ended.sentence)] += 1
-            else:
-                sentences["done before" if was_done else "done all the same"] += 1
-                fleet.assert_rebuilt()
-            assert_lines_are_conserved(fleet.project)
-        fleet.run()
-        fleet.assert_rebuilt()
-        told = "".join(f"\n  {times} times: {sentence}" for sentence, times in sentences.most_common())
-        return f"{count} servers killed, commands ended within {longest_s:.0f} s; then the tables were DuckDB's{told}"
+        ended = run.ended()
+        longest_s = max(longest_s, time.monotonic() - killed_at)
+        fleet.restart()
+        if ended.code:
+            ended.assert_failed_in_a_sentence()
+            sentences[_without_names(ended.sentence)] += 1
+        else:
+            sentences["done before" if was_done else "done all the same"] += 1
+            fleet.assert_rebuilt()
+        assert_lines_are_conserved(fleet.project)
+    fleet.run()
+    fleet.assert_rebuilt()
+    told = "".join(f"\n  {times} times: {sentence}" for sentence, times in sentences.most_common())
+    return f"{count} servers killed, commands ended within {longest_s:.0f} s; then the tables were DuckDB's{told}"
 
 
 def stop_ledgers(folder: Path, count: int, away_s: float, seed: object, system: str | None = None) -> str:
@@ -273,7 +273,7 @@ def stop_ledgers(folder: Path, count: int, away_s: float, seed: object, system: 
         service.end(signal.SIGQUIT)
         fleet.begin().ended().assert_failed_in_a_sentence()
         start_postgres(service, url)
-        life_s = fleet.life_s()
+        life_s = fleet.life_s
         sentences: Counter[str] = Counter()
         for _ in range(count):
             fleet.more_logs()
@@ -297,27 +297,28 @@ def stop_ledgers(folder: Path, count: int, away_s: float, seed: object, system: 
         return f"{count} times the ledger was away for {away_s:g} s; then the tables were DuckDB's{told}"
 
 
-def run_two_at_once(folder: Path, count: int, seed: object, system: str | None = None) -> str:
+def run_two_at_once(fleet: Fleet, count: int) -> str:
     """Start two commands with overlapping hours at the same moment, so often.
 
     Raises:
         AssertionError: one failed for another reason than that the other one wrote, or a line was lost or is there twice, or
             the tables are not those of a rebuild afterwards.
     """
-    with fleet_on_sail(folder, seed, system=system) as fleet:
-        busy = 0
-        for _ in range(count):
-            runs = [fleet.begin(hours) for hours in OVERLAPPING]
-            for ended in [run.ended() for run in runs]:
-                if ended.code:
-                    ended.assert_failed_in_a_sentence()
-                    assert any(words in ended.sentence for words in BUSY), ended.said
-                    busy += 1
-            assert_lines_are_conserved(fleet.project)
-            fleet.more_logs()
-        fleet.run()
-        fleet.assert_rebuilt()
-        return f"{count} times two commands at once, {busy} were told that the other one writes; then the tables were DuckDB's"
+    busy = 0
+    for _ in range(count):
+        fleet.more_logs()
+        runs = [fleet.begin(hours) for hours in OVERLAPPING]
+        for ended in [run.ended() for run in runs]:
+            if ended.code:
+                ended.assert_failed_in_a_sentence()
+                assert any(words in ended.sentence for words in BUSY), ended.said
+                busy += 1
+        assert_lines_are_conserved(fleet.project)
+    fleet.run()
+    fleet.assert_rebuilt()
+    return (
+        f"{count} times two commands at once, {busy} were told that the other one writes; then the tables were DuckDB's"
+    )
 
 
 def all_faults(folder: Path, kills: int, seed: object) -> Iterator[str]:
@@ -332,15 +333,17 @@ def all_faults(folder: Path, kills: int, seed: object) -> Iterator[str]:
         AssertionError: a promise broke.
     """
     few = max(1, kills // 4)
-    for name, meet in {
-        "drivers": lambda own: kill_drivers(own, kills, f"{seed} drivers"),
-        "servers": lambda own: kill_servers(own, 2 * few, f"{seed} servers"),
-        "ledgers": lambda own: stop_ledgers(own, few, AWAY_S, f"{seed} ledgers"),
-        "two at once": lambda own: run_two_at_once(own, few, f"{seed} two"),
-    }.items():
-        own = folder / name
-        own.mkdir()
-        yield meet(own)
+    of_a_fleet: dict[str, Callable[[Fleet], str]] = {
+        "drivers": lambda fleet: kill_drivers(fleet, kills, f"{seed} drivers"),
+        "servers": lambda fleet: kill_servers(fleet, 2 * few, f"{seed} servers"),
+        "two at once": lambda fleet: run_two_at_once(fleet, few),
+    }
+    for name, meet in of_a_fleet.items():
+        (folder / name).mkdir()
+        with fleet_on_sail(folder / name, f"{seed} {name}") as fleet:
+            yield meet(fleet)
+    (folder / "ledgers").mkdir()
+    yield stop_ledgers(folder / "ledgers", few, AWAY_S, f"{seed} ledgers")
 
 
 def _without_names(sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""The short form of `make soak`: a whole installation, disturbed for three minutes, ends as a clean rebuild would."""
+"""The short form of `make soak`: a whole installation that meets each disturbance once ends as a clean rebuild would."""
 
 import shutil
 import tempfile

@@ -1,5 +1,6 @@
 """A few of the faults of which `make hostile` has many: whatever breaks on Spark, the next run makes DuckDB's tables."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets_tests.hostile.spark_faults import (
     HOURS,
     ONE_SYSTEM,
+    Fleet,
     all_faults,
     fleet_on_sail,
     kill_drivers,
@@ -19,20 +21,27 @@ from health_assets_tests.hostile.spark_faults import (
 )
 
 
-def test_drivers_that_are_killed_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
-    assert "0 were done before" in kill_drivers(tmp_path, 2, 3, ONE_SYSTEM)
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """One fleet for all: after each fault its tables are those of a rebuild."""
+    with fleet_on_sail(tmp_path_factory.mktemp("fleet"), 1, system=ONE_SYSTEM) as made:
+        yield made
 
 
-def test_a_server_that_is_killed_and_there_again_at_once_spoils_nothing(tmp_path: Path) -> None:
-    assert "2 servers killed" in kill_servers(tmp_path, 2, 1, ONE_SYSTEM)
+def test_drivers_that_are_killed_lose_nothing_and_count_nothing_twice(fleet: Fleet) -> None:
+    assert "0 were done before" in kill_drivers(fleet, 1, 1)
+
+
+def test_a_server_that_is_killed_and_there_again_at_once_spoils_nothing(fleet: Fleet) -> None:
+    assert "1 servers killed" in kill_servers(fleet, 1, 2)
+
+
+def test_two_orchestrators_that_were_started_by_mistake_follow_one_another(fleet: Fleet) -> None:
+    assert "1 times two" in run_two_at_once(fleet, 1)
 
 
 def test_a_ledger_that_is_away_for_a_while_spoils_nothing(tmp_path: Path) -> None:
     assert "1 times" in stop_ledgers(tmp_path, 1, 2.0, 1, ONE_SYSTEM)
-
-
-def test_two_orchestrators_that_were_started_by_mistake_follow_one_another(tmp_path: Path) -> None:
-    assert "1 times two" in run_two_at_once(tmp_path, 1, 1, ONE_SYSTEM)
 
 
 def test_a_server_that_began_anew_between_two_statements_is_noticed(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def soak(folder: Path, minutes: float, seed: int, engine: str, tell: Callable[[s
 
     Args:
         folder: a folder that is there and that every user of this machine may enter.
-        minutes: how long disturbances go on; the end takes some minutes more.
+        minutes: how long disturbances go on, once each has happened; the end takes some minutes more.
         seed: of the order and the moments of the disturbances.
         engine: of the warehouse, `postgres` or `duckdb`.
         tell: is told what happens.
@@ -43,8 +43,8 @@ def soak(folder: Path, minutes: float, seed: int, engine: str, tell: Callable[[s
     with installed(folder, engine=engine, lease_s=15 if is_short else 60, seed=seed) as installation:
         tell(f"all services run, after {time.monotonic() - begun:.0f} s")
         disk_mib, start = installation.used_mib(), time.monotonic()
-        for name in _names(random):
-            if time.monotonic() - start >= minutes * 60:
+        for place, name in enumerate(_names(random)):
+            if place >= len(DISTURBANCES) and time.monotonic() - start >= minutes * 60:
                 break
             sentence = DISTURBANCES[name](installation, random, FULL_DISK_S / 6 if is_short else FULL_DISK_S)
             tell(f"{timedelta(seconds=round(time.monotonic() - start))}  {sentence}")

@@ -26,6 +26,7 @@ from dagster._daemon.controller import all_daemons_live
 
 from health_assets.cli.dagster_home import write_home
 from health_assets.core.settings import Settings
+from health_assets.defs.run_processes import IMPORTS
 from health_assets.warehouse.migrations import migrate
 from health_assets_tests.soak.services import Manager, Service, command_of
 from health_assets_tests.support import postgres_server
@@ -114,14 +115,14 @@ class Installation:
         return ""
 
     def run_processes(self) -> list[psutil.Process]:
-        """The processes of runs that are under way."""
-        found = []
-        for service in self.services.values():
-            for process in service.below():
-                with suppress(psutil.NoSuchProcess):
-                    if "execute_run" in process.cmdline():
-                        found.append(process)
-        return found
+        """The processes of runs that are under way, which the code server forks from one with their imports done."""
+        parents: dict[psutil.Process, int] = {}
+        for process in self.services["code-server"].below():
+            with suppress(psutil.NoSuchProcess):
+                if IMPORTS in " ".join(process.cmdline()):
+                    parents[process] = process.ppid()
+        pids = {process.pid for process in parents}
+        return [process for process, parent in parents.items() if parent in pids]
 
     def used_mib(self) -> dict[str, float]:
         """The space that its data takes on the disk, in MiB: the warehouse, Dagster's records, PostgreSQL's log, all else.

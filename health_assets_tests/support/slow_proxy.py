@@ -26,7 +26,6 @@ class SlowProxy:
         """First line of every request, in the order in which they came."""
         self.answered_bytes = 0
         """Bytes that clients have got."""
-        self._connections: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._waiting = 0
         self.most_waiting = 0
@@ -41,21 +40,19 @@ class SlowProxy:
         await self._ended.wait()
         server.close()
         await asyncio.sleep(GRACE_S)  # a connection that was taken just now begins, so that it can end
-        for writer in self._writers:
-            writer.transport.abort()  # whatever it has still to send: nobody reads that
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:  # also those that still take a connection
+            for writer in self._writers:
+                writer.transport.abort()  # whatever it has still to send: nobody reads that
+            for other in others:
+                other.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(GRACE_S)  # a transport that was closed just now closes its socket
 
     def end(self) -> None:
         """Let `serve` end."""
         self._loop.call_soon_threadsafe(self._ended.set)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
         async with AsyncExitStack() as ends:
             ends.enter_context(suppress(asyncio.CancelledError))  # that is the end, and asyncio would call it a fault
             ends.push_async_callback(self._close, writer)

@@ -109,10 +109,24 @@ def done(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     return project
 
 
+@pytest.fixture(params=["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)])
+def done_by_day(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
+    """The same, on PostgreSQL by night: by day what is new is noticed on both."""
+    return copied(materialized(request.param), tmp_path / "project")
+
+
 @pytest.fixture
 def done_here(tmp_path: Path) -> Project:
     """The same on DuckDB alone."""
     return copied(materialized("duckdb"), tmp_path / "project")
+
+
+@cache
+def all_materialized() -> Project:
+    """The same with every system, for tests that only look."""
+    project = copied(materialized("duckdb"), lasting_folder() / "project")
+    project.materialize(HOURS)
+    return project
 
 
 def copied(made: Project, folder: Path) -> Project:
@@ -314,19 +328,19 @@ def test_another_raw_root_makes_a_run_even_with_the_same_logs(done_here: Project
 RESTS_ON_ELSE = "may rest on something else"
 
 
-def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done: Project) -> None:
-    first = state(done)
-    done.write_targets(OTHER_TARGETS)
-    assert RESTS_ON_ELSE in str(why(done))
-    assert RAN in materialize(done)
-    assert why(done) is None
-    second = state(done)
-    assert RAN in materialize(done, "--anew")
-    assert_same_tables(state(done), second)
-    done.write_targets(TARGETS)
-    assert RESTS_ON_ELSE in str(why(done))
-    assert RAN in materialize(done)
-    assert_same_tables(done.tables(), {name: first[name] for name in done.tables()})
+def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done_by_day: Project) -> None:
+    first = state(done_by_day)
+    done_by_day.write_targets(OTHER_TARGETS)
+    assert RESTS_ON_ELSE in str(why(done_by_day))
+    assert RAN in materialize(done_by_day)
+    assert why(done_by_day) is None
+    second = state(done_by_day)
+    assert RAN in materialize(done_by_day, "--anew")
+    assert_same_tables(state(done_by_day), second)
+    done_by_day.write_targets(TARGETS)
+    assert RESTS_ON_ELSE in str(why(done_by_day))
+    assert RAN in materialize(done_by_day)
+    assert_same_tables(done_by_day.tables(), {name: first[name] for name in done_by_day.tables()})
 
 
 OTHER_SETTINGS = {
@@ -439,20 +453,20 @@ def test_a_score_that_somebody_changed_is_made_anew(done_here: Project) -> None:
 # -- other runs --------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_of_an_hour_that_is_looked_back_on_makes_a_run(done: Project) -> None:
-    done.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
-    done.materialize(HourRange.of(BEFORE))
-    assert RESTS_ON_ELSE in str(why(done))
-    assert RAN in materialize(done)
-    assert why(done) is None
+def test_a_run_of_an_hour_that_is_looked_back_on_makes_a_run(done_by_day: Project) -> None:
+    done_by_day.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
+    done_by_day.materialize(HourRange.of(BEFORE))
+    assert RESTS_ON_ELSE in str(why(done_by_day))
+    assert RAN in materialize(done_by_day)
+    assert why(done_by_day) is None
     made = ["executions", "agent_health", "system_health"]
-    clean = done.clean_rebuild(HourRange(BEFORE, HOURS.end), only=["ingest", "health_components", *made])
-    assert_same_tables(done.tables(HOURS, made), clean.tables(HOURS, made))
+    clean = done_by_day.clean_rebuild(HourRange(BEFORE, HOURS.end), only=["ingest", "health_components", *made])
+    assert_same_tables(done_by_day.tables(HOURS, made), clean.tables(HOURS, made))
 
 
-def test_a_run_of_an_hour_that_changes_nothing_here_makes_none(done: Project) -> None:
-    done.materialize(hours_from(HOURS.end + 8 * HOUR, 1))
-    assert why(done) is None
+def test_a_run_of_an_hour_that_changes_nothing_here_makes_none(done_by_day: Project) -> None:
+    done_by_day.materialize(hours_from(HOURS.end + 8 * HOUR, 1))
+    assert why(done_by_day) is None
 
 
 def test_an_asset_that_was_made_alone_with_other_targets_makes_a_run(done_here: Project) -> None:
@@ -508,7 +522,13 @@ def killed_before_checks(
     run_as_a_command(arguments, environment, folder, outputs)
 
 
-@pytest.mark.parametrize("asset", ["raw_logs", "health_components", "agent_health_state"])
+@pytest.mark.parametrize(
+    "asset",
+    [
+        "health_components",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("raw_logs", "agent_health_state")),
+    ],
+)
 def test_a_run_that_is_killed_between_rows_and_their_checks_makes_a_run(done_here: Project, asset: str) -> None:
     a_line_is_appended(done_here)
     process = in_a_process(
@@ -522,7 +542,13 @@ def test_a_run_that_is_killed_between_rows_and_their_checks_makes_a_run(done_her
     assert DID_NOT in materialize(done_here)
 
 
-@pytest.mark.parametrize("step", ["check_executions", "check_health_components", "check_system_health"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "check_health_components",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("check_executions", "check_system_health")),
+    ],
+)
 def test_another_writer_between_two_steps_of_a_run_makes_a_run(
     done_here: Project, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -609,13 +635,11 @@ def test_rows_are_made_from_the_tables_whose_account_they_are_marked_with(
 
 
 @pytest.mark.parametrize("name", [name for name in SUITES if name in {*DERIVED, *grounds.RECORDS}])
-def test_checks_look_at_the_tables_whose_account_they_are_marked_with(
-    done_here: Project, read_tables: set[str], name: str
-) -> None:
-    settings = done_here.settings
-    done_here.materialize(HOURS)
+def test_checks_look_at_the_tables_whose_account_they_are_marked_with(read_tables: set[str], name: str) -> None:
+    project = all_materialized()
+    settings = project.settings
     read_tables.clear()
-    with done_here.warehouse.write() as session:
+    with project.warehouse.write() as session:
         source = Source(
             asset=name, session=session, hours=HOURS, targets=load_targets(settings.targets), settings=settings
         )
