@@ -2,31 +2,33 @@
 
 `python -m bench.scale` starts LakeSail, and an Apache Spark where SPARK_HOME names one, each in a process of its own.
 It prints a table in Markdown for each question: reading ever more lines, counting what they hold, reading spans, one
-hour with everything beside DuckDB, without and with the hours before it, one worker and two, and one agent with half of
-all executions.
+hour with everything beside DuckDB, without and with the hours before it, some hours as one run and as a run each, one
+worker and two, and one agent with half of all executions.
 """
 
 import argparse
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import psutil
 
-from bench.fleet import DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
+from bench.fleet import BACKFILL, DATA, HEADLINE_AGENTS, HEADLINE_HOUR, HEADLINE_PER_HOUR
 from bench.measure import Sample, Watch, progress, run
 from bench.report import machine
-from health_assets.core.hours import HOUR
+from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.spark_servers import apache_spark_process, sail_process
 
-ROWS = ("lines", "look", "spans", "hour", "headline", "workers", "skew")
+ROWS = ("lines", "look", "spans", "hour", "headline", "backfill", "workers", "skew")
 AGENTS = 83_333
 """A million executions in an hour, by what each agent executes."""
 PARTS_PER_MILLION = 8
@@ -35,6 +37,7 @@ TRACES = 50_000
 """Traces of ten spans each."""
 LOCAL_CORES = 2
 WORKER_MB = 2048
+THE_HOUR = HourRange.of(HEADLINE_HOUR)
 Servers = Callable[[], AbstractContextManager[tuple[str, int]]]
 
 
@@ -47,25 +50,45 @@ class Cost:
         sample: seconds and memory of the process that gave the orders.
         cluster_cpu_s: processor seconds of the cluster; None without one.
         cluster_gib: most memory of the cluster at once; None without one.
+        steps_cluster_cpu_s: processor seconds of the cluster, by the work's step.
     """
 
     name: str
     sample: Sample
     cluster_cpu_s: float | None = None
     cluster_gib: float | None = None
+    steps_cluster_cpu_s: Mapping[str, float] = field(default_factory=dict)
+
+    def of_step(self, step: str) -> str:
+        """The seconds of a step, and in brackets the processor seconds here and, behind a plus sign, of the cluster."""
+        told = self.sample.details
+        if step not in told["steps"]:
+            return "–"
+        there = f" + {self.steps_cluster_cpu_s[step]:.1f}" if step in self.steps_cluster_cpu_s else ""
+        return f"{told['steps'][step]:.2f} ({told['steps_cpu_s'][step]:.1f}{there})"
 
 
 class ClusterWatch(Watch):
-    """Looks at the memory of a server and all its children."""
+    """Looks at the memory and the processor seconds of a server and all its children."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(every_s=0.5)
+        super().__init__(every_s=0.2)
         self._number = number
         self.most_bytes = 0
+        self._looked_at: list[float] = []
+        self._cpu_s: list[float] = []
 
     def look(self) -> None:
         """Look once."""
         self.most_bytes = max(self.most_bytes, sum(process.memory_info().rss for process in _tree(self._number)))
+        self._looked_at.append(time.time())
+        self._cpu_s.append(_cpu_s(self._number))
+
+    def cpu_s(self, began_at: float, ended_at: float) -> float:
+        """Processor seconds between two moments of Unix time, as far as looks tell them apart."""
+        # those of a process that has ended are its parent's a moment later
+        before, after = np.interp([began_at, ended_at], self._looked_at, np.maximum.accumulate(self._cpu_s))
+        return float(after - before)
 
 
 def on_cluster(name: str, number: int, work: Callable[[], Sample]) -> Cost:
@@ -73,7 +96,13 @@ def on_cluster(name: str, number: int, work: Callable[[], Sample]) -> Cost:
     before = _cpu_s(number)
     with ClusterWatch(number) as watch:
         sample = work()
-    cost = Cost(name=name, sample=sample, cluster_cpu_s=_cpu_s(number) - before, cluster_gib=watch.most_bytes / 2**30)
+    cost = Cost(
+        name=name,
+        sample=sample,
+        cluster_cpu_s=_cpu_s(number) - before,
+        cluster_gib=watch.most_bytes / 2**30,
+        steps_cluster_cpu_s={step: watch.cpu_s(*at) for step, at in sample.details.get("steps_at", {}).items()},
+    )
     progress.print(f"  {name}: {sample.wall_s:.1f} s, {cost.cluster_cpu_s:.1f} CPU s of the cluster")
     return cost
 
@@ -99,13 +128,17 @@ class Scale:
         millions: how many million lines are read.
         hour_agents: agents of the hour with everything.
         headline_agents: agents of that with the hours before it.
+        backfill_hours: how many hours are made as one run and as a run each.
     """
 
-    def __init__(self, folder: Path, millions: tuple[int, ...], hour_agents: int, headline_agents: int) -> None:
+    def __init__(
+        self, folder: Path, millions: tuple[int, ...], hour_agents: int, headline_agents: int, backfill_hours: int
+    ) -> None:
         self._folder = folder
         self._millions = millions
         self._hour_agents = hour_agents
         self._headline_agents = headline_agents
+        self._backfill_hours = backfill_hours
         self._has_apache = bool(os.getenv("SPARK_HOME"))
 
     def lines(self) -> list[Cost]:
@@ -166,6 +199,23 @@ class Scale:
                 found.append(on_cluster(name, number, partial(_product, folder, {"warehouse": url, **where})))
         return found
 
+    def backfill(self) -> list[Cost]:
+        """Hours in which every agent executes once, all systems: as one run, and as a run each, one after another."""
+        folder = _made("backfill", agents=self._hour_agents, hours=self._backfill_hours)
+        hours = HourRange(BACKFILL.start, BACKFILL.start + self._backfill_hours * HOUR)
+        found = []
+        for name, servers in self._engines().items():
+            with servers() as (url, number):
+                where = {"warehouse": url, **self._new_places()}
+                work = partial(_product, folder, where, hours=hours)
+                found.append(on_cluster(f"{name}, one run of {self._backfill_hours} hours", number, work))
+            with servers() as (url, number):
+                where = {"warehouse": url, **self._new_places()}
+                for each in hours:
+                    work = partial(_product, folder, where, hours=HourRange.of(each))
+                    found.append(on_cluster(f"{name}, {each:%H}:00 alone", number, work))
+        return found
+
     def workers(self) -> list[Cost]:
         """One worker with a million lines, and two with two, of Apache Spark: read, and scored by one system."""
         found = []
@@ -215,11 +265,11 @@ def _made(kind: str, **arguments: int) -> Path:
     return Path(run("make_data", kind=kind, **arguments).details["folder"])
 
 
-def _product(folder: Path, where: Mapping[str, str], *systems: str) -> Sample:
-    """The headline hour with the assets and checks of these systems, or of all."""
-    hours = {"start": f"{HEADLINE_HOUR:%Y-%m-%dT%H}", "end": f"{HEADLINE_HOUR + HOUR:%Y-%m-%dT%H}"}
+def _product(folder: Path, where: Mapping[str, str], *systems: str, hours: HourRange = THE_HOUR) -> Sample:
+    """Hours with the assets and checks of these systems, or of all."""
+    span = {"start": f"{hours.start:%Y-%m-%dT%H}", "end": f"{hours.end:%Y-%m-%dT%H}"}
     inputs: dict[str, Any] = {"raw": str(folder / "raw"), "targets": str(folder / "targets.yaml")}
-    return run("product", **inputs, **where, **hours, systems=list(systems))
+    return run("product", **inputs, **where, **span, systems=list(systems))
 
 
 @contextmanager
@@ -241,14 +291,14 @@ def table(costs: list[Cost]) -> Iterator[str]:
         )
         here = f"{own.wall_s:.1f} | {own.cpu_s:.1f} | {own.peak_bytes / 2**30:.2f} GiB"
         yield f"| {cost.name} | {here} | {' | '.join(there)} |"
-    steps = [cost.sample.details.get("steps", {}) for cost in costs]
-    if not any(steps):
+    steps = dict.fromkeys(step for cost in costs for step in cost.sample.details.get("steps", {}))
+    if not steps:
         return
     yield ""
-    yield f"| step | {' | '.join(cost.name for cost in costs)} |"
+    yield f"| step: seconds (CPU s here + of the cluster) | {' | '.join(cost.name for cost in costs)} |"
     yield f"|---|{'---:|' * len(costs)}"
-    for step in steps[0]:
-        yield f"| {step} | {' | '.join(f'{own[step]:.2f}' if step in own else '–' for own in steps)} |"
+    for step in steps:
+        yield f"| {step} | {' | '.join(cost.of_step(step) for cost in costs)} |"
 
 
 def main() -> None:
@@ -258,11 +308,14 @@ def main() -> None:
     parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="how many million lines are read")
     parser.add_argument("--agents", type=int, default=59_950, help="agents of the hour with everything")
     parser.add_argument("--headline-agents", type=int, default=HEADLINE_AGENTS, help="agents of the headline")
+    parser.add_argument("--hours", type=int, default=4, help="hours of the backfill")
     flags = parser.parse_args()
     machine_line = machine()
     with ExitStack() as stack:
         millions = tuple(map(int, flags.millions.split(",")))
-        scale = Scale(stack.enter_context(scratch()), millions, flags.agents, flags.headline_agents)
+        scale = Scale(
+            stack.enter_context(scratch()), millions, flags.agents, flags.headline_agents, backfill_hours=flags.hours
+        )
         for name in flags.only.split(","):
             progress.print(name)
             costs = getattr(scale, name)()

@@ -302,7 +302,9 @@ class Loading:
             key, time = ID_OF_TABLE[table]
             order = [time, "source_file", "line_number"]
             losers = self._session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
-            self._ledger.add_superseded(Counter(Part(name, RECORD_OF_TABLE[table], hour) for hour, name in losers))
+            self._ledger.add_superseded(
+                Counter({Part(name, RECORD_OF_TABLE[table], hour): count for (hour, name), count in losers.items()})
+            )
 
     def apply_new_targets(self) -> dict[str, set[datetime]]:
         """Apply targets that changed since rows were loaded; gives by table the hours that have others now.

@@ -22,11 +22,15 @@ UNREADABLE = (
     "with special characters of user and password as %xx"
 )
 
-_CLUSTER = re.compile(r"sc://(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d{1,5}))?(?:/(?:;.*)?)?")
+_OPTION = "[^;=/?#]"
+"""What names and values of options are made of; the client takes other signs for the end of one, and shows them."""
+_CLUSTER = re.compile(
+    rf"sc://(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d{{1,5}}))?(?:/(?:;{_OPTION}+={_OPTION}*)*)?"
+)
 CLUSTER_PORT = 15002
 UNREADABLE_CLUSTER = (
     "the Spark Connect URL of the warehouse cannot be read; it is sc://host:15002, with options like a token behind it "
-    "as /;token=…"
+    "as /;token=…, and signs like = in them as %3D"
 )
 WITHOUT_LEDGER = "a warehouse on Spark needs a lake and a ledger: set HEALTH_LAKE and HEALTH_LEDGER"
 

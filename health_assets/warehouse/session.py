@@ -8,6 +8,7 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
@@ -106,6 +107,9 @@ class Session(ABC):
     def use_one_thread(self) -> None:
         """Leave the other cores to other programs for the rest of the session."""
 
+    def settle(self) -> None:  # noqa: B027 # most have nothing left
+        """Do what an engine has left to do before a commit; to be called once, when all is written."""
+
     def table(self, name: str) -> ir.Table:
         """A table as an ibis expression."""
         return _table(name)
@@ -190,26 +194,33 @@ class Session(ABC):
         hours: HourRange,
         keys: Sequence[str],
         order: Sequence[str],
-        returning: Sequence[str] = ("hour", "source_file"),
-    ) -> list[tuple]:
+        counted_by: Sequence[str] = ("hour", "source_file"),
+    ) -> Counter[tuple]:
         """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, any of equal ones.
 
+        Args:
+            name: the table.
+            hours: the hours.
+            keys: columns that are equal, with `hour` among them.
+            order: columns that say which row is greater.
+            counted_by: columns by which deleted rows are counted.
+
         Returns:
-            The columns `returning` of every row that was deleted.
+            How many rows were deleted, by the values of these columns.
         """
         span = {"start": hours.start, "end": hours.end}
         inside = f"FROM {name} WHERE hour >= $start AND hour < $end"
         key = ", ".join(keys)
         # looking for one costs a tenth of ranking all, and mostly there is none
         if not self.query(f"SELECT 1 {inside} GROUP BY {key} HAVING count(*) > 1 LIMIT 1", span):
-            return []
+            return Counter()
         greatest_first = ", ".join(f"{column} DESC" for column in (*order, self.row_id))
         ranked = (
             f"SELECT {self.row_id}, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place {inside}"
         )
         losers = f"SELECT {self.row_id} FROM ({ranked}) AS ranked WHERE place > 1"
-        deleted = f"DELETE FROM {name} WHERE {self.is_among(losers)} RETURNING {', '.join(returning)}"
-        return self.query(deleted, span)
+        deleted = f"DELETE FROM {name} WHERE {self.is_among(losers)} RETURNING {', '.join(counted_by)}"
+        return Counter(self.query(deleted, span))
 
     def is_among(self, rows: str) -> str:
         """A condition: the row's place is among those that SQL selects."""
@@ -241,7 +252,7 @@ class Session(ABC):
         return hours
 
     def rewrite_hours(self, name: str, hours: HourRange, rows: ir.Table) -> None:
-        """Replace whole hours with rows computed from those same hours."""
+        """Replace whole hours with as many rows, computed from those same hours."""
         columns = columns_of(name)
         self.query(f"CREATE TEMP TABLE rewritten AS {self.sql(rows.select(*columns))}")
         self.delete_hours(name, hours)

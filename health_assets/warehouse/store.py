@@ -142,6 +142,7 @@ class Warehouse:
             self._guard.take()
         with self._place.write() as session:
             yield session
+            session.settle()
             if self._guard is not None:
                 self._guard.check()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from health_assets.schema.catalog import columns_of
-from health_assets.warehouse.engines.spark.connect import connected, end
+from health_assets.warehouse.engines.spark.connect import connected, counts_rows, end
 from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_place import LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
@@ -24,7 +24,7 @@ def session_on(url: str, folder: Path, ledger: Session) -> Iterator[LakeSession]
     lake = Lake(LakePlace(str(folder / "lake")), ledger)
     lake.make_account()
     spark = connected(url)
-    session = LakeSession(spark, lake, ledger)
+    session = LakeSession(spark, lake, ledger, counts_rows=counts_rows(spark, url))
     try:
         yield session
     finally:

@@ -26,6 +26,7 @@ needs_apache_spark = pytest.mark.skipif(
     reason="Apache Spark needs Java, and SPARK_HOME to say where it is",
 )
 START_S = 120
+END_S = 20
 SAIL_ENVIRONMENT = {"RUST_LOG": "error", "PYTHONPATH": str(REPOSITORY)}
 """It says each thing that it does, and calls our functions in this Python."""
 
@@ -52,7 +53,7 @@ def sail_command(port: int) -> list[str]:
 
 @contextmanager
 def apache_spark_process(
-    folder: Path, master: str = "local[2]", page_port: int | None = None
+    folder: Path, master: str = "local[2]", page_port: int | None = None, own: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, int]]:
     """The same of an Apache Spark, with the number of its process.
 
@@ -60,6 +61,7 @@ def apache_spark_process(
         folder: for its log.
         master: `local[cores]`, or `local-cluster[workers,cores,megabytes]`.
         page_port: port of its web page; none without one.
+        own: settings of its own.
     """
     port = free_port()
     environment = {
@@ -67,7 +69,7 @@ def apache_spark_process(
     }  # fmt: skip
     configuration = {
         "spark.connect.grpc.binding.port": port, "spark.sql.shuffle.partitions": "2",
-        **({"spark.ui.enabled": "false"} if page_port is None else {"spark.ui.port": page_port}),
+        **({"spark.ui.enabled": "false"} if page_port is None else {"spark.ui.port": page_port}), **(own or {}),
     }  # fmt: skip
     command = [Path(os.environ["SPARK_HOME"], "bin", "spark-submit"), "--master", master]
     for name, value in configuration.items():
@@ -87,6 +89,10 @@ def _server(command: Sequence[str | Path], folder: Path, environment: Mapping[st
             yield process.pid
         finally:
             process.terminate()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:  # as where tests run in the background of a shell, which ignores signals
+                process.kill()
 
 
 def free_port() -> int:

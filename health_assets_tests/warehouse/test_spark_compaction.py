@@ -10,7 +10,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline import other_machines
-from health_assets.warehouse.engines.spark import compaction, store
+from health_assets.warehouse.engines.spark import compaction, lake_session
 from health_assets.warehouse.engines.spark.compaction import MOST_FOLDERS
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.lakes_made import rows_of_hours
@@ -72,7 +72,7 @@ def test_an_hour_of_many_folders_gets_one_and_keeps_its_rows(
 ) -> None:
     project = records.copied(tmp_path / "project")
     with monkeypatch.context() as as_before:
-        as_before.setattr(store, "compact", lambda *_: None)
+        as_before.setattr(lake_session, "compact", lambda *_: None)
         insert_again(project, MOST_FOLDERS)
     many = MOST_FOLDERS + 1
     assert folder_counts(project.warehouse) == [many, 1, many, many, 1]
@@ -88,6 +88,27 @@ def test_an_hour_of_many_folders_gets_one_and_keeps_its_rows(
     found = project.tables(names=[TABLE])[TABLE]
     assert len(found) == len(expected[TABLE]) + len(EVERY_OTHER)
     assert_same_tables({TABLE: [row for row in found if row["execution_id"] is not None]}, expected)
+
+
+def test_whose_turn_it_is_is_asked_when_nothing_is_left_to_do(
+    records: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Putting hours together takes minutes, in which a turn may be lost."""
+    done: list[str] = []
+
+    class Turns:
+        def take(self) -> None:
+            done.append("taken")
+
+        def check(self) -> None:
+            done.append("checked")
+
+    project = records.copied(tmp_path / "project")
+    compact = lake_session.compact
+    monkeypatch.setattr(lake_session, "compact", lambda *given: done.append("put together") or compact(*given))
+    with Warehouse.of(project.settings, guard=Turns()).write():
+        done.append("written")
+    assert done == ["taken", "written", "put together", "checked"]
 
 
 def test_many_files_that_are_read_apart_leave_few_folders(

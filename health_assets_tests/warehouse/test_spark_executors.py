@@ -12,11 +12,15 @@ import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
+from pyspark.sql.connect.dataframe import DataFrame
+
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.warehouse.engines.spark import executors, lake_session
 from health_assets.warehouse.engines.spark.connect import connected, end
-from health_assets.warehouse.engines.spark.executors import inserted, program, understood
-from health_assets.warehouse.engines.spark.lake_place import LakePlace
+from health_assets.warehouse.engines.spark.executors import inserted, understood
+from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
+from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.session import InsertArrow
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.lakes_made import rows_of_hours
@@ -73,10 +77,62 @@ def test_no_piece_is_no_row(warehouse: Warehouse) -> None:
 
 def test_what_a_lost_executor_wrote_does_not_count(warehouse: Warehouse, tmp_path: Path) -> None:
     with warehouse.write() as session:
-        inserted(3, made_hours, LakePlace(str(tmp_path / "lake")))  # whose answer nobody got
+        place = LakePlace(str(tmp_path / "lake"))
+        inserted(3, made_hours, place, str(place.text_of(ID_FILE)))  # whose answer nobody got
         session.insert_from_each([3], made_hours, Told)
         assert session.count_hours("system_health", DAY) == 3
     assert len(list((tmp_path / "lake" / "system_health").iterdir())) == 2
+
+
+def test_an_executor_that_does_not_see_the_lake_is_refused(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a machine where nobody has mounted it: what it wrote would be on its own disk."""
+    elsewhere = LakePlace(str(tmp_path / "lake on another disk"))
+    monkeypatch.setattr(LakePlace, "__reduce__", lambda _: (LakePlace, (elsewhere.name,)), raising=False)
+    with pytest.raises(HealthAssetsError, match="an executor does not see the lake"), warehouse.write() as session:
+        session.insert_from_each([3], made_hours, Told)
+    assert not Path(elsewhere.name).exists()
+
+
+def test_many_pieces_go_out_with_several_statements(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "BYTES_AT_ONCE", 12)
+    sent: list[int] = []
+    answered = executors._answered
+    monkeypatch.setattr(
+        executors, "_answered", lambda spark, some, do: sent.append(len(some)) or answered(spark, some, do)
+    )
+    told = warehouse.each([3, 0, 5, 1, 2], told_of, Told)
+    assert [one.digests for one in told] == [{"digest": 2**64 - number} for number in (3, 0, 5, 1, 2)]
+    assert sum(sent) == 5 and len(sent) > 1
+
+
+def test_a_cluster_that_does_not_answer_for_each_piece_is_a_fault(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_arrow = DataFrame.mapInArrow
+    for changed in (lambda frame: frame.limit(2), lambda frame: frame.union(frame)):  # one is missing, all come twice
+        with monkeypatch.context() as broken:
+            broken.setattr(DataFrame, "mapInArrow", lambda *given, changed=changed: changed(in_arrow(*given)))
+            with pytest.raises(RuntimeError, match=r"the cluster answered \[.*\] of 3 pieces of work"):
+                warehouse.each([3, 0, 5], told_of, Told)
+
+
+def one_row_each(rows: pa.Table) -> pa.Table:
+    """The hours."""
+    return rows.select(["hour"])
+
+
+def test_a_function_of_rows_is_not_called_by_another_program(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_session, "program", lambda: "duckdb 1")
+    with (
+        pytest.raises(HealthAssetsError, match=r"orders duckdb 1; install the same on both"),
+        warehouse.write() as session,
+    ):
+        session.insert_arrow("system_health", rows_of_hours([START]))
+        session.grouped(session.hours_of("system_health", DAY).select("hour"), ["hour"], ["hour"], one_row_each)
 
 
 def test_what_a_user_can_mend_is_told_as_on_one_machine(warehouse: Warehouse) -> None:
@@ -137,7 +193,7 @@ def answer(**changes: object) -> bytes:
 def test_an_executor_with_another_program_is_refused() -> None:
     assert understood(answer(), int).told == 1
     with pytest.raises(
-        HealthAssetsError, match=r"an executor has duckdb 1, and this machine .*; install the same on both"
+        HealthAssetsError, match=r"an executor has duckdb 1, and the machine that .*; install the same on both"
     ):
         understood(answer(program="duckdb 1"), int)
 
@@ -152,10 +208,10 @@ def test_an_executor_with_another_program_is_refused() -> None:
     ],
 )
 def test_an_executor_that_names_another_folder_is_refused(table: str, folder: str) -> None:
-    good = {"table": "executions", "folder": f"executions/{'0' * 32}", "hours": []}
+    good = {"table": "executions", "folder": f"executions/{'0' * 32}", "hours": [], "rows": 0}
     assert understood(answer(written=[good]), int).written
     with pytest.raises(ValueError, match="an executor names the folder"):
-        understood(answer(written=[{"table": table, "folder": folder, "hours": []}]), int)
+        understood(answer(written=[{"table": table, "folder": folder, "hours": [], "rows": 0}]), int)
 
 
 def test_each_piece_has_a_task_of_its_own(url: str) -> None:

@@ -1,24 +1,26 @@
 """A warehouse on Spark refuses what would read as nothing: another lake, a wrong pair, a URL that it cannot read."""
 
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import ibis
 import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
-from health_assets.warehouse.engines.spark import store
-from health_assets.warehouse.engines.spark.connect import connected, end
-from health_assets.warehouse.engines.spark.lake_place import LakePlace
+from health_assets.warehouse.engines.spark import lake_place, store
+from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.lakes_made import rows_of_hours
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project
-from health_assets_tests.support.spark_servers import apache_spark, needs_apache_spark, sail
+from health_assets_tests.support.spark_servers import apache_spark, apache_spark_process, needs_apache_spark, sail
 
 HOUR = HourRange.of(START)
 
@@ -124,6 +126,109 @@ def test_a_lake_that_the_cluster_does_not_see_is_refused_at_its_first_use(
     made(url, tmp_path)
 
 
+def _where_only_ids_are_seen(folder: Path) -> Callable[[LakePlace, str], str]:
+    """The names of a cluster that sees the lake's file and writes tables to a disk of its own."""
+    return lambda place, name: f"{place.name if name == ID_FILE else folder}/{name}"
+
+
+def _where_nothing_is_seen(folder: Path) -> Callable[[LakePlace, str], str]:
+    """The names of a cluster that was started anew without the lake."""
+    return lambda _, name: f"{folder}/{name}"
+
+
+@pytest.fixture(params=["sail", pytest.param("spark", marks=needs_apache_spark)])
+def any_url(request: pytest.FixtureRequest, url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "sail":
+        yield url
+    else:
+        with apache_spark(tmp_path_factory.mktemp("spark")) as made:
+            yield made
+
+
+def test_a_cluster_that_loses_the_lake_changes_nothing(
+    any_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = made(any_url, tmp_path)
+    with own.write() as session:
+        session.insert_arrow("system_health", rows_of_hours([START]))
+    for others, said in (
+        (_where_nothing_is_seen(tmp_path / "elsewhere"), "does not see the lake|PATH_NOT_FOUND"),
+        (
+            _where_only_ids_are_seen(tmp_path / "elsewhere"),
+            "0 rows were made of 1 rows of system_health|PATH_NOT_FOUND",
+        ),
+    ):
+        with monkeypatch.context() as lost:
+            lost.setattr(LakePlace, "url_of", others)
+            with pytest.raises((HealthAssetsError, RuntimeError), match=said), own.write() as session:
+                session.rewrite_hours("system_health", HOUR, session.hours_of("system_health", HOUR))
+    with own.read() as session:
+        assert session.count(session.table("system_health")) == 1
+
+
+def test_rows_that_the_cluster_wrote_where_nobody_sees_them_are_not_counted_as_none(
+    any_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where one machine of it has not mounted the lake, and nothing of the lake is read."""
+    own = made(any_url, tmp_path)
+    monkeypatch.setattr(LakePlace, "url_of", _where_only_ids_are_seen(tmp_path / "elsewhere"))
+    with (
+        pytest.raises(
+            HealthAssetsError, match="the cluster made 2 rows of system_health, and 0 of them are in the lake"
+        ),
+        own.write() as session,
+    ):
+        session.insert("system_health", ibis.memtable(rows_of_hours([START, START])))
+    monkeypatch.undo()
+    with own.write() as session:
+        session.insert("system_health", ibis.memtable(rows_of_hours([START, START])))
+        assert session.count_hours("system_health", HOUR) == 2
+
+
+def test_a_lake_with_folders_and_without_a_ledger_is_refused(url: str, tmp_path: Path) -> None:
+    """As the folder of raw logs that somebody named by mistake, or a lake that was copied in part."""
+    logs = tmp_path / "lake" / "executions" / "2026-11-19"
+    logs.mkdir(parents=True)
+    with pytest.raises(HealthAssetsError, match="or folders that are none of ours"), warehouse(url, tmp_path).write():
+        pass
+    assert logs.exists() and not (tmp_path / "lake" / ID_FILE).exists()
+
+
+def test_another_ledger_that_takes_the_lake_during_a_run_stops_its_commit(url: str, tmp_path: Path) -> None:
+    own = made(url, tmp_path)
+    with pytest.raises(HealthAssetsError, match="is not the one of HEALTH_LEDGER"), own.write() as session:
+        session.insert_arrow("system_health", rows_of_hours([START]))
+        (tmp_path / "lake" / ID_FILE).write_text("another's")
+
+
+def test_a_disk_that_does_not_keep_what_was_written_stops_the_commit(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = made(url, tmp_path)
+
+    def failing(_: int) -> None:
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(lake_place, "sync_disk_of", failing)
+    with (
+        pytest.raises(HealthAssetsError, match=r"cannot keep what was written .*input/output error"),
+        own.write() as session,
+    ):
+        session.insert_arrow("system_health", rows_of_hours([START]))
+    with own.write() as session:
+        assert session.count_hours("system_health", HOUR) == 0, "whoever writes nothing needs no disk"
+
+
+def test_a_new_lake_is_its_owners_alone_and_one_that_is_there_keeps_its_mode(url: str, tmp_path: Path) -> None:
+    made(url, tmp_path)
+    assert stat.S_IMODE((tmp_path / "lake").stat().st_mode) == 0o700
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o775)
+    with warehouse(url, tmp_path, lake="shared", ledger="other.duckdb").write():
+        pass
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o775
+
+
 def test_a_lake_that_cannot_be_written_is_one_sentence(url: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
@@ -138,6 +243,8 @@ def test_a_lake_that_cannot_be_written_is_one_sentence(url: str, tmp_path: Path)
     [
         "sc://h:50971;token=SECRET", "sc://h:50971/token=SECRET", "sc://u:SECRET@h:50971", "sc://;token=SECRET",
         "sc:h/;token=SECRET", "sc://h:port/;token=SECRET", "sc://h:50971?token=SECRET", "SC://h/;token=SECRET", "sc://:50971",
+        "sc://h:50971/;token=SECRET==", "sc://h:50971/;token=a;SECRET", "sc://h:50971/;token=SEC/RET", "sc://h:50971/;token=SECRET#",
+        "sc://h:50971/;token=SECRET;",
     ],
 )  # fmt: skip
 def test_a_url_that_cannot_be_read_is_refused_and_not_shown(wrong: str, tmp_path: Path) -> None:
@@ -152,18 +259,61 @@ def test_a_token_is_not_shown_where_nobody_listens() -> None:
     assert "SECRET" not in str(told.value)
 
 
-def test_a_key_of_a_bucket_is_not_shown(url: str, tmp_path: Path) -> None:
-    wrong = Warehouse(url, lake="s3x://KEY:SECRET@bucket?foo=1", ledger=str(tmp_path / "ledger.duckdb"))
-    with pytest.raises(HealthAssetsError, match="is no folder or bucket") as told, wrong.write():
+@pytest.mark.parametrize(
+    ("lake", "said"),
+    [
+        ("s3x://KEY:SECRET@bucket", "the lake s3x://…@bucket is no folder or bucket"),
+        ("s3://KEY:SECRET@bucket/a?region=SECRET", "the lake s3://…@bucket/a has a sign in its name"),
+    ],
+)
+def test_a_key_of_a_bucket_is_not_shown(url: str, tmp_path: Path, lake: str, said: str) -> None:
+    wrong = Warehouse(url, lake=lake, ledger=str(tmp_path / "ledger.duckdb"))
+    with pytest.raises(HealthAssetsError, match=said) as told, wrong.write():
         pass
     assert "SECRET" not in str(told.value)
 
 
+@pytest.mark.parametrize("sign", "*?[]{}")
+def test_a_lake_that_a_cluster_takes_for_a_pattern_is_refused(url: str, tmp_path: Path, sign: str) -> None:
+    with (
+        pytest.raises(HealthAssetsError, match="takes it for a pattern"),
+        warehouse(url, tmp_path, lake=f"a{sign}").write(),
+    ):
+        pass
+
+
+def test_a_lake_may_have_any_other_name(any_url: str, tmp_path: Path) -> None:
+    with warehouse(any_url, tmp_path, lake="a b%20c#d;é=1/it's").write() as session:
+        session.insert_arrow("system_health", rows_of_hours([START]))
+        session.insert("system_health", session.hours_of("system_health", HOUR))
+        assert session.count_hours("system_health", HOUR) == 2
+
+
+HOSTILE = {
+    "spark.sql.ansi.enabled": "true", "spark.sql.parser.escapedStringLiterals": "true", "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true",
+}  # fmt: skip
+"""What a cluster may have as its own, and what would change results."""
+
+
 @pytest.mark.nightly
 @needs_apache_spark
-def test_a_text_that_looks_like_a_variable_is_that_text_on_apache_spark(tmp_path: Path) -> None:
-    with apache_spark(tmp_path) as url:
-        spark = connected(url)
-        found = spark.sql("SELECT '${env:HOME}' AS text, '${x}' = '$' || '{x}' AS is_itself").collect()
-        end(spark)
-    assert [(row["text"], row["is_itself"]) for row in found] == [("${env:HOME}", True)]
+def test_settings_of_the_cluster_change_no_result(tmp_path: Path) -> None:
+    with apache_spark_process(tmp_path, own=HOSTILE) as (url, _):
+        own = made(url, tmp_path)
+        with own.write() as session:
+            rows = rows_of_hours([START, START + timedelta(hours=1)])
+            session.insert("system_health", ibis.memtable(rows))
+            texts = ["${env:HOME}", "a\\b", "\\d+", "it's"]
+            assert session.query("SELECT ?, ?, ?, ?, count(*) FROM system_health", texts) == [(*texts, 2)]
+            assert session.query("SELECT 1 / (count(*) - 2) FROM system_health") == [(None,)]
+            assert session.count_hours("system_health", HOUR) == 1
+            assert (
+                session.latest_hour("system_health", HourRange(START, START + timedelta(hours=2)))
+                == rows["hour"][1].as_py()
+            )
+        [folder, *_] = (tmp_path / "lake" / "system_health").glob("*")
+        for file in folder.rglob("*.parquet"):
+            file.unlink()
+        with pytest.raises(HealthAssetsError), own.read() as session:
+            session.count_hours("system_health", HOUR)

@@ -50,8 +50,8 @@ class Swept:
         """A folder of rows, one without any, and one that a session kept."""
         before = self.folders()
         write_rows(self.place, TABLE, rows_of_hours(list(TWO)))
-        (self.lake / TABLE / "begun").mkdir()
-        (self.lake / SCRATCH / "kept_x").mkdir(parents=True)
+        (self.lake / TABLE / ("0" * 32)).mkdir()
+        (self.lake / SCRATCH / "ibis_kept_x").mkdir(parents=True)
         return self.folders() - before
 
     def make_old(self) -> None:
@@ -82,6 +82,30 @@ def test_what_a_killed_run_left_goes_once_it_is_old_and_what_is_published_stays(
     swept.make_old()
     swept.write()
     assert swept.folders() == swept.published and swept.count() == 2
+
+
+def test_folders_that_are_none_of_ours_stay(swept: Swept) -> None:
+    """As those of raw logs, where somebody named their folder for a lake."""
+    logs = swept.lake / "executions" / "2026-11-19"
+    logs.mkdir(parents=True)
+    (logs / "a.jsonl").touch()
+    swept.make_old()
+    swept.write()
+    assert (logs / "a.jsonl").exists()
+
+
+def test_a_folder_goes_a_while_after_the_commit_that_replaced_it_however_long_that_took(swept: Swept) -> None:
+    """A reader that begins before the commit sees it."""
+    with swept.warehouse.write() as session:
+        session.delete_hours(TABLE, TWO)
+        assert session.query("SELECT DISTINCT withdrawn_at FROM lake_withdrawn") == [(None,)]
+    swept.make_old()
+    for _ in range(2):
+        swept.write()
+        assert swept.folders() == swept.published
+    with swept.warehouse.write() as session:
+        [(withdrawn_at,)] = session.query("SELECT DISTINCT withdrawn_at FROM lake_withdrawn")
+        assert withdrawn_at is not None and session.now() - withdrawn_at < HOUR
 
 
 def test_a_folder_of_which_an_hour_was_withdrawn_stays_for_the_others(swept: Swept) -> None:

@@ -5,15 +5,17 @@ What belongs here: the client. What does not: which rows are asked for (`lake_se
 
 import logging
 import socket
+import warnings
 from collections.abc import Iterable, Sequence
 
 import ibis
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException, UnsupportedOperationException
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
+from pyspark.sql.functions import count, lit
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.cluster_work import ClusterProgress, tell
@@ -28,9 +30,16 @@ _CLIENT_LOGGER = "pyspark.sql.connect.logging"
 """It is off by itself, and on wherever a program configures its own logging, as Dagster does."""
 _CONFIGURATION = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.ansi.enabled": "false",  # a share of nothing is null, as everywhere
     "spark.sql.variable.substitute": "false",  # a text that holds ${HOME} is that text
+    "spark.sql.files.ignoreMissingFiles": "false",  # rows that lack are an error
+    "spark.sql.files.ignoreCorruptFiles": "false",
 }
+"""What results follow from, whatever a cluster has as its own."""
+_RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
+"""Another such: with it, a text with a backslash is another one. Spark warns of whoever sets it."""
 
 _MARK = "health_assets.session"
 """A setting of ours, by which a session is known to be the one that was begun."""
@@ -67,6 +76,9 @@ def _set_up(spark: SparkSession, labels: Sequence[str]) -> None:
     spark.client.set_retry_policies([PATIENCE])
     for name, value in _CONFIGURATION.items():
         spark.conf.set(name, value)
+    if spark.conf.get(_RAW_TEXTS, "false") != "false":
+        with warnings.catch_warnings(action="ignore"):
+            spark.conf.set(_RAW_TEXTS, "false")
     spark.conf.set(_MARK, spark.session_id)
     _label(spark, [PRODUCT, *labels])
 
@@ -104,6 +116,25 @@ def is_same(spark: SparkSession) -> bool:
     A server that was killed and started begins it anew under the same name. Sail says nothing of that.
     """
     return spark.conf.get(_MARK, "") == spark.session_id
+
+
+def counts_rows(spark: SparkSession, url: str) -> bool:
+    """Whether a cluster counts the rows of a statement beside it, as Apache Spark does and Sail does not.
+
+    Args:
+        spark: a session on it.
+        url: its URL; it is asked once.
+    """
+    if url not in _COUNTS_ROWS:
+        try:
+            spark.range(1).observe(Observation(), count(lit(1)).alias("rows")).collect()
+            _COUNTS_ROWS[url] = True
+        except UnsupportedOperationException:
+            _COUNTS_ROWS[url] = False
+    return _COUNTS_ROWS[url]
+
+
+_COUNTS_ROWS: dict[str, bool] = {}
 
 
 def end(spark: SparkSession) -> None:

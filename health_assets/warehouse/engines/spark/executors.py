@@ -12,9 +12,8 @@ import os
 import pickle
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -23,14 +22,15 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.engines.spark.lake_files import write_rows
-from health_assets.warehouse.engines.spark.lake_place import LakePlace, WrittenFolder
+from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace, WrittenFolder
+from health_assets.warehouse.engines.spark.same_program import program, require_same
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import InsertArrow, Work
 
 Told = TypeVar("Told")
 NUMBER, ANSWER = "number", "answer"
-PARTS_OF_THE_PROGRAM = ("health-assets", "duckdb", "pyarrow")
-"""Distributions that a record's row and its digest follow from."""
+BYTES_AT_ONCE = 8 << 20
+"""Most bytes of pieces that are sent with one statement, of which each task gets all."""
 _FOLDER = re.compile("[0-9a-f]{32}")
 _turns = threading.BoundedSemaphore(os.cpu_count() or 1)
 """As many as the machine has cores: Sail begins all pieces at once in one process; of Spark a process has one."""
@@ -69,10 +69,32 @@ def answers(spark: SparkSession, works: Sequence[Work], do: Callable[[Work], byt
         spark: a session on the cluster.
         works: the pieces.
         do: what executors do with each.
+
+    Raises:
+        RuntimeError: the cluster did not answer for each piece once.
     """
-    if not works:
-        return []
-    sent = [pickle.dumps(work) for work in works]
+    found: list[bytes] = []
+    for sent in _at_once([pickle.dumps(work) for work in works]):
+        found += _answered(spark, sent, do)
+    return found
+
+
+def _at_once(pieces: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Pieces in their order, as many together as are sent with one statement."""
+    some: list[bytes] = []
+    size_bytes = 0
+    for piece in pieces:
+        if some and size_bytes + len(piece) > BYTES_AT_ONCE:
+            yield some
+            some, size_bytes = [], 0
+        some.append(piece)
+        size_bytes += len(piece)
+    if some:
+        yield some
+
+
+def _answered(spark: SparkSession, sent: Sequence[bytes], do: Callable[[Any], bytes]) -> list[bytes]:
+    """The answers to the pieces of one statement."""
 
     def done(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
@@ -80,33 +102,39 @@ def answers(spark: SparkSession, works: Sequence[Work], do: Callable[[Work], byt
                 yield pa.record_batch({NUMBER: [number], ANSWER: [do(pickle.loads(sent[number]))]})
 
     # a range is cut evenly, so that each piece has a task of its own; rows that are dealt out may meet in one
-    numbers = spark.range(0, len(works), 1, len(works))
-    found = numbers.mapInArrow(done, f"{NUMBER} bigint, {ANSWER} binary").toArrow()
-    return found.sort_by(NUMBER)[ANSWER].to_pylist()
+    numbers = spark.range(0, len(sent), 1, len(sent))
+    found = numbers.mapInArrow(done, f"{NUMBER} bigint, {ANSWER} binary").toArrow().sort_by(NUMBER)
+    answered = found[NUMBER].to_pylist()
+    if answered != [*range(len(sent))]:
+        raise RuntimeError(f"the cluster answered {answered} of {len(sent)} pieces of work")
+    return found[ANSWER].to_pylist()
 
 
-def program() -> str:
-    """The versions of all that rows follow from, as this machine has them."""
-    return ", ".join(f"{name} {version(name)}" for name in PARTS_OF_THE_PROGRAM)
-
-
-def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlace) -> bytes:
+def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlace, lake_id: str) -> bytes:
     """Do one piece of work on an executor.
 
     Args:
         work: the piece.
         make: what makes rows of it.
         place: the lake, to which they are written.
+        lake_id: what the lake is known by.
 
     Returns:
         An `Answer` or a `Fault`, as JSON.
     """
     written: list[WrittenFolder] = []
 
+    def told() -> Any:
+        if place.text_of(ID_FILE) != lake_id:
+            raise HealthAssetsError(
+                f"an executor does not see the lake {place.shown} that other machines see; name a place that all reach"
+            )
+        return make(work, insert)
+
     def insert(table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         written.append(write_rows(place, table, rows))
 
-    return _answer(lambda: make(work, insert), written)
+    return _answer(told, written)
 
 
 def computed(work: Any, do: Callable[[Any], Any]) -> bytes:
@@ -142,10 +170,7 @@ def understood(answer: bytes, told: type[Told]) -> Answer[Told]:
     found: Answer[Told] | Fault = TypeAdapter(Answer[told] | Fault).validate_json(answer)  # type: ignore[valid-type, arg-type]
     if isinstance(found, Fault):
         raise HealthAssetsError(found.sentence)
-    if found.program != program():
-        raise HealthAssetsError(
-            f"an executor has {found.program}, and this machine {program()}; install the same on both"
-        )
+    require_same(found.program, program())
     for one in found.written:
         if one.table not in LAKE_TABLES or not _FOLDER.fullmatch(one.folder.removeprefix(f"{one.table}/")):
             raise ValueError(f"an executor names the folder {one.folder!r} of {one.table!r}")

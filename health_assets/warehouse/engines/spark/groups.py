@@ -8,12 +8,19 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from health_assets.warehouse.engines.spark.same_program import program, require_same
+
 GROUP_COLUMN = "group_number"
 """Numbers the parts that keys are dealt out to: each is one call of the function, and no key lies in two."""
 
 
 def of_group(
-    rows: pa.Table, make: Callable[[pa.Table], pa.Table], schema: pa.Schema, order: Sequence[str], made: pa.Schema
+    rows: pa.Table,
+    make: Callable[[pa.Table], pa.Table],
+    schema: pa.Schema,
+    order: Sequence[str],
+    made: pa.Schema,
+    orders: str,
 ) -> pa.Table:
     """The rows that a function makes of one group.
 
@@ -23,6 +30,11 @@ def of_group(
         schema: the rows that it takes.
         order: columns that these are sorted by.
         made: the rows that it gives.
+        orders: the program of the machine that gives the orders.
+
+    Raises:
+        HealthAssetsError: this machine has another one.
     """
+    require_same(program(), orders)
     own = rows.select(schema.names).cast(schema)
     return make(own.sort_by([(name, "ascending") for name in order])).cast(made)

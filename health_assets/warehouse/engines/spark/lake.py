@@ -10,23 +10,22 @@ readers from its commit on, and never where it has none. Folders that another on
 a reader may still be reading them.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from pyarrow import fs
-
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
-from health_assets.warehouse.engines.spark.lake_place import LakePlace, WrittenFolder, folder_of_hour
+from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace, WrittenFolder, folder_of_hour
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import Session
 
 GRACE = timedelta(hours=6)
 SWEEP_EVERY = timedelta(hours=1)
 SCRATCH = "_kept"
-ID_FILE = "lake_id"
-"""Holds what the ledger and the cluster know the lake by; a name with a low line in front Spark would not read."""
+_OWN_FOLDER = re.compile(r"[0-9a-f]{32}|ibis_kept_\w+")
+"""Names of folders that this program makes in those of the tables, and in `SCRATCH`."""
 SWEPT_FILE = "lake_swept"
 """Its time is when folders were last listed for those that nobody needs."""
 
@@ -69,10 +68,10 @@ class Lake:
             )
         self.make_account()
         try:
-            if self._known_by() and any(self.place.folders_in(table) for table in LAKE_TABLES):
+            if any(self.place.folders_in(table) for table in LAKE_TABLES):
                 raise HealthAssetsError(
-                    f"the lake {self.place.shown} holds tables of another ledger; name that one in HEALTH_LEDGER, "
-                    "or another lake"
+                    f"the lake {self.place.shown} holds tables of another ledger, or folders that are none of ours; "
+                    "name that ledger in HEALTH_LEDGER, or another lake"
                 )
             lake_id = self._new_id()
         except OSError as error:
@@ -80,15 +79,18 @@ class Lake:
         self._ledger.query("INSERT INTO lake_identity VALUES (?, ?)", [lake_id, self.place.shown])
         return lake_id
 
-    def require_own(self) -> None:
+    def require_own(self) -> str:
         """Refuse a lake that is not the ledger's: its tables would seem to be empty.
+
+        Returns:
+            What the lake is known by.
 
         Raises:
             HealthAssetsError: the ledger is that of another lake.
         """
         [(lake_id, place)] = self._ledger.query("SELECT lake_id, place FROM lake_identity")
         try:
-            known_by = self._known_by()
+            known_by = self.place.text_of(ID_FILE)
         except OSError as error:
             raise HealthAssetsError(f"cannot read the lake {self.place.shown}: {error}") from error
         if known_by != lake_id:
@@ -96,17 +98,11 @@ class Lake:
                 f"the lake {self.place.shown} is not the one of HEALTH_LEDGER, whose tables are in {place}; "
                 "set HEALTH_LAKE"
             )
-
-    def _known_by(self) -> str | None:
-        path = self.place.path_of(ID_FILE)
-        if self.place.files.get_file_info(path).type == fs.FileType.NotFound:
-            return None
-        with self.place.files.open_input_stream(path) as file:
-            return file.read().decode()
+        return lake_id
 
     def _new_id(self) -> str:
         lake_id = uuid4().hex
-        self.place.files.create_dir(self.place.path_of(), recursive=True)
+        self.place.make()
         with self.place.files.open_output_stream(self.place.path_of(ID_FILE)) as file:
             file.write(lake_id.encode())
         return lake_id
@@ -127,6 +123,11 @@ class Lake:
         span = [] if hours is None else [hours.start, hours.end]
         sql = f"SELECT folder FROM lake_hours WHERE table_name = ?{inside} ORDER BY hour, folder"
         return [folder for (folder,) in self._ledger.query(sql, [table, *span])]
+
+    def count(self, table: str, hours: Collection[datetime]) -> int:
+        """The number of published rows of a table in these hours, as the files tell."""
+        sql = "SELECT folder FROM lake_hours WHERE table_name = ? AND hour IN (SELECT unnest(?))"
+        return self.place.rows_in(folder for (folder,) in self._ledger.query(sql, [table, sorted(hours)]))
 
     def publish(self, written: Iterable[WrittenFolder]) -> None:
         """Let the hours that were written to folders count, beside what is published of them."""
@@ -154,12 +155,22 @@ class Lake:
         """Let nothing of these hours of a table count; folders are removed when no reader can need them."""
         chosen = "table_name = ? AND hour IN (SELECT unnest(?))"
         values = [table, sorted(hours)]
-        self._ledger.query(
-            f"INSERT INTO lake_withdrawn SELECT folder, CAST(? AS TIMESTAMP WITH TIME ZONE) FROM lake_hours "
-            f"WHERE {chosen}",
-            [self._ledger.now(), *values],
-        )
+        # since when, the next writer notes: readers see them until this transaction is committed, whenever that is
+        self._ledger.query(f"INSERT INTO lake_withdrawn (folder) SELECT folder FROM lake_hours WHERE {chosen}", values)
         self._ledger.query(f"DELETE FROM lake_hours WHERE {chosen}", values)
+
+    def flush(self) -> None:
+        """Have the disk keep what was published in this transaction, as it will the ledger's commit.
+
+        Raises:
+            HealthAssetsError: it does not.
+        """
+        if not self._touched:
+            return
+        try:
+            self.place.flush()
+        except OSError as error:
+            raise HealthAssetsError(f"cannot keep what was written to the lake {self.place.shown}: {error}") from error
 
     def hours_of(self, table: str, hours: HourRange) -> list[datetime]:
         """The hours among these of which anything is published."""
@@ -169,7 +180,8 @@ class Lake:
     def sweep(self) -> None:
         """Remove what nobody needs any more; to be called by a writer that has not written anything yet.
 
-        - A folder that was withdrawn goes `GRACE` later: readers that began before may need it until then.
+        - A folder that was withdrawn goes `GRACE` after the next writer has seen so: readers that began before may need
+          it until then.
         - A folder that is neither published nor withdrawn is one that a run wrote that was killed, or an executor that
           was lost, or one whose hours are all gone. It can be published no more: whoever writes holds the ledger's
           lock, however long it takes, so what is not published when a writer begins is nobody's. It goes `GRACE` after
@@ -195,7 +207,9 @@ class Lake:
             ) from error
 
     def _remove_withdrawn(self) -> None:
-        until = self._ledger.now() - GRACE
+        now = self._ledger.now()
+        self._ledger.query("UPDATE lake_withdrawn SET withdrawn_at = ? WHERE withdrawn_at IS NULL", [now])
+        until = now - GRACE
         for (folder,) in self._ledger.query("SELECT folder FROM lake_withdrawn WHERE withdrawn_at < ?", [until]):
             self.place.remove(folder)
         self._ledger.query("DELETE FROM lake_withdrawn WHERE withdrawn_at < ?", [until])
@@ -209,5 +223,6 @@ class Lake:
         for above in (*LAKE_TABLES, SCRATCH):
             for name, changed in self.place.folders_in(above).items():
                 folder = f"{above}/{name}"
-                if name not in known and (changed or self.place.newest_file(folder) or until) < until:
+                is_nobodys = name not in known and _OWN_FOLDER.fullmatch(name)
+                if is_nobodys and (changed or self.place.newest_file(folder) or until) < until:
                     self.place.remove(folder)

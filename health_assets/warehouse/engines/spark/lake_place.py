@@ -4,16 +4,25 @@ What belongs here: what whoever writes there needs, on any machine. What does no
 knows (`lake`).
 """
 
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from pyarrow import fs
 
+from health_assets.core.disk import sync_disk_of
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.private_files import make_private_folder
 
+ID_FILE = "lake_id"
+"""Holds what the ledger and the cluster know the lake by; a name with a low line in front Spark would not read."""
+_OF_PATTERNS = frozenset("*?[]{}")
 HOUR_COLUMN = "hour_folder"
 """Names the folder of an hour, as `hour_folder=2026060700`; it is no column of the files in it."""
 HOUR_FORMAT = "%Y%m%d%H"
@@ -27,11 +36,13 @@ class WrittenFolder:
         table: the table.
         folder: its name in the lake.
         hours: the hours that it holds rows of.
+        rows: how many it holds.
     """
 
     table: str
     folder: str
     hours: list[datetime]
+    rows: int
 
 
 class LakePlace:
@@ -46,6 +57,11 @@ class LakePlace:
 
     def __init__(self, place: str) -> None:
         self.name = place.rstrip("/") if "://" in place else str(Path(place).expanduser().absolute())
+        if _OF_PATTERNS & set(self.name):
+            raise HealthAssetsError(
+                f"the lake {self.shown} has a sign in its name by which a cluster takes it for a pattern, one of "
+                f"{' '.join(sorted(_OF_PATTERNS))}"
+            )
         try:
             self.files, self._root = fs.FileSystem.from_uri(self.name)
         except (ValueError, OSError) as error:
@@ -56,6 +72,17 @@ class LakePlace:
         """The name, as it may be shown: without a key and its secret."""
         return re.sub(r"//[^/]*@", "//…@", self.name).partition("?")[0]
 
+    def make(self) -> None:
+        """Make the folder where it is not there yet, for this user alone.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        if isinstance(self.files, fs.LocalFileSystem):
+            make_private_folder(Path(self._root))
+        else:
+            self.files.create_dir(self._root, recursive=True)
+
     def url_of(self, folder: str) -> str:
         """A folder as the cluster calls it."""
         return f"{self.name}/{folder}"
@@ -65,10 +92,22 @@ class LakePlace:
         return f"{self._root}/{folder}" if folder else self._root
 
     def written(self, table: str, folder: str) -> WrittenFolder:
-        """Look up which hours a folder holds; none of one that nobody has written to."""
+        """Look up which hours a folder holds, and how many rows; none of one that nobody has written to."""
         inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True))
         names = sorted(info.base_name for info in inside if info.base_name.startswith(f"{HOUR_COLUMN}="))
-        return WrittenFolder(table, folder, [_hour_of(name) for name in names])
+        return WrittenFolder(table, folder, [_hour_of(name) for name in names], self.rows_in([folder]))
+
+    def rows_in(self, folders: Iterable[str]) -> int:
+        """The number of rows in folders and those below them, as their files tell."""
+        return ds.dataset(
+            [info.path for folder in folders for info in self._files_in(folder) if info.extension == "parquet"],
+            schema=pa.schema([]), filesystem=self.files, format="parquet",
+        ).count_rows()  # fmt: skip
+
+    def _files_in(self, folder: str) -> list[fs.FileInfo]:
+        """The files in a folder and those below it; none where there is no folder."""
+        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True, recursive=True))
+        return [info for info in inside if info.type == fs.FileType.File]
 
     def folders_in(self, folder: str) -> dict[str, datetime | None]:
         """The folders in a folder, by name, and when each was changed; a bucket knows no such time of folders."""
@@ -77,8 +116,7 @@ class LakePlace:
 
     def newest_file(self, folder: str) -> datetime | None:
         """The time of the newest file in a folder and those below it; None where there is no file."""
-        inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True, recursive=True))
-        return max((info.mtime for info in inside if info.type == fs.FileType.File), default=None)
+        return max((info.mtime for info in self._files_in(folder)), default=None)
 
     def mark(self, name: str) -> datetime:
         """Write an empty file anew; its time is the present by the clock of whoever keeps the files."""
@@ -89,6 +127,28 @@ class LakePlace:
     def marked(self, name: str) -> datetime | None:
         """The time of such a file; None where there is none."""
         return self.files.get_file_info(self.path_of(name)).mtime
+
+    def text_of(self, name: str) -> str | None:
+        """What a file holds; None where there is none."""
+        path = self.path_of(name)
+        if self.files.get_file_info(path).type == fs.FileType.NotFound:
+            return None
+        with self.files.open_input_stream(path) as file:
+            return file.read().decode()
+
+    def flush(self) -> None:
+        """Have the machine write to its disk what it still has in memory of a folder; a bucket has what it has taken.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        if not isinstance(self.files, fs.LocalFileSystem):
+            return
+        root = os.open(self._root, os.O_RDONLY)
+        try:
+            sync_disk_of(root)
+        finally:
+            os.close(root)
 
     def remove(self, folder: str) -> None:
         """Remove a folder, where it is there."""

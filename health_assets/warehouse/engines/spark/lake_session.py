@@ -1,12 +1,14 @@
 """One transaction on a warehouse that a Spark cluster computes: rows in the lake, and the account of them in a ledger.
 
 What belongs here: sending each statement to the place of its tables, and writing whole hours of the lake. What does
-not: which folders count (`lake`), the client (`connect`), and translation (`sql`, `spark_compiler`).
+not: the names that the cluster knows (`lake_views`), which folders count (`lake`), the client (`connect`), and
+translation (`sql`, `spark_compiler`).
 
 The transaction is the ledger's. Rows are written to new folders; a change of single rows is a new folder for each hour
 that has one of them.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -28,10 +30,14 @@ from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import connect, executors
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
+from health_assets.warehouse.engines.spark.compaction import compact
 from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group
-from health_assets.warehouse.engines.spark.lake import SCRATCH, Lake
+from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
-from health_assets.warehouse.engines.spark.lake_place import HOUR_COLUMN, HOUR_FORMAT, WrittenFolder, new_folder
+from health_assets.warehouse.engines.spark.lake_frames import write_frame
+from health_assets.warehouse.engines.spark.lake_place import WrittenFolder
+from health_assets.warehouse.engines.spark.lake_views import LakeViews
+from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.engines.spark.sql import (
     DIALECT,
     LEDGER_DIALECT,
@@ -47,12 +53,7 @@ from health_assets.warehouse.engines.spark.sql import (
     used_in,
 )
 from health_assets.warehouse.engines.spark.sql_hours import hours_asked, narrowed
-from health_assets.warehouse.engines.spark.tables import (
-    LAKE_TABLES,
-    column_definitions,
-    schema_in_lake,
-    typed_columns,
-)
+from health_assets.warehouse.engines.spark.tables import LAKE_TABLES, column_definitions, schema_in_lake
 from health_assets.warehouse.session import CALLS, InsertArrow, Session, Told, Work
 
 
@@ -63,71 +64,78 @@ class LakeSession(Session):
         spark: a session on the cluster, which is this one's alone.
         lake: the lake.
         ledger: an open session of the ledger.
+        counts_rows: whether the cluster counts the rows of a statement beside it.
         cluster: the session's name on the cluster.
     """
 
     takes_lists_apart = True
     spreads = True
 
-    def __init__(self, spark: SparkSession, lake: Lake, ledger: Session, cluster: ClusterSession | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        ledger: Session,
+        *,
+        counts_rows: bool,
+        cluster: ClusterSession | None = None,
+    ) -> None:
         self.cluster = cluster
         self._spark = spark
         self._lake = lake
         self._ledger = ledger
-        self._hours_of_view: dict[str, tuple[str, HourRange | None]] = {name: (name, None) for name in LAKE_TABLES}
-        self._registered: dict[str, Sequence[str]] = {}
-        self._kept: set[str] = set()
+        self._counts_rows = counts_rows
+        self._views = LakeViews(spark, lake, ledger)
 
     def close(self) -> None:
         """Remove what was kept for this session alone."""
-        for name in self._kept:
-            self._lake.place.remove(f"{SCRATCH}/{name}")
+        self._views.close()
+
+    def settle(self) -> None:
+        """See `Session.settle`: hours of many folders are put together, and the disk has what the ledger will name."""
+        compact(self, self._lake)
+        self._lake.require_own()
+        self._lake.flush()
 
     # -- reading --
 
     def hours_of(self, name: str, hours: HourRange) -> ir.Table:
         """See `Session.hours_of`; only the folders of these hours are looked at."""
-        if name not in LAKE_TABLES:
-            return super().hours_of(name, hours)
-        view = f"{name}_from_{hours.start:{HOUR_FORMAT}}_to_{hours.end:{HOUR_FORMAT}}"
-        self._hours_of_view[view] = (name, hours)
-        return ibis.table(schema_of(name), name=view)
+        return self._views.hours_of(name, hours) if name in LAKE_TABLES else super().hours_of(name, hours)
 
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
         """See `Session.query`; it goes to the place of the tables that it is about."""
         named = tables_of(sql)
-        if not any(map(self._is_in_lake, named)):
+        if not any(name in self._views for name in named):
             return self._ledger.query(sql, parameters)
         statement = parsed(sql)
         is_change = isinstance(statement, sge.Update | sge.Delete)
         if is_change and statement.this.name in LAKE_TABLES:
             self._change(statement, parameters)
             return []
-        if is_change or not all(map(self._is_in_lake, named)):
+        if is_change or not all(name in self._views for name in named):
             return self._query_ledger(statement, parameters)
         return _tuples(self._of_cluster(statement, parameters))
 
     def _of_cluster(self, statement: sge.Expression, parameters: Parameters) -> pa.Table:
         """The rows of a query that is about the lake; of its tables only the hours that it asks for are looked at."""
         tree = narrowed(statement, parameters, LAKE_TABLES, lambda name, hours: self.hours_of(name, hours).get_name())
-        self._register(tables_in(tree))
+        self._views.make_known(tables_in(tree))
         return self._spark.sql(filled(tree, parameters).sql(DIALECT)).toArrow()
 
     def _query_ledger(self, statement: sge.Expression, parameters: Parameters) -> list[tuple]:
         """A statement about the ledger, which the cluster tells what the lake has to do with it."""
         tree = statement.copy()
-        for part in parts_about(tree, self._hours_of_view):
+        for part in parts_about(tree, self._views.of_tables):
             kept, _ = self._ledger.kept(ibis.memtable(self._of_cluster(part, parameters)))
             part.replace(sg.select("*").from_(kept.get_name()))
         return self._ledger.query(tree.sql(LEDGER_DIALECT), used_in(tree, parameters))
 
     def sql(self, rows: ir.Table) -> str:
         """See `Session.sql`."""
-        self._register({node.name for node in rows.op().find(ops.UnboundTable)})
+        self._views.make_known({node.name for node in rows.op().find(ops.UnboundTable)})
         for node in rows.op().find(ops.InMemoryTable):
-            if node.name not in self._registered:
-                connect.give(self._spark, node.name, node.data.to_pyarrow(node.schema))
-                self._registered[node.name] = ()
+            self._views.give(node.name, node.data.to_pyarrow(node.schema))
         return spark_sql(rows)
 
     def arrow(self, rows: ir.Table) -> pa.Table:
@@ -158,7 +166,7 @@ class LakeSession(Session):
 
     def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
         """See `Session.kept`; the cluster keeps the rows in a folder of the lake."""
-        kept = self._evaluated(self._frame(rows), rows.schema())
+        kept = self._views.keep(self._frame(rows), rows.schema())
         return kept, self._spark.table(kept.get_name()).count()
 
     def grouped(
@@ -175,9 +183,9 @@ class LakeSession(Session):
         group = f"pmod(xxhash64({', '.join(keys)}), {calls}) AS {GROUP_COLUMN}"
         dealt_out = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)
         given = ibis.Schema.from_pyarrow(made)
-        on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made)
+        on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made, orders=program())
         found = dealt_out.applyInArrow(on_group, column_definitions(given))
-        return self._evaluated(found, given)
+        return self._views.keep(found, given)
 
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
         """See `Session.digests`."""
@@ -187,7 +195,7 @@ class LakeSession(Session):
         # Spark's hash goes on from null as if nothing had been there
         told_apart = ", ".join(f"`{column}`, `{column}` IS NULL" for column in columns)
         digest = f"SUM(CAST(XXHASH64({told_apart}) AS DECIMAL(38, 0)))"
-        view = self._view(name, hours)
+        view = self._views.of(name, hours)
         return dict(self._rows(f"SELECT hour, {digest} AS digest FROM {view} GROUP BY hour"))
 
     def column_types(self, name: str) -> dict[str, str]:
@@ -235,7 +243,8 @@ class LakeSession(Session):
         self, works: Sequence[Work], make: Callable[[Work, InsertArrow], Told], told: type[Told]
     ) -> list[Told]:
         """See `Session.insert_from_each`; executors call the function, and write the files."""
-        do = partial(executors.inserted, make=make, place=self._lake.place)
+        place = self._lake.place
+        do = partial(executors.inserted, make=make, place=place, lake_id=self._lake.require_own())
         answers = [executors.understood(one, told) for one in executors.answers(self._spark, works, do)]
         self._lake.publish(chain.from_iterable(answer.written for answer in answers))
         return [answer.told for answer in answers]
@@ -252,7 +261,8 @@ class LakeSession(Session):
             self._lake.withdraw(name, there)
             return
         chosen = " AND ".join(is_among(f"`{column}`", values) for column, values in among.items())
-        self._rewrite(name, there, f"SELECT * FROM {self._view(name, hours)} WHERE NOT coalesce({chosen}, false)")
+        others = f"SELECT * FROM {self._views.of(name, hours)} WHERE NOT coalesce({chosen}, false)"
+        self._rewrite(name, there, self._spark.sql(others), removed=None)
 
     def delete_duplicates(
         self,
@@ -260,25 +270,28 @@ class LakeSession(Session):
         hours: HourRange,
         keys: Sequence[str],
         order: Sequence[str],
-        returning: Sequence[str] = ("hour", "source_file"),
-    ) -> list[tuple]:
+        counted_by: Sequence[str] = ("hour", "source_file"),
+    ) -> Counter[tuple]:
         """See `Session.delete_duplicates`."""
         if name not in LAKE_TABLES:
-            return self._ledger.delete_duplicates(name, hours, keys, order, returning)
-        view, key = self._view(name, hours), ", ".join(keys)
-        repeated = self._spark.sql(f"SELECT 1 FROM {view} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").count()
-        if not repeated:
-            return []
+            return self._ledger.delete_duplicates(name, hours, keys, order, counted_by)
+        view, key = self._views.of(name, hours), ", ".join(keys)
+        repeated = f"SELECT hour FROM {view} GROUP BY {key} HAVING count(*) > 1"
+        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM ({repeated})")]
+        if not touched:
+            return Counter()
         greatest_first = ", ".join(f"{column} DESC NULLS LAST" for column in order)
         ranked = self._spark.sql(
-            f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place FROM {view}"
+            f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place FROM {view} "
+            f"WHERE {is_among('hour', touched)}"
         )
         # of equal rows any may stay, so the choice is made once
-        kept = self._evaluated(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"})).get_name()
-        losers = f"FROM {kept} AS {name} WHERE place > 1"
-        deleted = self._rows(f"SELECT {', '.join(returning)} {losers}")
-        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour {losers}")]
-        self._rewrite(name, touched, f"SELECT * FROM {kept} WHERE place = 1 AND {is_among('hour', touched)}")
+        kept = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"})).get_name()
+        columns = ", ".join(counted_by)
+        losers = self._rows(f"SELECT {columns}, count(*) FROM {kept} WHERE place > 1 GROUP BY {columns}")
+        deleted = Counter({tuple(values): count for *values, count in losers})
+        winners = self._spark.sql(f"SELECT * FROM {kept} WHERE place = 1")
+        self._rewrite(name, touched, winners, removed=deleted.total())
         return deleted
 
     def update_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
@@ -306,15 +319,13 @@ class LakeSession(Session):
             return
         # few files of each hour, whatever machines have what of it
         frame = self._frame(rows.select(*columns_of(name))).hint("rebalance", "hour")
-        written = self._written(name, frame)
-        self._lake.withdraw(name, self._lake.hours_of(name, hours))
-        self._lake.publish([written])
+        self._rewrite(name, self._lake.hours_of(name, hours), frame)
 
     def _change(self, statement: sge.Expression, parameters: Parameters) -> None:
         """Update or delete single rows."""
         change = RowChange.of(statement, parameters)
         hours = hours_asked(statement, change.table, parameters, is_alone=change.source is None)
-        view, source = self._view(change.table, hours), None
+        view, source = self._views.of(change.table, hours), None
         if change.source is not None:
             source = change.source.alias
             given = change.source.this
@@ -330,75 +341,46 @@ class LakeSession(Session):
     def _apply(self, change: RowChange, source: str | None, touched: Collection[datetime]) -> None:
         """Write the hours that a change touches anew; its source is known to the cluster under this name."""
         hours = HourRange(min(touched), max(touched) + HOUR)
-        rows = change.rows(self._view(change.table, hours), source, columns_of(change.table))
-        self._rewrite(change.table, touched, f"SELECT * FROM ({rows}) WHERE {is_among('hour', touched)}")
+        rows = change.rows(self._views.of(change.table, hours), source, columns_of(change.table))
+        frame = self._spark.sql(f"SELECT * FROM ({rows}) WHERE {is_among('hour', touched)}")
+        self._rewrite(change.table, touched, frame, removed=None if change.values is None else 0)
 
-    def _rewrite(self, name: str, hours: Collection[datetime], sql: str) -> None:
-        """Replace hours of a table with rows that were made of them."""
-        written = self._written(name, self._spark.sql(sql))
+    def _rewrite(self, name: str, hours: Collection[datetime], frame: DataFrame, *, removed: int | None = 0) -> None:
+        """Replace hours of a table with rows that were made of them.
+
+        Args:
+            name: the table.
+            hours: the hours.
+            frame: the rows.
+            removed: how many rows fewer these are than before; None where nobody knows.
+
+        Raises:
+            RuntimeError: other rows are missing, or some are there more than once, as where a source has two for one.
+        """
+        before = self._lake.count(name, hours)
+        written = self._written(name, frame)
+        if written.rows > before or (removed is not None and written.rows != before - removed):
+            raise RuntimeError(
+                f"{written.rows} rows were made of {before} rows of {name}, of which {removed} had to go"
+            )
         self._lake.withdraw(name, hours)
         self._lake.publish([written])
 
     def _written(self, name: str, frame: DataFrame) -> WrittenFolder:
         """The folder that the cluster has written rows of a table to."""
-        place, folder = self._lake.place, new_folder(name)
-        by_hour = f"date_format(hour, 'yyyyMMddHH') AS {HOUR_COLUMN}"
-        # two steps, since a column of the second must not be taken for one before its cast
-        typed = frame.selectExpr(*typed_columns(name)).selectExpr("*", by_hour)
-        typed.write.partitionBy(HOUR_COLUMN).parquet(place.url_of(folder))
-        return place.written(name, folder)
-
-    # -- views --
+        return write_frame(self._spark, self._lake.place, name, frame, counts_rows=self._counts_rows)
 
     def _rows(self, sql: str) -> list[tuple]:
         """Few rows of SQL for Spark."""
         return _tuples(self._spark.sql(sql).toArrow())
 
-    def _is_in_lake(self, name: str) -> bool:
-        return name in self._hours_of_view or name in self._kept
-
     def _is_of_ledger(self, rows: ir.Table) -> bool:
         """Whether an expression is about the ledger's tables alone."""
         named = [node.name for node in rows.op().find(ops.UnboundTable)]
-        return bool(named) and not any(map(self._is_in_lake, named))
+        return bool(named) and not any(name in self._views for name in named)
 
     def _frame(self, rows: ir.Table) -> DataFrame:
         return self._spark.sql(self.sql(rows))
-
-    def _evaluated(self, frame: DataFrame, schema: ibis.Schema) -> ir.Table:
-        """Rows that are computed once, under a name."""
-        name = ibis.util.gen_name("kept")
-        self._kept.add(name)
-        url = self._lake.place.url_of(f"{SCRATCH}/{name}")
-        frame.write.parquet(url)
-        self._spark.read.schema(column_definitions(schema)).parquet(url).createOrReplaceTempView(name)
-        return ibis.table(schema, name=name)
-
-    def _view(self, name: str, hours: HourRange | None = None) -> str:
-        """The name of a view of what is published now of a table."""
-        view = name if hours is None else self.hours_of(name, hours).get_name()
-        self._register([view])
-        return view
-
-    def _register(self, names: Collection[str]) -> None:
-        """Make views of what is published now of these tables, and give the cluster those that the ledger has."""
-        for name in names:
-            if name in self._kept:
-                continue
-            if name not in self._hours_of_view:
-                connect.give(self._spark, name, self._ledger.arrow(self._ledger.table(name)))
-                continue
-            table, hours = self._hours_of_view[name]
-            folders = self._lake.folders(table, hours)
-            if self._registered.get(name) != folders:
-                self._read(table, folders).createOrReplaceTempView(name)
-                self._registered[name] = folders
-
-    def _read(self, table: str, folders: Sequence[str]) -> DataFrame:
-        schema = schema_in_lake(table)
-        if not folders:
-            return connect.nothing(self._spark, schema)
-        return self._spark.read.schema(column_definitions(schema)).parquet(*map(self._lake.place.url_of, folders))
 
 
 def _plain_schema(rows: ir.Table) -> pa.Schema:

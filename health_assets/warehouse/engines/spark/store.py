@@ -20,10 +20,9 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.redaction import REDACTION
 from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import executors
-from health_assets.warehouse.engines.spark.compaction import compact
-from health_assets.warehouse.engines.spark.connect import connected, end, is_same, place_of
-from health_assets.warehouse.engines.spark.lake import GRACE, ID_FILE, Lake
-from health_assets.warehouse.engines.spark.lake_place import LakePlace
+from health_assets.warehouse.engines.spark.connect import connected, counts_rows, end, is_same, place_of
+from health_assets.warehouse.engines.spark.lake import GRACE, Lake
+from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
 from health_assets.warehouse.location import cluster_of
 from health_assets.warehouse.session import Session, Told, Work
@@ -90,9 +89,7 @@ class SparkCluster:
                 lake = Lake(lake.place, ledger)
             lake.require_own()
             lake.sweep()
-            session = stack.enter_context(self._session(lake, ledger))
-            yield session
-            compact(session, lake)
+            yield stack.enter_context(self._session(lake, ledger))
 
     def _claim(self, lake: Lake) -> None:
         lake_id = lake.claim()
@@ -128,7 +125,10 @@ class SparkCluster:
     @contextmanager
     def _session(self, lake: Lake, ledger: Session) -> Iterator[LakeSession]:
         with self._cluster() as spark:
-            session = LakeSession(spark, lake, ledger, self._named(spark))
+            counts = counts_rows(spark, self._url)
+            if not counts:  # such a cluster also takes a folder that is not there for one without rows
+                _require_same_lake(spark, lake, lake.require_own())
+            session = LakeSession(spark, lake, ledger, counts_rows=counts, cluster=self._named(spark))
             try:
                 yield session
                 if not is_same(spark):
