@@ -203,10 +203,10 @@ class Session(ABC):
             hours: the hours.
             keys: columns that are equal, with `hour` among them.
             order: columns that say which row is greater.
-            counted_by: columns by which deleted rows are counted.
+            counted_by: SQL of the values by which deleted rows are counted.
 
         Returns:
-            How many rows were deleted, by the values of these columns.
+            How many rows were deleted, by these values.
         """
         span = {"start": hours.start, "end": hours.end}
         inside = f"FROM {name} WHERE hour >= $start AND hour < $end"

@@ -314,6 +314,6 @@ def test_settings_of_the_cluster_change_no_result(tmp_path: Path) -> None:
             )
         [folder, *_] = (tmp_path / "lake" / "system_health").glob("*")
         for file in folder.rglob("*.parquet"):
-            file.unlink()
+            file.write_bytes(b"what a disk makes of it")
         with pytest.raises(HealthAssetsError), own.read() as session:
             session.count_hours("system_health", HOUR)

@@ -288,7 +288,7 @@ class LakeSession(Session):
         # of equal rows any may stay, so the choice is made once
         kept = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"})).get_name()
         columns = ", ".join(counted_by)
-        losers = self._rows(f"SELECT {columns}, count(*) FROM {kept} WHERE place > 1 GROUP BY {columns}")
+        losers = self._rows(f"SELECT {columns}, count(*) FROM {kept} AS {name} WHERE place > 1 GROUP BY {columns}")
         deleted = Counter({tuple(values): count for *values, count in losers})
         winners = self._spark.sql(f"SELECT * FROM {kept} WHERE place = 1")
         self._rewrite(name, touched, winners, removed=deleted.total())
