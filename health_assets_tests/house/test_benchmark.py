@@ -17,6 +17,7 @@ WHOLE = [
     ["bench", "--only", "headline,cores,window,otlp,postgres", "--scale", "0.001", "--repeats", "1"],
     ["bench", "--only", "backfill,scaling", "--scale", "0.001", "--repeats", "1", "--quick"],
     ["bench.small", "--repeats", "1"],
+    ["bench.scale", "--only", "hour,backfill", "--agents", "60", "--hours", "2"],
 ]
 """Benchmarks that time the product alone, or take minutes on any data."""
 

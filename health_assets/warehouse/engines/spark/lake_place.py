@@ -28,7 +28,7 @@ HOUR_COLUMN = "hour_folder"
 HOUR_FORMAT = "%Y%m%d%H"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WrittenFolder:
     """A folder with rows of a table that somebody has written.
 
@@ -95,7 +95,8 @@ class LakePlace:
         """Look up which hours a folder holds, and how many rows; none of one that nobody has written to."""
         inside = self.files.get_file_info(fs.FileSelector(self.path_of(folder), allow_not_found=True))
         names = sorted(info.base_name for info in inside if info.base_name.startswith(f"{HOUR_COLUMN}="))
-        return WrittenFolder(table, folder, [_hour_of(name) for name in names], self.rows_in([folder]))
+        hours = [_hour_of(name) for name in names]
+        return WrittenFolder(table=table, folder=folder, hours=hours, rows=self.rows_in([folder]))
 
     def rows_in(self, folders: Iterable[str]) -> int:
         """The number of rows in folders and those below them, as their files tell."""
@@ -129,7 +130,7 @@ class LakePlace:
         return self.files.get_file_info(self.path_of(name)).mtime
 
     def text_of(self, name: str) -> str | None:
-        """What a file holds; None where there is none."""
+        """The text of a file; None where there is none."""
         path = self.path_of(name)
         if self.files.get_file_info(path).type == fs.FileType.NotFound:
             return None
