@@ -1,6 +1,7 @@
 """A session on Spark reads and writes the lake as one on DuckDB does its tables, and publishes with its ledger alone."""
 
 import gc
+import logging
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -258,6 +259,18 @@ def test_a_session_that_ended_leaves_the_threads_of_others_alone_when_it_is_forg
     gc.collect()
     assert forgotten() is None
     assert closed == []
+
+
+def test_the_client_writes_no_page_about_an_error_that_it_raises(
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under Dagster, which turns on the loggers of all libraries."""
+    monkeypatch.setattr(logging.getLogger(connect._CLIENT_LOGGER), "disabled", False)
+    spark = connected(url)
+    with pytest.raises(PySparkException):
+        spark.sql("SELECT nothing FROM nowhere").collect()
+    end(spark)
+    assert not caplog.records
 
 
 def test_a_session_that_cannot_be_set_up_is_ended(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ def connected(url: str, labels: Sequence[str] = ()) -> SparkSession:
     Raises:
         HealthAssetsError: the URL cannot be read, or the cluster not be reached.
     """
-    # it warns of what a session that ends leaves to the server
-    logging.getLogger(_CLIENT_LOGGER).setLevel(logging.ERROR)
+    # it warns of what a session that ends leaves to the server, and writes pages about errors that it raises as well
+    logging.getLogger(_CLIENT_LOGGER).setLevel(logging.CRITICAL)
     try:
         with socket.create_connection(cluster_of(url), CONNECT_TIMEOUT_S):
             pass  # the client itself would try for ten minutes
