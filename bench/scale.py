@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -80,7 +80,7 @@ class ClusterWatch(Watch):
 
     def look(self) -> None:
         """Look once."""
-        self.most_bytes = max(self.most_bytes, sum(process.memory_info().rss for process in _tree(self._number)))
+        self.most_bytes = max(self.most_bytes, int(_sum(self._number, lambda process: process.memory_info().rss)))
         self._looked_at.append(time.time())
         self._cpu_s.append(_cpu_s(self._number))
 
@@ -107,17 +107,18 @@ def on_cluster(name: str, number: int, work: Callable[[], Sample]) -> Cost:
     return cost
 
 
-def _tree(number: int) -> Iterator[psutil.Process]:
-    """The processes of a server that are still there."""
-    root = psutil.Process(number)
+def _sum(number: int, figure: Callable[[psutil.Process], float]) -> float:
+    """The sum of a figure over the processes of a server that are still there."""
+    root, found = psutil.Process(number), 0.0
     for process in (root, *root.children(recursive=True)):
-        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            yield process
+        with suppress(psutil.NoSuchProcess):  # it may end while it is looked at
+            found += figure(process)
+    return found
 
 
 def _cpu_s(number: int) -> float:
     """Processor seconds of a server, with those of its children that have ended."""
-    return sum(sum(process.cpu_times()[:4]) for process in _tree(number))
+    return _sum(number, lambda process: sum(process.cpu_times()[:4]))
 
 
 class Scale:

@@ -23,7 +23,7 @@ UNREADABLE = (
 )
 
 _OPTION = "[^;=/?#]"
-"""What names and values of options are made of; the client takes other signs for the end of one, and shows them."""
+"""A sign of an option's name or value; the client takes others for the end of one, and shows them."""
 _CLUSTER = re.compile(
     rf"sc://(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d{{1,5}}))?(?:/(?:;{_OPTION}+={_OPTION}*)*)?"
 )

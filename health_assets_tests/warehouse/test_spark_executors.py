@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from pyspark.sql.connect.dataframe import DataFrame
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.warehouse.engines.spark import executors, lake_session
+from health_assets.warehouse.engines.spark import executors, lake_session, store
 from health_assets.warehouse.engines.spark.connect import connected, end
 from health_assets.warehouse.engines.spark.executors import inserted, understood
 from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
@@ -78,7 +80,7 @@ def test_no_piece_is_no_row(warehouse: Warehouse) -> None:
 def test_what_a_lost_executor_wrote_does_not_count(warehouse: Warehouse, tmp_path: Path) -> None:
     with warehouse.write() as session:
         place = LakePlace(str(tmp_path / "lake"))
-        inserted(3, made_hours, place, str(place.text_of(ID_FILE)))  # whose answer nobody got
+        inserted(3, made_hours, place, str(place.text_of(ID_FILE)), program())  # whose answer nobody got
         session.insert_from_each([3], made_hours, Told)
         assert session.count_hours("system_health", DAY) == 3
     assert len(list((tmp_path / "lake" / "system_health").iterdir())) == 2
@@ -93,6 +95,20 @@ def test_an_executor_that_does_not_see_the_lake_is_refused(
     with pytest.raises(HealthAssetsError, match="an executor does not see the lake"), warehouse.write() as session:
         session.insert_from_each([3], made_hours, Told)
     assert not Path(elsewhere.name).exists()
+
+
+def test_rows_of_an_executor_that_this_machine_does_not_see_are_not_counted(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where an executor has a copy of the lake, with the file by which it is known."""
+    with warehouse.write():
+        pass
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    elsewhere = str(tmp_path / "copy")
+    monkeypatch.setattr(LakePlace, "__reduce__", lambda _: (LakePlace, (elsewhere,)), raising=False)
+    said = "an executor wrote 3 rows of system_health, and 0 of them are in the lake"
+    with pytest.raises(HealthAssetsError, match=said), warehouse.write() as session:
+        session.insert_from_each([3], made_hours, Told)
 
 
 def test_many_pieces_go_out_with_several_statements(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +142,7 @@ def one_row_each(rows: pa.Table) -> pa.Table:
 def test_a_function_of_rows_is_not_called_by_another_program(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lake_session, "program", lambda: "duckdb 1")
+    monkeypatch.setattr(lake_session, "program", lambda: {**program(), "duckdb": "1"})
     with (
         pytest.raises(HealthAssetsError, match=r"orders duckdb 1; install the same on both"),
         warehouse.write() as session,
@@ -186,16 +202,19 @@ def test_a_fault_of_the_program_is_loud(warehouse: Warehouse) -> None:
 
 def answer(**changes: object) -> bytes:
     """The answer of an executor, with some of its words changed."""
-    own = {"told": 1, "written": [], "program": program(), **changes}
+    own = {"told": 1, "written": [], **changes}
     return json.dumps(own).encode()
 
 
-def test_an_executor_with_another_program_is_refused() -> None:
-    assert understood(answer(), int).told == 1
-    with pytest.raises(
-        HealthAssetsError, match=r"an executor has duckdb 1, and the machine that .*; install the same on both"
-    ):
-        understood(answer(program="duckdb 1"), int)
+def test_an_executor_with_another_program_is_refused(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered = {**program(), "duckdb": "1"}
+    monkeypatch.setattr(lake_session, "program", lambda: ordered)
+    monkeypatch.setattr(store, "program", lambda: ordered)
+    said = rf"^an executor has duckdb {version('duckdb')}, and the machine that gives the orders duckdb 1; install the same"
+    with pytest.raises(HealthAssetsError, match=said), warehouse.write() as session:
+        session.insert_from_each([3], made_hours, Told)
+    with pytest.raises(HealthAssetsError, match=said):
+        warehouse.each([3], told_of, Told)
 
 
 @pytest.mark.parametrize(

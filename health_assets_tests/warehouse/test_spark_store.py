@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import ibis
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
@@ -14,6 +15,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.warehouse.engines.spark import lake_place, store
 from health_assets.warehouse.engines.spark.connect import connected
+from health_assets.warehouse.engines.spark.lake import SCRATCH
 from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
@@ -131,6 +133,11 @@ def _where_only_ids_are_seen(folder: Path) -> Callable[[LakePlace, str], str]:
     return lambda place, name: f"{place.name if name == ID_FILE else folder}/{name}"
 
 
+def _where_kept_rows_are_elsewhere(folder: Path) -> Callable[[LakePlace, str], str]:
+    """The names of a cluster that keeps rows of a session on a disk of its own."""
+    return lambda place, name: f"{folder if name.startswith(SCRATCH) else place.name}/{name}"
+
+
 def _where_nothing_is_seen(folder: Path) -> Callable[[LakePlace, str], str]:
     """The names of a cluster that was started anew without the lake."""
     return lambda _, name: f"{folder}/{name}"
@@ -181,7 +188,14 @@ def test_rows_that_the_cluster_wrote_where_nobody_sees_them_are_not_counted_as_n
         session.insert("system_health", ibis.memtable(rows_of_hours([START, START])))
     monkeypatch.undo()
     with own.write() as session:
-        session.insert("system_health", ibis.memtable(rows_of_hours([START, START])))
+        session.insert_arrow("system_health", rows_of_hours([START]))
+    monkeypatch.setattr(LakePlace, "url_of", _where_kept_rows_are_elsewhere(tmp_path / "elsewhere"))
+    said = "the cluster made 1 rows of a step, and 0 of them are in the lake"
+    with pytest.raises(HealthAssetsError, match=said), own.write() as session:
+        session.kept(session.hours_of("system_health", HOUR))
+    monkeypatch.undo()
+    with own.write() as session:
+        session.insert("system_health", ibis.memtable(rows_of_hours([START])))
         assert session.count_hours("system_health", HOUR) == 2
 
 
@@ -217,6 +231,22 @@ def test_a_disk_that_does_not_keep_what_was_written_stops_the_commit(
         session.insert_arrow("system_health", rows_of_hours([START]))
     with own.write() as session:
         assert session.count_hours("system_health", HOUR) == 0, "whoever writes nothing needs no disk"
+
+
+def test_a_disk_that_cannot_keep_the_lakes_name_leaves_no_ledger_that_knows_it(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: int) -> None:
+        raise OSError("input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(lake_place, "sync_disk_of", failing)
+        with (
+            pytest.raises(HealthAssetsError, match=r"cannot write to the lake .*input/output error"),
+            warehouse(url, tmp_path).write(),
+        ):
+            pass
+    made(url, tmp_path)
 
 
 def test_a_new_lake_is_its_owners_alone_and_one_that_is_there_keeps_its_mode(url: str, tmp_path: Path) -> None:
@@ -273,7 +303,7 @@ def test_a_key_of_a_bucket_is_not_shown(url: str, tmp_path: Path, lake: str, sai
     assert "SECRET" not in str(told.value)
 
 
-@pytest.mark.parametrize("sign", "*?[]{}")
+@pytest.mark.parametrize("sign", "*?[]{}\\")
 def test_a_lake_that_a_cluster_takes_for_a_pattern_is_refused(url: str, tmp_path: Path, sign: str) -> None:
     with (
         pytest.raises(HealthAssetsError, match="takes it for a pattern"),
@@ -292,6 +322,7 @@ def test_a_lake_may_have_any_other_name(any_url: str, tmp_path: Path) -> None:
 HOSTILE = {
     "spark.sql.ansi.enabled": "true", "spark.sql.parser.escapedStringLiterals": "true", "spark.sql.session.timeZone": "Asia/Tokyo",
     "spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.parquet.outputTimestampType": "INT96",
 }  # fmt: skip
 """What a cluster may have as its own, and what would change results."""
 
@@ -313,7 +344,15 @@ def test_settings_of_the_cluster_change_no_result(tmp_path: Path) -> None:
                 == rows["hour"][1].as_py()
             )
         [folder, *_] = (tmp_path / "lake" / "system_health").glob("*")
-        for file in folder.rglob("*.parquet"):
+        files = [*folder.rglob("*.parquet")]
+        assert {str(pq.read_schema(file).field("hour").type) for file in files} == {"timestamp[us, tz=UTC]"}
+        with pytest.raises(HealthAssetsError), own.read() as session:
+            session.count_hours("system_health", HOUR)  # now the cluster knows the files
+            kept = {file: file.rename(tmp_path / file.name) for file in files}
+            session.count(session.hours_of("system_health", HOUR))
+        for file, other in kept.items():
+            other.rename(file)
+        for file in files:
             file.write_bytes(b"what a disk makes of it")
         with pytest.raises(HealthAssetsError), own.read() as session:
             session.count_hours("system_health", HOUR)

@@ -37,9 +37,12 @@ _CONFIGURATION = {
     "spark.sql.files.ignoreMissingFiles": "false",  # rows that lack are an error
     "spark.sql.files.ignoreCorruptFiles": "false",
 }
-"""What results follow from, whatever a cluster has as its own."""
+"""Settings that results follow from, whatever a cluster has as its own."""
 _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
-"""Another such: with it, a text with a backslash is another one. Spark warns of whoever sets it."""
+"""A setting with which a text with a backslash is another one. Spark warns of whoever sets it."""
+
+_COUNTS_ROWS: dict[str, bool] = {}
+"""Clusters that this process has asked (`counts_rows`), by URL."""
 
 _MARK = "health_assets.session"
 """A setting of ours, by which a session is known to be the one that was begun."""
@@ -132,9 +135,6 @@ def counts_rows(spark: SparkSession, url: str) -> bool:
         except UnsupportedOperationException:
             _COUNTS_ROWS[url] = False
     return _COUNTS_ROWS[url]
-
-
-_COUNTS_ROWS: dict[str, bool] = {}
 
 
 def end(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ import os
 import pickle
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +23,7 @@ from pyspark.sql.connect.session import SparkSession
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace, WrittenFolder
-from health_assets.warehouse.engines.spark.same_program import program, require_same
+from health_assets.warehouse.engines.spark.same_program import require_same
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import InsertArrow, Work
 
@@ -43,12 +43,10 @@ class Answer(Generic[Told]):
     Args:
         told: what the function told.
         written: the folders with its rows.
-        program: the versions of the program that the executor has.
     """
 
     told: Told
     written: list[WrittenFolder]
-    program: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +108,9 @@ def _answered(spark: SparkSession, sent: Sequence[bytes], do: Callable[[Any], by
     return found[ANSWER].to_pylist()
 
 
-def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlace, lake_id: str) -> bytes:
+def inserted(
+    work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlace, lake_id: str, ordered: Mapping[str, str]
+) -> bytes:
     """Do one piece of work on an executor.
 
     Args:
@@ -118,6 +118,7 @@ def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlac
         make: what makes rows of it.
         place: the lake, to which they are written.
         lake_id: what the lake is known by.
+        ordered: the program of the machine that gives the orders.
 
     Returns:
         An `Answer` or a `Fault`, as JSON.
@@ -134,27 +135,29 @@ def inserted(work: Any, make: Callable[[Any, InsertArrow], Any], place: LakePlac
     def insert(table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         written.append(write_rows(place, table, rows))
 
-    return _answer(told, written)
+    return _answer(told, written, ordered)
 
 
-def computed(work: Any, do: Callable[[Any], Any]) -> bytes:
+def computed(work: Any, do: Callable[[Any], Any], ordered: Mapping[str, str]) -> bytes:
     """Do one piece of work without rows on an executor.
 
     Args:
         work: the piece.
         do: what is done with it.
+        ordered: the program of the machine that gives the orders.
 
     Returns:
         An `Answer` or a `Fault`, as JSON.
     """
-    return _answer(lambda: do(work), [])
+    return _answer(lambda: do(work), [], ordered)
 
 
-def _answer(tell: Callable[[], Any], written: list[WrittenFolder]) -> bytes:
+def _answer(tell: Callable[[], Any], written: list[WrittenFolder], ordered: Mapping[str, str]) -> bytes:
     """Let a function tell, and name the folders that it has written to meanwhile."""
     try:
+        require_same(ordered)
         with _turns:
-            answer: Answer[Any] | Fault = Answer(told=tell(), written=written, program=program())
+            answer: Answer[Any] | Fault = Answer(told=tell(), written=written)
     except HealthAssetsError as error:
         answer = Fault(sentence=str(error))
     return TypeAdapter(Answer[Any] | Fault).dump_json(answer)
@@ -164,13 +167,12 @@ def understood(answer: bytes, told: type[Told]) -> Answer[Told]:
     """An answer that came back.
 
     Raises:
-        HealthAssetsError: the function failed with what a user can mend, or the executor has another program.
+        HealthAssetsError: the function failed with what a user can mend, or could not be called.
         ValueError: it names a folder that is none of a table's.
     """
     found: Answer[Told] | Fault = TypeAdapter(Answer[told] | Fault).validate_json(answer)  # type: ignore[valid-type, arg-type]
     if isinstance(found, Fault):
         raise HealthAssetsError(found.sentence)
-    require_same(found.program, program())
     for one in found.written:
         if one.table not in LAKE_TABLES or not _FOLDER.fullmatch(one.folder.removeprefix(f"{one.table}/")):
             raise ValueError(f"an executor names the folder {one.folder!r} of {one.table!r}")

@@ -4,11 +4,11 @@ What belongs here: what an executor needs besides the function itself, which is 
 (`lake_session`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from health_assets.warehouse.engines.spark.same_program import program, require_same
+from health_assets.warehouse.engines.spark.same_program import require_same
 
 GROUP_COLUMN = "group_number"
 """Numbers the parts that keys are dealt out to: each is one call of the function, and no key lies in two."""
@@ -20,7 +20,7 @@ def of_group(
     schema: pa.Schema,
     order: Sequence[str],
     made: pa.Schema,
-    orders: str,
+    ordered: Mapping[str, str],
 ) -> pa.Table:
     """The rows that a function makes of one group.
 
@@ -30,11 +30,11 @@ def of_group(
         schema: the rows that it takes.
         order: columns that these are sorted by.
         made: the rows that it gives.
-        orders: the program of the machine that gives the orders.
+        ordered: the program of the machine that gives the orders.
 
     Raises:
         HealthAssetsError: this machine has another one.
     """
-    require_same(program(), orders)
+    require_same(ordered)
     own = rows.select(schema.names).cast(schema)
     return make(own.sort_by([(name, "ascending") for name in order])).cast(made)

@@ -105,6 +105,7 @@ class Lake:
         self.place.make()
         with self.place.files.open_output_stream(self.place.path_of(ID_FILE)) as file:
             file.write(lake_id.encode())
+        self.place.flush()
         return lake_id
 
     def make_account(self) -> None:

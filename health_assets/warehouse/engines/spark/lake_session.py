@@ -9,7 +9,7 @@ that has one of them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -24,6 +24,7 @@ from ibis import ir
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.schema.columns import FORMULA_VERSION
@@ -34,7 +35,7 @@ from health_assets.warehouse.engines.spark.compaction import compact
 from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group
 from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
-from health_assets.warehouse.engines.spark.lake_frames import write_frame
+from health_assets.warehouse.engines.spark.lake_frames import LakeFrames
 from health_assets.warehouse.engines.spark.lake_place import WrittenFolder
 from health_assets.warehouse.engines.spark.lake_views import LakeViews
 from health_assets.warehouse.engines.spark.same_program import program
@@ -84,8 +85,8 @@ class LakeSession(Session):
         self._spark = spark
         self._lake = lake
         self._ledger = ledger
-        self._counts_rows = counts_rows
-        self._views = LakeViews(spark, lake, ledger)
+        self._frames = LakeFrames(spark, lake.place, counts_rows)
+        self._views = LakeViews(self._frames, lake, ledger)
 
     def close(self) -> None:
         """Remove what was kept for this session alone."""
@@ -166,8 +167,7 @@ class LakeSession(Session):
 
     def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
         """See `Session.kept`; the cluster keeps the rows in a folder of the lake."""
-        kept = self._views.keep(self._frame(rows), rows.schema())
-        return kept, self._spark.table(kept.get_name()).count()
+        return self._views.keep(self._frame(rows), rows.schema())
 
     def grouped(
         self,
@@ -183,9 +183,9 @@ class LakeSession(Session):
         group = f"pmod(xxhash64({', '.join(keys)}), {calls}) AS {GROUP_COLUMN}"
         dealt_out = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)
         given = ibis.Schema.from_pyarrow(made)
-        on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made, orders=program())
+        on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made, ordered=program())
         found = dealt_out.applyInArrow(on_group, column_definitions(given))
-        return self._views.keep(found, given)
+        return self._views.keep(found, given)[0]
 
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
         """See `Session.digests`."""
@@ -230,7 +230,7 @@ class LakeSession(Session):
             else:
                 self._ledger.insert_arrow(name, self.arrow(rows.select(*columns_of(name))))
             return
-        self._lake.publish([self._written(name, self._frame(rows.select(*columns_of(name))))])
+        self._lake.publish([self._frames.write(name, self._frame(rows.select(*columns_of(name))))])
 
     def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """See `Session.insert_arrow`; this process writes the files."""
@@ -244,10 +244,24 @@ class LakeSession(Session):
     ) -> list[Told]:
         """See `Session.insert_from_each`; executors call the function, and write the files."""
         place = self._lake.place
-        do = partial(executors.inserted, make=make, place=place, lake_id=self._lake.require_own())
+        do = partial(
+            executors.inserted, make=make, place=place, lake_id=self._lake.require_own(), ordered=program()
+        )  # fmt: skip
         answers = [executors.understood(one, told) for one in executors.answers(self._spark, works, do)]
-        self._lake.publish(chain.from_iterable(answer.written for answer in answers))
+        written = [*chain.from_iterable(answer.written for answer in answers)]
+        for one in written:
+            self._require_seen(one)
+        self._lake.publish(written)
         return [answer.told for answer in answers]
+
+    def _require_seen(self, written: WrittenFolder) -> None:
+        """Refuse a folder of an executor that this machine does not see as that one did."""
+        seen = self._lake.place.written(written.table, written.folder)
+        if seen != written:
+            raise HealthAssetsError(
+                f"an executor wrote {written.rows} rows of {written.table}, and {seen.rows} of them are in the lake "
+                f"{self._lake.place.shown}: let all machines reach the lake by that name"
+            )
 
     def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
         """See `Session.delete_hours`."""
@@ -261,8 +275,10 @@ class LakeSession(Session):
             self._lake.withdraw(name, there)
             return
         chosen = " AND ".join(is_among(f"`{column}`", values) for column, values in among.items())
-        others = f"SELECT * FROM {self._views.of(name, hours)} WHERE NOT coalesce({chosen}, false)"
-        self._rewrite(name, there, self._spark.sql(others), removed=None)
+        view = self._views.of(name, hours)
+        [(removed,)] = self._rows(f"SELECT count(*) FROM {view} WHERE {chosen}")
+        others = self._spark.sql(f"SELECT * FROM {view} WHERE NOT coalesce({chosen}, false)")
+        self._rewrite(name, there, others, removed)
 
     def delete_duplicates(
         self,
@@ -286,12 +302,13 @@ class LakeSession(Session):
             f"WHERE {is_among('hour', touched)}"
         )
         # of equal rows any may stay, so the choice is made once
-        kept = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"})).get_name()
+        rows, _ = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"}))
+        kept = rows.get_name()
         columns = ", ".join(counted_by)
         losers = self._rows(f"SELECT {columns}, count(*) FROM {kept} AS {name} WHERE place > 1 GROUP BY {columns}")
         deleted = Counter({tuple(values): count for *values, count in losers})
         winners = self._spark.sql(f"SELECT * FROM {kept} WHERE place = 1")
-        self._rewrite(name, touched, winners, removed=deleted.total())
+        self._rewrite(name, touched, winners, deleted.total())
         return deleted
 
     def update_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
@@ -302,7 +319,7 @@ class LakeSession(Session):
         if not count:
             return set()
         place = kept.get_name()
-        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM {place}")]
+        touched = dict(self._rows(f"SELECT hour, count(*) FROM {place} GROUP BY hour"))
         change = RowChange(
             table=name,
             condition=" AND ".join(f"{name}.`{key}` = {place}.`{key}`" for key in keys),
@@ -334,41 +351,37 @@ class LakeSession(Session):
             if not rows:
                 return
             connect.give(self._spark, source, pa.table(columns, names=given.named_selects))
-        touched = [hour for (hour,) in self._rows(change.touched(view, source))]
+        touched = dict(self._rows(change.touched(view, source)))
         if touched:
             self._apply(change, source, touched)
 
-    def _apply(self, change: RowChange, source: str | None, touched: Collection[datetime]) -> None:
-        """Write the hours that a change touches anew; its source is known to the cluster under this name."""
+    def _apply(self, change: RowChange, source: str | None, touched: Mapping[datetime, int]) -> None:
+        """Write hours anew of which a change touches so many rows; its source has this name on the cluster."""
         hours = HourRange(min(touched), max(touched) + HOUR)
         rows = change.rows(self._views.of(change.table, hours), source, columns_of(change.table))
         frame = self._spark.sql(f"SELECT * FROM ({rows}) WHERE {is_among('hour', touched)}")
-        self._rewrite(change.table, touched, frame, removed=None if change.values is None else 0)
+        self._rewrite(change.table, touched, frame, sum(touched.values()) if change.values is None else 0)
 
-    def _rewrite(self, name: str, hours: Collection[datetime], frame: DataFrame, *, removed: int | None = 0) -> None:
+    def _rewrite(self, name: str, hours: Collection[datetime], frame: DataFrame, removed: int = 0) -> None:
         """Replace hours of a table with rows that were made of them.
 
         Args:
             name: the table.
             hours: the hours.
             frame: the rows.
-            removed: how many rows fewer these are than before; None where nobody knows.
+            removed: how many rows fewer these are than before.
 
         Raises:
             RuntimeError: other rows are missing, or some are there more than once, as where a source has two for one.
         """
         before = self._lake.count(name, hours)
-        written = self._written(name, frame)
-        if written.rows > before or (removed is not None and written.rows != before - removed):
+        written = self._frames.write(name, frame)
+        if written.rows != before - removed:
             raise RuntimeError(
                 f"{written.rows} rows were made of {before} rows of {name}, of which {removed} had to go"
             )
         self._lake.withdraw(name, hours)
         self._lake.publish([written])
-
-    def _written(self, name: str, frame: DataFrame) -> WrittenFolder:
-        """The folder that the cluster has written rows of a table to."""
-        return write_frame(self._spark, self._lake.place, name, frame, counts_rows=self._counts_rows)
 
     def _rows(self, sql: str) -> list[tuple]:
         """Few rows of SQL for Spark."""

@@ -10,12 +10,12 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 from pyspark.sql import DataFrame
-from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import schema_of
 from health_assets.warehouse.engines.spark import connect
 from health_assets.warehouse.engines.spark.lake import SCRATCH, Lake
+from health_assets.warehouse.engines.spark.lake_frames import LakeFrames
 from health_assets.warehouse.engines.spark.lake_place import HOUR_FORMAT
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES, column_definitions, schema_in_lake
 from health_assets.warehouse.session import Session
@@ -25,13 +25,14 @@ class LakeViews:
     """The names of one session.
 
     Args:
-        spark: the session on the cluster.
+        frames: what writes to the lake, with the session on the cluster.
         lake: the lake.
         ledger: an open session of the ledger.
     """
 
-    def __init__(self, spark: SparkSession, lake: Lake, ledger: Session) -> None:
-        self._spark = spark
+    def __init__(self, frames: LakeFrames, lake: Lake, ledger: Session) -> None:
+        self._frames = frames
+        self._spark = frames.spark
         self._lake = lake
         self._ledger = ledger
         self._hours_of_view: dict[str, tuple[str, HourRange | None]] = {name: (name, None) for name in LAKE_TABLES}
@@ -79,14 +80,15 @@ class LakeViews:
             connect.give(self._spark, name, rows)
             self._given.add(name)
 
-    def keep(self, frame: DataFrame, schema: ibis.Schema) -> ir.Table:
-        """Rows that are computed once, and written to the lake for this session alone."""
+    def keep(self, frame: DataFrame, schema: ibis.Schema) -> tuple[ir.Table, int]:
+        """Rows that are computed once, and written to the lake for this session alone; with their number."""
         name = ibis.util.gen_name("kept")
+        folder = f"{SCRATCH}/{name}"
         self._kept.add(name)
-        url = self._lake.place.url_of(f"{SCRATCH}/{name}")
-        frame.write.parquet(url)
-        self._spark.read.schema(column_definitions(schema)).parquet(url).createOrReplaceTempView(name)
-        return ibis.table(schema, name=name)
+        count = self._frames.keep(frame, folder)
+        rows = self._spark.read.schema(column_definitions(schema)).parquet(self._lake.place.url_of(folder))
+        rows.createOrReplaceTempView(name)
+        return ibis.table(schema, name=name), count
 
     def _read_folders(self, view: str) -> None:
         table, hours = self._hours_of_view[view]

@@ -4,6 +4,7 @@ What belongs here: which distributions count, and refusing others. What does not
 `groups`).
 """
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 
@@ -14,22 +15,24 @@ PARTS = ("health-assets", "duckdb", "numpy", "pyarrow", "rapidfuzz", "scipy")
 
 
 @cache
-def program() -> str:
+def program() -> Mapping[str, str]:
     """The versions of all that rows follow from, as this machine has them."""
-    return ", ".join(f"{name} {version(name)}" for name in PARTS)
+    return {name: version(name) for name in PARTS}
 
 
-def require_same(executors: str, orders: str) -> None:
-    """Refuse an executor with another program.
+def require_same(ordered: Mapping[str, str]) -> None:
+    """Refuse orders of a machine with another program; called on an executor.
 
     Args:
-        executors: the program of the executor.
-        orders: that of the machine that gives the orders.
+        ordered: the program of the machine that gives the orders.
 
     Raises:
-        HealthAssetsError: they differ.
+        HealthAssetsError: this machine has another one.
     """
-    if executors != orders:
+    own = program()
+    differing = [name for name in PARTS if own[name] != ordered.get(name)]
+    if differing:
+        here, there = (", ".join(f"{name} {one.get(name)}" for name in differing) for one in (own, ordered))
         raise HealthAssetsError(
-            f"an executor has {executors}, and the machine that gives the orders {orders}; install the same on both"
+            f"an executor has {here}, and the machine that gives the orders {there}; install the same on both"
         )

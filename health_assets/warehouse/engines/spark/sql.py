@@ -158,9 +158,9 @@ class RowChange:
         return f"SELECT {chosen} FROM {own} LEFT JOIN {marked} ON {self.condition}"
 
     def touched(self, view: str, source: str | None) -> str:
-        """SQL of the hours that have a row that changes; arguments as of `rows`."""
-        own = f"SELECT DISTINCT {self.table}.hour FROM {view} AS {self.table}"
-        return f"{own} WHERE {self.condition}" if source is None else f"{own} JOIN {source} ON {self.condition}"
+        """SQL of the hours that have a row that changes, with how many; arguments as of `rows`."""
+        which = f"WHERE {self.condition}" if source is None else f"LEFT SEMI JOIN {source} ON {self.condition}"
+        return f"SELECT {self.table}.hour, count(*) FROM {view} AS {self.table} {which} GROUP BY {self.table}.hour"
 
     def _column(self, column: str, is_changed: str) -> str:
         own = f"{self.table}.`{column}`"

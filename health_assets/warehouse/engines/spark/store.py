@@ -24,6 +24,7 @@ from health_assets.warehouse.engines.spark.connect import connected, counts_rows
 from health_assets.warehouse.engines.spark.lake import GRACE, Lake
 from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
+from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.location import cluster_of
 from health_assets.warehouse.session import Session, Told, Work
 
@@ -119,7 +120,7 @@ class SparkCluster:
         if not works:
             return []
         with self._cluster() as spark:
-            answers = executors.answers(spark, works, partial(executors.computed, do=do))
+            answers = executors.answers(spark, works, partial(executors.computed, do=do, ordered=program()))
         return [executors.understood(one, told).told for one in answers]
 
     @contextmanager
