@@ -23,7 +23,7 @@ _BY_HOUR = f"date_format(hour, 'yyyyMMddHH') AS {HOUR_COLUMN}"
 
 @dataclass(frozen=True)
 class LakeFrames:
-    """What writes frames of a session to its lake.
+    """A writer of the frames of a session.
 
     Args:
         spark: the session.
