@@ -21,6 +21,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 
 _log = logging.getLogger(__name__)
+NOT_AS_A_WHOLE = "steps before it are kept, tables of later ones are as they were: run it again"
 
 
 def hours_asked_for(settings: Settings, start: str | None, end: str | None) -> HourGroups:
@@ -133,8 +134,10 @@ def _run(settings: Settings, hours: HourRange | HourGroups, since: float, system
             say(sentence)
 
         outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
-    if outcome.error is not None and not outcome.failed_checks:
-        raise HealthAssetsError(outcome.error)
+    if outcome.error is not None and not any(check.is_error for check in outcome.failed_checks):
+        # the logs are loaded by then: whoever asks for a report sees scores that are older than they
+        again = f"; {NOT_AS_A_WHOLE}" if outcome.files_seen else ""
+        raise HealthAssetsError(f"{outcome.error}{again}")
     with Pipeline(settings=settings).open().read() as session:
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:

@@ -27,7 +27,8 @@ REASONS_SHOWN = 8
 def print_outcome(console: Console, outcome: "Outcome", session: Session, elapsed_s: float) -> None:
     """Print the counts of lines read, kept and rejected, the scores, and how long the user waited."""
     hours = HourRange(outcome.hours.start, outcome.hours.end)
-    console.print(f"[bold]{outcome.hours}[/] materialized in {elapsed_s:.1f} s")
+    how = "materialized in" if outcome.error is None else "[red]materialized in part[/] in"
+    console.print(f"[bold]{outcome.hours}[/] {how} {elapsed_s:.1f} s")
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
     lines = counted(outcome.lines_read, "line") if outcome.lines_read or not spans else ""

@@ -28,14 +28,25 @@ RawOption = Annotated[
 ]
 TargetsOption = Annotated[Path | None, typer.Option("--targets", help="Targets file (HEALTH_TARGETS).")]
 WarehouseOption = Annotated[
-    str | None, typer.Option("--warehouse", help="DuckDB file or PostgreSQL URL (HEALTH_WAREHOUSE).")
+    str | None,
+    typer.Option(
+        "--warehouse",
+        help="DuckDB file, PostgreSQL URL, or sc://host:port with HEALTH_LAKE and HEALTH_LEDGER (HEALTH_WAREHOUSE).",
+    ),
 ]
 
 
 def settings_of(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
-    """The settings, with what options name in place of theirs."""
+    """The settings, with what options name in place of theirs.
+
+    Raises:
+        HealthAssetsError: they cannot be so.
+    """
     given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
-    return load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    settings = load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    if settings.lake_among_logs is not None:
+        raise HealthAssetsError(settings.lake_among_logs)
+    return settings
 
 
 @contextmanager

@@ -52,6 +52,14 @@ def local_root(root: RawRoot, what: str) -> Path:
     )
 
 
+def is_inside(place: str, root: RawRoot) -> bool:
+    """Whether a folder or bucket is a raw root, or lies in it."""
+    other = raw_root(place)
+    if isinstance(other, Path) and isinstance(root, Path):
+        return other.expanduser().resolve().is_relative_to(root.resolve())
+    return isinstance(other, str) and isinstance(root, str) and f"{other}/".startswith(f"{root}/")
+
+
 def root_name(root: RawRoot) -> str:
     """The name by which the root is remembered."""
     return as_text(root.resolve()) if isinstance(root, Path) else shown(root)

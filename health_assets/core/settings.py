@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
 from health_assets.core.judges import TRUSTED
-from health_assets.core.raw_roots import raw_root
+from health_assets.core.raw_roots import is_inside, raw_root, shown
 
 
 def load_settings() -> "Settings":
@@ -283,6 +283,19 @@ class Settings(BaseSettings):
         if self.keep_days is not None and self.keep_days < self.fewest_keep_days:
             raise ValueError(f"HEALTH_KEEP_DAYS: {self.too_few_days(self.keep_days)}")
         return self
+
+    @model_validator(mode="after")
+    def _lake_and_logs_are_apart(self) -> "Settings":
+        if self.lake_among_logs is not None:
+            raise ValueError(self.lake_among_logs)
+        return self
+
+    @property
+    def lake_among_logs(self) -> str | None:
+        """The sentence that says that tables would lie among the logs; None where they do not."""
+        if self.lake is None or not is_inside(self.lake, self.raw):
+            return None
+        return f"HEALTH_LAKE lies in the raw root {shown(self.raw)}; name a folder or bucket of its own"
 
     def too_few_days(self, days: int) -> str:
         """The sentence that says why rows must be kept longer than so many days."""

@@ -40,6 +40,7 @@ CASES: dict[str, tuple[Callable[[], ir.Table], str]] = {
     "null": (lambda: ROWS.filter(ROWS.number.isnull()), "`number` IS NULL"),
     "not null": (lambda: ROWS.filter(ROWS.number.notnull()), "`number` IS NOT NULL"),
     "the time between two moments": (lambda: ROWS.select(x=ROWS.at.delta(ROWS.at, unit="microsecond")), "UNIX_MICROS("),
+    "the number of rows of a condition": (lambda: ROWS.aggregate(x=ROWS.count(where=ROWS.number > 1)), "COUNT(IF("),
     "the length of a list": (lambda: ROWS.select(x=ROWS.words.length()), "ARRAY_SIZE("),
     "a list in order": (
         lambda: ROWS.aggregate(x=ROWS.text.collect(order_by=[ibis.desc("number"), "text"])), "SORT_ARRAY(COLLECT_LIST("

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ibis import ir
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
@@ -177,6 +178,33 @@ def test_counts_and_dicts_are_those_of_duckdb(both: Both) -> None:
         ]  # fmt: skip
 
     assert told(both.spark) == told(both.duckdb)
+
+
+def figures(rows: ir.Table) -> dict[str, ir.Value]:
+    """Sums and counts of a condition that is null for all rows, and of one that is not."""
+    unknown, known = rows.nothing > 1, rows.runtime_s > 60
+    return {
+        "rows": rows.count(), "unknown": rows.count(where=unknown), "known": rows.count(where=known),
+        "either": rows.count(where=unknown | known), "values": rows.session_id.count(where=unknown),
+        "kinds": rows.model.nunique(where=unknown), "sum": rows.sla_s.sum(where=unknown), "any": unknown.any(),
+        "all": unknown.all(), "longest": rows.runtime_s.max(where=unknown), "of_condition": unknown.sum(),
+        "mean": rows.runtime_s.mean(where=unknown),
+    }  # fmt: skip
+
+
+def test_sums_and_counts_of_nothing_and_of_conditions_that_are_null_are_those_of_duckdb(both: Both) -> None:
+    def told(session: Session) -> list[list[dict]]:
+        rows = session.hours_of("executions", HOURS).mutate(nothing=ibis.null("float64"))
+        nobody = rows.filter(rows.agent_id == "nobody")
+        return [
+            session.dicts(rows.aggregate(figures(rows))), session.dicts(nobody.aggregate(figures(nobody))),
+            session.dicts(nobody.group_by("agent_id").aggregate(figures(nobody))),
+            session.dicts(rows.group_by("agent_id").aggregate(figures(rows)).order_by("agent_id")),
+        ]  # fmt: skip
+
+    found, expected = told(both.spark), told(both.duckdb)
+    assert found == expected
+    assert found[0][0]["unknown"] == 0 and found[0][0]["known"] > 0
 
 
 def test_a_fingerprint_shows_every_change_and_no_order(both: Both) -> None:

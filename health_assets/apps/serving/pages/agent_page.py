@@ -70,7 +70,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     curve, changes = curve_of(look, agent_id, shown)
     marks, marks_left_out = marks_of(changes, incidents, shown)
     losses = losses_of(row)
-    tools = look.of("tools", agent_id, HourRange.of(look.hour))
+    tools = sorted(look.of("tools", agent_id, HourRange.of(look.hour)), key=_worst_tool_first)
     fall = fall_of(curve)
     versions = runs_by(runs, "agent_version")
     told: dict[str, Any] = {
@@ -106,6 +106,10 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     told_besides["document_text"] = document_text(told["document"])
     told_besides |= {"marks_left_out": marks_left_out, "known_versions": [one["agent_version"] for one in versions]}
     return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), told=told, listing="curve", shown=told_besides)
+
+
+def _worst_tool_first(tool: Mapping[str, Any]) -> tuple[float, int, str]:
+    return -(tool["failure_share_at_least"] or 0), -tool["calls"], tool["tool"]
 
 
 def _row(look: Look, agent_id: str) -> dict[str, Any]:

@@ -152,7 +152,8 @@ class DuckDBFile:
     def read(self) -> Iterator[Session]:
         """See `Warehouse.read`."""
         if not self.exists:
-            raise NoWarehouseError(f"there is no warehouse at {self.path} yet; materialize some hours first")
+            what = "ledger (HEALTH_LEDGER)" if self._is_ledger else "warehouse"
+            raise NoWarehouseError(f"there is no {what} at {self.path} yet; materialize some hours first")
         with self._session("read") as session:
             yield session
 
@@ -207,7 +208,8 @@ class DuckDBFile:
         elif tables:
             raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
         elif mode == "read":  # a first write that was cut off leaves an empty file
-            raise NoWarehouseError(f"there is nothing in the warehouse {self.path} yet; materialize some hours first")
+            what = "ledger" if self._is_ledger else "warehouse"
+            raise NoWarehouseError(f"there is nothing in the {what} {self.path} yet; materialize some hours first")
         if mode == "write":
             for name in ALL_TABLES.keys() - tables:
                 connection.execute(create_statement(name))

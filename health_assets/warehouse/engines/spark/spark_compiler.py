@@ -6,6 +6,7 @@ What belongs here: the methods of ibis 12.0's compiler that are replaced. ibis d
 
 - a number with a point is a double: Spark takes its digits for a decimal number, which it divides to a few places;
 - only null is null: ibis takes NaN for null as well, on Spark alone;
+- rows of a condition are counted: ibis adds up the condition, and a sum of nulls is null;
 - a list is collected in the order of its keys, and no list has no length;
 - Spark has other functions for microseconds between two times, for quantiles at the nearest ranks, and for a member of
   every object of a JSON list.
@@ -58,6 +59,16 @@ class _AsOnDuckDB(PySparkCompiler):
         if part.name != "microsecond":
             raise com.UnsupportedOperationError(f"the time between two moments in the unit {part.name}")
         return sge.paren(self.f.unix_micros(left) - self.f.unix_micros(right))
+
+    def visit_CountStar(
+        self,
+        op: ops.CountStar,  # noqa: ARG002
+        *,
+        arg: sge.Expression,  # noqa: ARG002
+        where: sge.Expression | None,
+    ) -> sge.Expression:
+        """The number of rows; none where a condition is null for all of them, and not null as a sum would be."""
+        return self.f.count(sge.Star() if where is None else self.if_(where, sge.convert(1), NULL))
 
     def visit_ArrayLength(self, op: ops.ArrayLength, *, arg: sge.Expression) -> sge.Expression:  # noqa: ARG002
         """The length of a list; of none it is null, and not -1."""

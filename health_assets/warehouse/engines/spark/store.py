@@ -80,14 +80,15 @@ class SparkCluster:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """See `Warehouse.write`."""
+        place = LakePlace(self._lake)  # one that cannot be named leaves no ledger behind
         with ExitStack() as stack:
             ledger = stack.enter_context(self._ledger.write())
-            lake = Lake(LakePlace(self._lake), ledger)
+            lake = Lake(place, ledger)
             if not lake.is_published:
                 self._claim(lake)
                 stack.close()  # so that the folders of a first run that is killed have an owner, who removes them
                 ledger = stack.enter_context(self._ledger.write())
-                lake = Lake(lake.place, ledger)
+                lake = Lake(place, ledger)
             lake.require_own()
             lake.sweep()
             yield stack.enter_context(self._session(lake, ledger))
