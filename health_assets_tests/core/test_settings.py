@@ -2,6 +2,8 @@
 
 import pytest
 
+from health_assets.cli.speaking import settings_of
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings, load_settings
 
 
@@ -10,3 +12,25 @@ def test_an_empty_setting_is_not_set(name: str, monkeypatch: pytest.MonkeyPatch)
     without = load_settings()
     monkeypatch.setenv(f"HEALTH_{name.upper()}", "")
     assert load_settings() == without
+
+
+@pytest.mark.parametrize(
+    ("raw", "lake"),
+    [("logs", "logs"), ("logs", "logs/a/lake"), ("logs", "./other/../logs"), ("s3://b/logs", "s3://b/logs/lake")],
+)
+def test_a_lake_among_the_raw_logs_is_refused(raw: str, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "HEALTH_LAKE lies in the raw root .*logs; name a folder or bucket of its own"
+    monkeypatch.setenv("HEALTH_LAKE", lake)
+    with pytest.raises(HealthAssetsError, match=said):
+        settings_of(raw, None, None)
+    monkeypatch.setenv("HEALTH_RAW", raw)
+    with pytest.raises(HealthAssetsError, match=said):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("raw", "lake"), [("logs", "lake"), ("logs", "logs-lake"), ("s3://b/logs", "s3://b/logs2"), ("s3://b/logs", "logs")]
+)
+def test_a_lake_beside_the_raw_logs_is_taken(raw: str, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEALTH_LAKE", lake)
+    assert settings_of(raw, None, None).lake == lake

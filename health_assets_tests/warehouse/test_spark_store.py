@@ -1,10 +1,12 @@
 """A warehouse on Spark refuses what would read as nothing: another lake, a wrong pair, a URL that it cannot read."""
 
+import re
 import stat
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import duckdb
 import ibis
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +23,7 @@ from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.lakes_made import rows_of_hours
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.projects import REPOSITORY, Project
 from health_assets_tests.support.spark_servers import apache_spark, apache_spark_process, needs_apache_spark, sail
 
 HOUR = HourRange.of(START)
@@ -268,6 +270,20 @@ def test_a_lake_that_cannot_be_written_is_one_sentence(url: str, tmp_path: Path)
         pass
 
 
+def test_the_query_of_the_page_reads_what_counts_without_the_cluster(url: str, tmp_path: Path) -> None:
+    own = warehouse(url, tmp_path)
+    for _ in range(2):  # the second time replaces the folders of the first
+        with own.write() as session:
+            session.delete_hours("agent_health", HOUR)
+            session.insert_arrow("agent_health", rows_of_hours([START, START], "agent_health"))
+    [query] = re.findall(r"```sql\n(.+?)```", (REPOSITORY / "docs" / "spark.md").read_text(), re.DOTALL)
+    query = query.replace("data/ledger.duckdb", str(tmp_path / "ledger.duckdb"))
+    with duckdb.connect() as connection:
+        for statement in query.replace("/mnt/lake/health", str(tmp_path / "lake")).split(";")[:-1]:
+            found = connection.execute(statement)
+        assert found.fetchall() == [(START, None, None, None)] * 2
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -284,7 +300,8 @@ def test_a_url_that_cannot_be_read_is_refused_and_not_shown(wrong: str, tmp_path
 
 
 def test_a_token_is_not_shown_where_nobody_listens() -> None:
-    with pytest.raises(HealthAssetsError, match=r"cannot connect to Spark at 127\.0\.0\.1:1:") as told:
+    said = r"cannot connect to Spark at 127\.0\.0\.1:1: .*; a token means TLS, does the server speak it\?"
+    with pytest.raises(HealthAssetsError, match=said) as told:
         connected("sc://127.0.0.1:1/;token=SECRET")
     assert "SECRET" not in str(told.value)
 
@@ -305,9 +322,12 @@ def test_a_key_of_a_bucket_is_not_shown(url: str, tmp_path: Path, lake: str, sai
 
 @pytest.mark.parametrize("sign", "*?[]{}\\")
 def test_a_lake_that_a_cluster_takes_for_a_pattern_is_refused(url: str, tmp_path: Path, sign: str) -> None:
+    wrong = warehouse(url, tmp_path, lake=f"a{sign}")
+    with pytest.raises(HealthAssetsError, match="takes it for a pattern"), wrong.write():
+        pass
     with (
-        pytest.raises(HealthAssetsError, match="takes it for a pattern"),
-        warehouse(url, tmp_path, lake=f"a{sign}").write(),
+        pytest.raises(HealthAssetsError, match=r"there is no ledger \(HEALTH_LEDGER\) at .*ledger.duckdb yet"),
+        wrong.read(),
     ):
         pass
 

@@ -220,8 +220,10 @@ def _print_rows(console: Console, session: Session, hours: HourRange, agent_id: 
     [latest] = session.dicts(rows.aggregate(hour=rows.hour.max()))
     if latest["hour"] is None:
         return
-    names = [name for name in columns if rows[name].type().is_string()]
-    found = session.dicts(rows.filter(rows.hour == latest["hour"]).order_by(names).select(*columns))
+    names = [
+        name for name in columns if rows[name].type().is_string()
+    ]  # of tools, tasks, models: an engine has no order
+    found = session.dicts(rows.filter(rows.hour == latest["hour"]).order_by([*names, "hour"]).select(*columns))
     title = f"{table.replace('_', ' ').capitalize()} at {latest['hour']:%Y-%m-%d %H:%M} UTC"
     if len(found) > 1:
         _print_table(console, title, [{name: row[name] for name in columns[:COLUMNS_SHOWN]} for row in found])
