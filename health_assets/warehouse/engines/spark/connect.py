@@ -70,7 +70,7 @@ def connected(url: str, labels: Sequence[str] = ()) -> SparkSession:
             end(spark)
             raise
     except (PySparkException, OSError) as error:
-        said = str(error).replace(url, place_of(url))
+        said = str(error).replace(url, place_of(url)).rstrip(".")
         tls = "; a token means TLS, does the server speak it?" if ";token=" in url else ""
         raise HealthAssetsError(f"cannot connect to Spark at {place_of(url)}: {said}{tls}") from error
     return spark
