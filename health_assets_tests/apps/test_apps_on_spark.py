@@ -1,5 +1,6 @@
 """What goes on beside the runs does on a Spark warehouse what it does on DuckDB: retention, alerts, survey, endpoint."""
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from rich.console import Console
 
 pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
@@ -15,6 +17,7 @@ from health_assets.apps.alerts.config import Alerts, Webhook
 from health_assets.apps.alerts.outbox import recent_incidents
 from health_assets.apps.alerts.rules import RULES, Floor, StateWorsened
 from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.report.agent import print_agent
 from health_assets.apps.serving.history.filling import fill
 from health_assets.apps.serving.history.layout import Kept, read_account, read_rows
 from health_assets.core.hours import HOUR
@@ -137,6 +140,17 @@ def test_a_survey_asks_who_was_not_asked_just_now_on_spark(copied: Pair) -> None
         done = [survey(settings, some) for some in (agents[:2], agents)]
     assert [(one.probed, one.too_soon) for one in done] == [(2, 0), (1, 2)]
     assert len(copied.spark.rows("agent_probes")) == 3
+
+
+def test_the_report_of_an_agent_is_the_same_on_spark(pair: Pair) -> None:
+    for agent_id in AGENTS:
+        told = []
+        for project in pair:
+            console = Console(file=io.StringIO(), width=200)
+            with project.warehouse.read() as session:
+                print_agent(console, session, HOURS, agent_id)
+            told.append(console.file.getvalue())
+        assert told[0] == told[1]
 
 
 def test_the_endpoint_answers_the_same_on_spark(pair: Pair) -> None:

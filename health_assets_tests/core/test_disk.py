@@ -1,4 +1,4 @@
-"""What is in memory is written to the disk, or an error says that it was not."""
+"""The operating system writes to the disk, or an error says that it did not."""
 
 import os
 import sys

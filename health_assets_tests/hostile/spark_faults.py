@@ -245,17 +245,13 @@ def kill_servers(fleet: Fleet, count: int, seed: object) -> str:
         ended = run.ended()
         longest_s = max(longest_s, time.monotonic() - killed_at)
         fleet.restart()
-        if ended.code:
-            ended.assert_failed_in_a_sentence()
-            sentences[_without_names(ended.sentence)] += 1
-        else:
-            sentences["done before" if was_done else "done all the same"] += 1
-            fleet.assert_rebuilt()
-        assert_lines_are_conserved(fleet.project)
+        sentences[_became_of(fleet, ended, was_done=was_done)] += 1
     fleet.run()
     fleet.assert_rebuilt()
-    told = "".join(f"\n  {times} times: {sentence}" for sentence, times in sentences.most_common())
-    return f"{count} servers killed, commands ended within {longest_s:.0f} s; then the tables were DuckDB's{told}"
+    return (
+        f"{count} servers killed, commands ended within {longest_s:.0f} s; then the tables were DuckDB's"
+        f"{_listed(sentences)}"
+    )
 
 
 def stop_ledgers(folder: Path, count: int, away_s: float, seed: object, system: str | None = None) -> str:
@@ -283,18 +279,10 @@ def stop_ledgers(folder: Path, count: int, away_s: float, seed: object, system: 
             service.end(signal.SIGQUIT)
             run.process.join(away_s)
             start_postgres(service, url)
-            ended = run.ended()
-            if ended.code:
-                ended.assert_failed_in_a_sentence()
-                sentences[_without_names(ended.sentence)] += 1
-            else:
-                sentences["done before" if was_done else "done all the same"] += 1
-                fleet.assert_rebuilt()
-            assert_lines_are_conserved(fleet.project)
+            sentences[_became_of(fleet, run.ended(), was_done=was_done)] += 1
         fleet.run()
         fleet.assert_rebuilt()
-        told = "".join(f"\n  {times} times: {sentence}" for sentence, times in sentences.most_common())
-        return f"{count} times the ledger was away for {away_s:g} s; then the tables were DuckDB's{told}"
+        return f"{count} times the ledger was away for {away_s:g} s; then the tables were DuckDB's{_listed(sentences)}"
 
 
 def run_two_at_once(fleet: Fleet, count: int) -> str:
@@ -344,6 +332,31 @@ def all_faults(folder: Path, kills: int, seed: object) -> Iterator[str]:
             yield meet(fleet)
     (folder / "ledgers").mkdir()
     yield stop_ledgers(folder / "ledgers", few, AWAY_S, f"{seed} ledgers")
+
+
+def _became_of(fleet: Fleet, ended: Ended, *, was_done: bool) -> str:
+    """The sentence with which a command ended that met a fault.
+
+    Args:
+        fleet: its fleet, where nothing is broken any more.
+        ended: the command.
+        was_done: whether it had ended before the fault.
+
+    Raises:
+        AssertionError: it did not fail in a sentence, its tables are not those of a rebuild, or a line is lost.
+    """
+    if ended.code:
+        ended.assert_failed_in_a_sentence()
+        sentence = _without_names(ended.sentence)
+    else:
+        fleet.assert_rebuilt()
+        sentence = "done before" if was_done else "done all the same"
+    assert_lines_are_conserved(fleet.project)
+    return sentence
+
+
+def _listed(sentences: Counter[str]) -> str:
+    return "".join(f"\n  {times} times: {sentence}" for sentence, times in sentences.most_common())
 
 
 def _without_names(sentence: str) -> str:

@@ -148,6 +148,7 @@ def test_all_causes_of_all_hours_are_named_at_once_and_the_command_fails(project
     )
     assert sentence in done.stderr
     assert "check raw_logs.every_hour_was_built failed (error): 2 hours\n" in done.stdout
+    assert "materialized in part in" in done.stdout
     assert "d" in executions(project)
 
     told = forked_command("alerts", "--warehouse", project.warehouse_url, folder=project.folder)

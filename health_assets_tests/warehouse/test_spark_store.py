@@ -217,15 +217,15 @@ def test_another_ledger_that_takes_the_lake_during_a_run_stops_its_commit(url: s
         (tmp_path / "lake" / ID_FILE).write_text("another's")
 
 
+def disk_that_fails(_: int) -> None:
+    raise OSError("input/output error")
+
+
 def test_a_disk_that_does_not_keep_what_was_written_stops_the_commit(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = made(url, tmp_path)
-
-    def failing(_: int) -> None:
-        raise OSError("input/output error")
-
-    monkeypatch.setattr(lake_place, "sync_disk_of", failing)
+    monkeypatch.setattr(lake_place, "sync_disk_of", disk_that_fails)
     with (
         pytest.raises(HealthAssetsError, match=r"cannot keep what was written .*input/output error"),
         own.write() as session,
@@ -238,11 +238,8 @@ def test_a_disk_that_does_not_keep_what_was_written_stops_the_commit(
 def test_a_disk_that_cannot_keep_the_lakes_name_leaves_no_ledger_that_knows_it(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_: int) -> None:
-        raise OSError("input/output error")
-
     with monkeypatch.context() as broken:
-        broken.setattr(lake_place, "sync_disk_of", failing)
+        broken.setattr(lake_place, "sync_disk_of", disk_that_fails)
         with (
             pytest.raises(HealthAssetsError, match=r"cannot write to the lake .*input/output error"),
             warehouse(url, tmp_path).write(),
@@ -344,7 +341,7 @@ HOSTILE = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true",
     "spark.sql.parquet.outputTimestampType": "INT96",
 }  # fmt: skip
-"""What a cluster may have as its own, and what would change results."""
+"""Settings that a cluster may have as its own, and that would change results."""
 
 
 @pytest.mark.nightly

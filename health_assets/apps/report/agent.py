@@ -220,9 +220,8 @@ def _print_rows(console: Console, session: Session, hours: HourRange, agent_id: 
     [latest] = session.dicts(rows.aggregate(hour=rows.hour.max()))
     if latest["hour"] is None:
         return
-    names = [
-        name for name in columns if rows[name].type().is_string()
-    ]  # of tools, tasks, models: an engine has no order
+    # by tools or tasks, since an engine has no order of its own
+    names = [name for name in columns if rows[name].type().is_string()]
     found = session.dicts(rows.filter(rows.hour == latest["hour"]).order_by([*names, "hour"]).select(*columns))
     title = f"{table.replace('_', ' ').capitalize()} at {latest['hour']:%Y-%m-%d %H:%M} UTC"
     if len(found) > 1:

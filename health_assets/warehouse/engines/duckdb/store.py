@@ -132,6 +132,7 @@ class DuckDBFile:
         self._memory_limit = memory_limit
         self._shared = shared_duckdb
         self._is_ledger = is_ledger
+        self._what = "ledger (HEALTH_LEDGER)" if is_ledger else "warehouse"
 
     @property
     def exists(self) -> bool:
@@ -152,8 +153,7 @@ class DuckDBFile:
     def read(self) -> Iterator[Session]:
         """See `Warehouse.read`."""
         if not self.exists:
-            what = "ledger (HEALTH_LEDGER)" if self._is_ledger else "warehouse"
-            raise NoWarehouseError(f"there is no {what} at {self.path} yet; materialize some hours first")
+            raise NoWarehouseError(f"there is no {self._what} at {self.path} yet; materialize some hours first")
         with self._session("read") as session:
             yield session
 
@@ -208,8 +208,9 @@ class DuckDBFile:
         elif tables:
             raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
         elif mode == "read":  # a first write that was cut off leaves an empty file
-            what = "ledger" if self._is_ledger else "warehouse"
-            raise NoWarehouseError(f"there is nothing in the {what} {self.path} yet; materialize some hours first")
+            raise NoWarehouseError(
+                f"there is nothing in the {self._what} {self.path} yet; materialize some hours first"
+            )
         if mode == "write":
             for name in ALL_TABLES.keys() - tables:
                 connection.execute(create_statement(name))

@@ -10,7 +10,6 @@ lost or slow, counts once. What comes back is JSON: a driver takes no code from 
 
 import os
 import pickle
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.engines.spark.lake_files import write_rows
-from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace, WrittenFolder
+from health_assets.warehouse.engines.spark.lake_place import FOLDER_NAME, ID_FILE, LakePlace, WrittenFolder
 from health_assets.warehouse.engines.spark.same_program import require_same
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import InsertArrow, Work
@@ -31,7 +30,6 @@ Told = TypeVar("Told")
 NUMBER, ANSWER = "number", "answer"
 BYTES_AT_ONCE = 8 << 20
 """Most bytes of pieces that are sent with one statement, of which each task gets all."""
-_FOLDER = re.compile("[0-9a-f]{32}")
 _turns = threading.BoundedSemaphore(os.cpu_count() or 1)
 """As many as the machine has cores: Sail begins all pieces at once in one process; of Spark a process has one."""
 
@@ -174,6 +172,6 @@ def understood(answer: bytes, told: type[Told]) -> Answer[Told]:
     if isinstance(found, Fault):
         raise HealthAssetsError(found.sentence)
     for one in found.written:
-        if one.table not in LAKE_TABLES or not _FOLDER.fullmatch(one.folder.removeprefix(f"{one.table}/")):
+        if one.table not in LAKE_TABLES or not FOLDER_NAME.fullmatch(one.folder.removeprefix(f"{one.table}/")):
             raise ValueError(f"an executor names the folder {one.folder!r} of {one.table!r}")
     return found

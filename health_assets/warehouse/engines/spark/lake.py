@@ -17,15 +17,21 @@ from uuid import uuid4
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
-from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace, WrittenFolder, folder_of_hour
+from health_assets.warehouse.engines.spark.lake_place import (
+    FOLDER_NAME,
+    ID_FILE,
+    LakePlace,
+    WrittenFolder,
+    folder_of_hour,
+)
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import Session
 
 GRACE = timedelta(hours=6)
 SWEEP_EVERY = timedelta(hours=1)
 SCRATCH = "_kept"
-_OWN_FOLDER = re.compile(r"[0-9a-f]{32}|ibis_kept_\w+")
-"""Names of folders that this program makes in those of the tables, and in `SCRATCH`."""
+_KEPT_NAME = re.compile(r"ibis_kept_\w+")
+"""Names that a session gives to rows that it keeps."""
 SWEPT_FILE = "lake_swept"
 """Its time is when folders were last listed for those that nobody needs."""
 
@@ -224,6 +230,6 @@ class Lake:
         for above in (*LAKE_TABLES, SCRATCH):
             for name, changed in self.place.folders_in(above).items():
                 folder = f"{above}/{name}"
-                is_nobodys = name not in known and _OWN_FOLDER.fullmatch(name)
-                if is_nobodys and (changed or self.place.newest_file(folder) or until) < until:
+                is_own = FOLDER_NAME.fullmatch(name) or _KEPT_NAME.fullmatch(name)
+                if is_own and name not in known and (changed or self.place.newest_file(folder) or until) < until:
                     self.place.remove(folder)

@@ -46,8 +46,19 @@ class LakeFrames:
         rows = frame.selectExpr(*typed_columns(table)).selectExpr("*", _BY_HOUR)
         made = self._write(rows, folder, HOUR_COLUMN)
         written = self.place.written(table, folder)
-        self._require(made, written.rows, table)
+        if written.rows != made:
+            raise self._lost(f"the cluster made {made}", written.rows, table)
         return written
+
+    def require_seen(self, written: WrittenFolder) -> None:
+        """Refuse a folder of an executor that this machine does not see as that one did.
+
+        Raises:
+            HealthAssetsError: the lake does not have all of its rows, or has them in other hours.
+        """
+        seen = self.place.written(written.table, written.folder)
+        if seen != written:
+            raise self._lost(f"an executor wrote {written.rows}", seen.rows, written.table)
 
     def keep(self, frame: DataFrame, folder: str) -> int:
         """Write rows to a folder as they are; gives how many there are.
@@ -56,7 +67,9 @@ class LakeFrames:
             HealthAssetsError: the lake does not have all of them.
         """
         made = self._write(frame, folder)
-        self._require(made, self.place.rows_in([folder]), "a step")
+        seen = self.place.rows_in([folder])
+        if seen != made:
+            raise self._lost(f"the cluster made {made}", seen, "a step")
         return made
 
     def _write(self, rows: DataFrame, folder: str, *partition: str) -> int:
@@ -70,9 +83,8 @@ class LakeFrames:
         made: int = observed.get["rows"]
         return made
 
-    def _require(self, made: int, seen: int, what: str) -> None:
-        if seen != made:
-            raise HealthAssetsError(
-                f"the cluster made {made} rows of {what}, and {seen} of them are in the lake {self.place.shown}: let "
-                "all of its machines reach the lake by that name"
-            )
+    def _lost(self, made: str, seen: int, what: str) -> HealthAssetsError:
+        return HealthAssetsError(
+            f"{made} rows of {what}, and {seen} of them are in the lake {self.place.shown}: let all machines reach the "
+            "lake by that name"
+        )

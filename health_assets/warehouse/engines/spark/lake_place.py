@@ -30,6 +30,8 @@ _FILES_AT_ONCE = 16
 HOUR_COLUMN = "hour_folder"
 """Names the folder of an hour, as `hour_folder=2026060700`; it is no column of the files in it."""
 HOUR_FORMAT = "%Y%m%d%H"
+FOLDER_NAME = re.compile("[0-9a-f]{32}")
+"""The name that `new_folder` gives, below that of the table."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ that has one of them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -24,7 +24,6 @@ from ibis import ir
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
-from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.schema.columns import FORMULA_VERSION
@@ -36,7 +35,6 @@ from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group
 from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_frames import LakeFrames
-from health_assets.warehouse.engines.spark.lake_place import WrittenFolder
 from health_assets.warehouse.engines.spark.lake_views import LakeViews
 from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.engines.spark.sql import (
@@ -243,25 +241,14 @@ class LakeSession(Session):
         self, works: Sequence[Work], make: Callable[[Work, InsertArrow], Told], told: type[Told]
     ) -> list[Told]:
         """See `Session.insert_from_each`; executors call the function, and write the files."""
-        place = self._lake.place
-        do = partial(
-            executors.inserted, make=make, place=place, lake_id=self._lake.require_own(), ordered=program()
-        )  # fmt: skip
+        place, lake_id = self._lake.place, self._lake.require_own()
+        do = partial(executors.inserted, make=make, place=place, lake_id=lake_id, ordered=program())
         answers = [executors.understood(one, told) for one in executors.answers(self._spark, works, do)]
         written = [*chain.from_iterable(answer.written for answer in answers)]
         for one in written:
-            self._require_seen(one)
+            self._frames.require_seen(one)
         self._lake.publish(written)
         return [answer.told for answer in answers]
-
-    def _require_seen(self, written: WrittenFolder) -> None:
-        """Refuse a folder of an executor that this machine does not see as that one did."""
-        seen = self._lake.place.written(written.table, written.folder)
-        if seen != written:
-            raise HealthAssetsError(
-                f"an executor wrote {written.rows} rows of {written.table}, and {seen.rows} of them are in the lake "
-                f"{self._lake.place.shown}: let all machines reach the lake by that name"
-            )
 
     def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
         """See `Session.delete_hours`."""
@@ -319,7 +306,7 @@ class LakeSession(Session):
         if not count:
             return set()
         place = kept.get_name()
-        touched = dict(self._rows(f"SELECT hour, count(*) FROM {place} GROUP BY hour"))
+        touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM {place}")]
         change = RowChange(
             table=name,
             condition=" AND ".join(f"{name}.`{key}` = {place}.`{key}`" for key in keys),
@@ -351,16 +338,17 @@ class LakeSession(Session):
             if not rows:
                 return
             connect.give(self._spark, source, pa.table(columns, names=given.named_selects))
-        touched = dict(self._rows(change.touched(view, source)))
-        if touched:
-            self._apply(change, source, touched)
+        rows_of_hour = dict(self._rows(change.touched(view, source)))
+        if rows_of_hour:
+            removed = sum(rows_of_hour.values()) if change.values is None else 0
+            self._apply(change, source, rows_of_hour, removed)
 
-    def _apply(self, change: RowChange, source: str | None, touched: Mapping[datetime, int]) -> None:
-        """Write hours anew of which a change touches so many rows; its source has this name on the cluster."""
+    def _apply(self, change: RowChange, source: str | None, touched: Collection[datetime], removed: int = 0) -> None:
+        """Write the hours that a change touches anew; its source is known to the cluster under this name."""
         hours = HourRange(min(touched), max(touched) + HOUR)
         rows = change.rows(self._views.of(change.table, hours), source, columns_of(change.table))
         frame = self._spark.sql(f"SELECT * FROM ({rows}) WHERE {is_among('hour', touched)}")
-        self._rewrite(change.table, touched, frame, sum(touched.values()) if change.values is None else 0)
+        self._rewrite(change.table, touched, frame, removed)
 
     def _rewrite(self, name: str, hours: Collection[datetime], frame: DataFrame, removed: int = 0) -> None:
         """Replace hours of a table with rows that were made of them.
