@@ -243,11 +243,11 @@ class Settings(BaseSettings):
     serve_port: int = Field(8080, ge=0, le=65535, description="Port that it listens on; 0 takes any that is free.")
     serve_tls_cert: Path | None = Field(None, description="Certificate chain in PEM, to speak HTTPS.")
     serve_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
-    serve_max_data_age_s: float | None = Field(
-        None,
+    serve_max_data_age_s: float = Field(
+        7200.0,
         gt=0,
-        description="Age of the data, from the end of its hour, at which [`/readyz`](serving.md#probes) says 503; by "
-        "default never.",
+        description="Age of the data, from the end of its hour, past which it is [outdated](serving.md#outdated-data): "
+        "every status is `unknown` and `/readyz` says 503; `inf` for never.",
     )
     pages: bool = Field(
         True, description="`off`: the endpoint serves no [pages for people](pages.md), and keeps no history for them."

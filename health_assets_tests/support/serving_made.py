@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import socket
 import ssl
 import threading
@@ -207,9 +208,12 @@ def served(
     tls_key: Path | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
-    """The real server; settings go past their limits, so that a test need not wait a minute."""
+    """The real server; settings go past their limits, so that a test need not wait a minute.
+
+    Data never gets outdated here, unless a test says when.
+    """
     chosen = Settings(warehouse=str(warehouse), targets=targets).model_copy(
-        update={"serve_refresh_s": 3600.0, "pages": False, **settings}
+        update={"serve_refresh_s": 3600.0, "pages": False, "serve_max_data_age_s": math.inf, **settings}
     )
     faults: list[str] = []
     listener = listening("127.0.0.1", 0)

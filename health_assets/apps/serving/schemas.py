@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import AwareDatetime, ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own only from Python 3.12 on
 
-from health_assets.apps.serving.vocabulary import EXTENSION
+from health_assets.apps.serving.vocabulary import DATA_EXTENSION, EXTENSION
 
 Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
 State = Literal["healthy", "degraded", "unhealthy", "inactive"]
@@ -74,15 +74,28 @@ class ModelScore(TypedDict):
 
 
 @exactly
+class OutdatedData(TypedDict):
+    """Why the status is unknown; there only while the data is older than the server lets count as the present."""
+
+    is_outdated: Literal[True]
+    as_of: Annotated[AwareDatetime, Field(description="End of the newest window that there is.")]
+    status_then: Status
+
+
+@exactly
 class Extensions(TypedDict):
     """Source 3, section 4.2: names are prefixed."""
 
     agent_health_model: NotRequired[Annotated[ModelScore, Field(alias=EXTENSION)]]
+    data: NotRequired[Annotated[OutdatedData, Field(alias=DATA_EXTENSION)]]
 
 
 @exactly
 class HealthDocument(TypedDict):
-    """An agent's health (source 3, section 4.2). Of a personal agent only the status is told, healthy or unhealthy."""
+    """An agent's health (source 3, section 4.2). Of a personal agent only a coarse status is told.
+
+    A status is unknown while the data is outdated, of personal agents too.
+    """
 
     schema_version: Literal["0.1.0"]
     agent_id: str
@@ -314,6 +327,7 @@ class ServerStatus(TypedDict):
     is_current: Annotated[bool, Field(description="Whether the last look at the warehouse went well.")]
     data_hour: AwareDatetime | None
     data_age_s: Annotated[float | None, Field(description="Seconds since the end of that hour.")]
+    is_outdated: Annotated[bool, Field(description="Whether it is too old to say how agents are now.")]
     loaded_at: AwareDatetime | None
     checked_at: Annotated[AwareDatetime | None, Field(description="When the data was last known to be the newest.")]
     refresh_s: float

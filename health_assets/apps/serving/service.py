@@ -3,8 +3,9 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from health_assets.apps.serving.answers import Answer, Headers, answer, dumps, momentary, problem, short
@@ -12,6 +13,7 @@ from health_assets.apps.serving.client import SENTENCES, ReaderError
 from health_assets.apps.serving.doors import NO_AGGREGATES, NO_METRICS, Caller, Doors
 from health_assets.apps.serving.metrics import Metrics
 from health_assets.apps.serving.ordering import Order
+from health_assets.apps.serving.outdated import DataAge, outdated_document, outdated_items
 from health_assets.apps.serving.quotas import WorkQuota
 from health_assets.apps.serving.rate_limit import client_of
 from health_assets.apps.serving.refresher import FIRST_RETRY_S, Refresher
@@ -123,13 +125,11 @@ class Service:
         self._doors = doors
         self._work = WorkQuota(settings.serve_sessions_per_s)
         self._refresher = refresher
-        self._max_data_age_s = settings.serve_max_data_age_s
+        self._age = DataAge(settings.serve_max_data_age_s)
         self._sessions = sessions
         self._metrics = metrics
         self._host_agent = settings.host_agent.encode() if settings.host_agent else None
-        seconds = math.ceil(settings.serve_refresh_s)
-        self._public_cache = b"max-age=%d" % seconds
-        self._private_cache = b"private, max-age=%d" % seconds
+        self._cache_s = math.ceil(settings.serve_refresh_s)
 
     def document(self, agent_id: bytes, asked: Asked) -> Answer:
         """An agent's health document (source 3, section 4); 404 for one that is not known."""
@@ -153,7 +153,8 @@ class Service:
             "limit": page.limit,
         }
         items = snapshot.page(page.state, page.offset, page.limit, view, order=page.order)
-        return self._answer(asked, dumps(head)[:-1] + b',"agents":[' + items + b"]}", snapshot)
+        body = dumps(head)[:-1] + b',"agents":[' + items + b"]}"
+        return self._answer(asked, body, snapshot, outdated_items)
 
     def agent(self, agent_id: bytes, asked: Asked) -> Answer:
         """An agent's score with everything behind it."""
@@ -163,7 +164,8 @@ class Service:
         place = snapshot.find(agent_id, view)
         if place is None:
             return problem(404, NO_AGENT)
-        return self._answer(asked, dumps(snapshot.explain(place, is_full_view=view.is_full)), snapshot)
+        score = dumps(snapshot.explain(place, is_full_view=view.is_full))
+        return self._answer(asked, score, snapshot, outdated_items)
 
     def models(self, asked: Asked) -> Answer:
         """Every model's rolling health, by name (source 4)."""
@@ -222,7 +224,9 @@ class Service:
             return self._unavailable(SENTENCES[error.kind])
         if found is None:
             return problem(404, NO_SESSION)
-        return self._varied(answer(asked.headers, found.body, last_modified=found.read_at, cache=self._private_cache))
+        return self._varied(
+            answer(asked.headers, found.body, last_modified=found.read_at, cache=b"private, max-age=%d" % self._cache_s)
+        )
 
     async def runs(self, session_id: str, until: datetime | None, asked: Asked) -> Runs:
         """The runs of a session by the end of an hour, for its page; waits for a reader.
@@ -266,6 +270,7 @@ class Service:
         may_count = caller.refusal("read") is None
         return {
             **self._refresher.describe(),
+            "is_outdated": snapshot is not None and self._age.left_s(snapshot.hour, datetime.now(UTC)) < 0,
             "agents": (snapshot.count(None, caller.view) if snapshot else 0) if may_count else None,
             "models": (
                 (len(snapshot.models(caller.view)) if snapshot else 0)
@@ -287,13 +292,14 @@ class Service:
         return short({"status": "alive"})
 
     def readiness(self) -> Answer:
-        """Say whether there is data to answer from, and not too old where a setting says when it is."""
-        told = self._refresher.describe()
-        if not told["is_ready"]:
+        """Say whether there is data to answer from that is not outdated."""
+        snapshot = self._refresher.snapshot
+        if snapshot is None:
             return self._not_ready()
-        most_s, age_s = self._max_data_age_s, told["data_age_s"]
-        if most_s is not None and age_s > most_s:
-            return problem(503, f"the data is {age_s:,.0f} s old, more than the {most_s:,.0f} s that are allowed")
+        most_s, left_s = self._age.most_s, self._age.left_s(snapshot.hour, datetime.now(UTC))
+        if left_s < 0:
+            sentence = f"the data is {most_s - left_s:,.0f} s old, more than the {most_s:,.0f} s that are allowed"
+            return problem(503, sentence)
         return short({"status": "ready"})
 
     def _document(self, agent_id: bytes, asked: Asked, where_none: str) -> Answer:
@@ -303,7 +309,7 @@ class Service:
         place = snapshot.find(agent_id, view)
         if place is None:
             return problem(404, where_none)
-        return self._answer(asked, snapshot.document(place, is_full_view=view.is_full), snapshot)
+        return self._answer(asked, snapshot.document(place, is_full_view=view.is_full), snapshot, outdated_document)
 
     def _open(self, asked: Asked, role: Role) -> Snapshot | Answer:
         """The data, or why the caller does not get it."""
@@ -321,9 +327,23 @@ class Service:
             return refusal
         return None if asked.caller.view.teams is None else problem(403, why_not_for_teams)
 
-    def _answer(self, asked: Asked, body: bytes, snapshot: Snapshot) -> Answer:
-        cache = self._public_cache if asked.caller.name is None else self._private_cache
-        return self._varied(answer(asked.headers, body, last_modified=snapshot.loaded_at, cache=cache))
+    def _answer(
+        self, asked: Asked, body: bytes, snapshot: Snapshot, when_outdated: Callable[[bytes], bytes] | None = None
+    ) -> Answer:
+        """An answer from memory.
+
+        Args:
+            asked: the request.
+            body: the answer while the data is current.
+            snapshot: the data.
+            when_outdated: makes the answer once it is not; None where the answer says nothing of the present.
+        """
+        last_modified, now = snapshot.loaded_at, datetime.now(UTC)
+        if when_outdated is not None and (outdated_at := self._age.outdated_at(snapshot.hour, now)) is not None:
+            body, last_modified = when_outdated(body), max(last_modified, outdated_at)
+        seconds = self._age.cache_s(snapshot.hour, now, self._cache_s)
+        cache = (b"max-age=%d" if asked.caller.name is None else b"private, max-age=%d") % seconds
+        return self._varied(answer(asked.headers, body, last_modified=last_modified, cache=cache))
 
     def _varied(self, made: Answer) -> Answer:
         if self._doors.has_tokens:  # a shared cache must not give one view to those who ask for the other

@@ -9,6 +9,8 @@ from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SCHEMA_VERSION = "0.1.0"
 EXTENSION = "org.health-assets.agent-health-model"
+DATA_EXTENSION = "org.health-assets.data"
+"""Says of a document that its data is outdated; left out while it is not."""
 
 DIMENSIONS = {
     "reliability": ("reliability_score", RELIABILITY_POINTS),

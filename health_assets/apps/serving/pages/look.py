@@ -7,6 +7,7 @@ Without the full view a personal agent is in no list and has no page: a score sa
 agents are not shown is said to who is not limited to teams; of sessions and models it is said to nobody.
 """
 
+import math
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.outdated import DataAge
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.pages.memory import FOR_GOOD, Memory
 from health_assets.apps.serving.team_lists import NO_TEAM
@@ -40,6 +42,7 @@ class Look:
         late_after: how long after its end an hour may be missing without being late.
         is_newest: whether the hour is the newest.
         may_change: whether the caller may change anything.
+        max_age_s: age of the newest hour, from its end, past which it is outdated.
         rules: fingerprint of the rules by which aggregates are shown to everybody, as they are now; rows that were
             marked by others are not shown without the full view.
         memory: keeps what is not made anew for each request.
@@ -53,6 +56,7 @@ class Look:
     late_after: timedelta
     is_newest: bool
     may_change: bool = False
+    max_age_s: float = math.inf
     rules: str = ""
     memory: Memory = field(default_factory=Memory)
 
@@ -218,10 +222,18 @@ class Look:
             "first_hour": hours[0] if hours else None,
             "newest_hour": hours[-1] if hours else None,
             "late_s": self.late_s(),
+            "outdated_s": self.outdated_s(),
             "now": self.now,
             "may_change": self.may_change,
             "at": None if self.is_newest else f"{self.hour:%Y-%m-%dT%H}",
         }
+
+    def outdated_s(self) -> float | None:
+        """Seconds since the newest hour ended, where it is too old to say how agents are now; else None."""
+        newest = self.history.newest("agents")
+        if newest is None or DataAge(self.max_age_s).left_s(newest, self.now) >= 0:
+            return None
+        return (self.now - newest - HOUR).total_seconds()
 
     def late_s(self) -> float | None:
         """Seconds since the newest hour ended, where the next one is late; None where none is."""

@@ -157,6 +157,7 @@ class Pages:
             memory=known.memory,
             now=datetime.now(UTC),
             late_after=timedelta(minutes=self._settings.late_after_minutes),
+            max_age_s=self._settings.serve_max_data_age_s,
             is_newest=wanted == newest,
             rules=known.rules.fingerprint,
             may_change=may_change(asked.caller),

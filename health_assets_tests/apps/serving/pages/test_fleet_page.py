@@ -105,6 +105,16 @@ def test_an_hour_that_is_not_there_is_no_sign_that_nobody_got_worse(world: World
     assert f"the history begins at {HOURS.start:%Y-%m-%d %H:%M} UTC" in html
 
 
+def test_pages_say_from_when_outdated_numbers_are(world: World) -> None:
+    words = "How agents are now is not known."
+    page = fleet_page(world.look(), Wanted())
+    assert words not in page.written("html", _frame(world))[0].decode()
+    old = world.look(now=world.hours.end + timedelta(days=170), max_age_s=7200.0)
+    html = page.written("html", {**_frame(world), **old.frame()})[0].decode()
+    assert words in html
+    assert f">{world.hours.end:%Y-%m-%d %H:%M}</time> UTC, 170 d ago." in html
+
+
 def test_search_and_group_and_state_narrow_the_list(world: World) -> None:
     found = fleet_page(world.look(), Wanted(text="RED")).told
     assert sorted(one["agent_id"] for one in found["listed"]) == ["red-1", "red-2"]

@@ -1,0 +1,53 @@
+"""Answers from data that is too old to say how an agent is now (contract, section 5)."""
+
+import json
+import math
+import re
+from datetime import datetime, timedelta
+
+from health_assets.apps.serving.answers import dumps
+from health_assets.apps.serving.vocabulary import DATA_EXTENSION
+from health_assets.core.hours import HOUR
+
+_STATUS = re.compile(rb'"status":"(?:healthy|degraded|unhealthy)"')
+"""Matches a member of compact JSON only: within a string its quotes would be escaped."""
+
+
+class DataAge:
+    """The age up to which the newest hour counts as the present.
+
+    Args:
+        most_s: seconds from the end of the hour; infinite for data that never counts as old.
+    """
+
+    def __init__(self, most_s: float) -> None:
+        self.most_s = most_s
+
+    def left_s(self, hour: datetime, now: datetime) -> float:
+        """Seconds until the data of an hour is outdated; negative once it is."""
+        return self.most_s - (now - hour - HOUR).total_seconds()
+
+    def outdated_at(self, hour: datetime, now: datetime) -> datetime | None:
+        """When the data of an hour became outdated; None while it is not."""
+        return None if self.left_s(hour, now) >= 0 else hour + HOUR + timedelta(seconds=self.most_s)
+
+    def cache_s(self, hour: datetime, now: datetime, longest_s: int) -> int:
+        """How long an answer may be kept: no longer than until the data is outdated."""
+        left_s = self.left_s(hour, now)
+        return longest_s if left_s < 0 else math.floor(min(longest_s, left_s))
+
+
+def outdated_document(body: bytes) -> bytes:
+    """A health document whose status is unknown, with the status of then in an extension, where it has extensions."""
+    document = json.loads(body)
+    health = document["health"]
+    if "extensions" in document:
+        told = {"is_outdated": True, "as_of": document["timestamp"], "status_then": health["status"]}
+        document["extensions"][DATA_EXTENSION] = told
+    health["status"] = "unknown"
+    return dumps(document)
+
+
+def outdated_items(body: bytes) -> bytes:
+    """The same of JSON that states the `status` of agents."""
+    return _STATUS.sub(b'"status":"unknown"', body)
