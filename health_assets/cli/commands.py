@@ -32,6 +32,7 @@ from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from health_assets.consumer import Answer
     from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 
 
@@ -205,6 +206,9 @@ def migrate(warehouse: WarehouseOption = None) -> None:
 
 EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
 """Exit codes of `check`; 1 is an error and 2 a wrong command line, as for every command."""
+STRICT_CODES = {"invalid": 6, "http_error": 7}
+NO_ANSWER = 8
+"""Exit codes of `check --strict` by the outcome of asking."""
 
 
 PrivateOption = Annotated[
@@ -219,10 +223,15 @@ def check(
     previous_status: Annotated[str | None, typer.Option(help="The agent's status when it was last asked.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
     allow_private: PrivateOption = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Validate: exit with 6, 7 or 8 where there is no flawless document.")
+    ] = False,
 ) -> None:
     """Ask an agent for its health, and print what that means for whoever wants to use it.
 
-    Exit code: 0 proceed, 3 proceed with caution, 4 avoid, 5 unknown; 1 for an error, 2 for a wrong command line.
+    Exit code: 0 proceed, 3 proceed with caution, 4 avoid, 5 unknown; 1 for an error, 2 for a wrong command line. With
+    --strict also 6 for a document with faults or members that the draft does not know, 7 for an HTTP error, 8 for no
+    answer.
     """
     from health_assets.consumer import advise, display, fetch_health
 
@@ -233,8 +242,15 @@ def check(
         if as_json:
             typer.echo(display.as_json(advice))
         else:
-            display.print_advice(console, advice)
-    raise typer.Exit(EXIT_CODES[advice.kind])
+            display.print_advice(console, advice, is_strict=strict)
+    raise typer.Exit((_strict_code(answer) if strict else None) or EXIT_CODES[advice.kind])
+
+
+def _strict_code(answer: "Answer") -> int | None:
+    """The exit code of `check --strict` where an answer is no flawless document; None where it is one."""
+    if answer.outcome == "valid":
+        return STRICT_CODES["invalid"] if answer.unknown_members else None
+    return STRICT_CODES.get(answer.outcome, NO_ANSWER)
 
 
 @app.command()

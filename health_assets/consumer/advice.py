@@ -3,7 +3,7 @@
 What belongs here: from an answer to a piece of advice, in words and as fields. What does not: getting the answer
 (`fetching`) and showing the advice (`display`).
 
-The flow decides by `health.status` alone, as the draft does; everything else in the document adds sentences. Where the
+The flow decides by `health.status` alone, as the draft does, and believes a warning in a document with faults, too; everything else in the document adds sentences. Where the
 draft leaves a number open (what is recent, what is old), the constants below choose one.
 """
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
-from health_assets.consumer.document import STATUSES, HealthDocument, Status
+from health_assets.consumer.document import STATUSES, ReadableDocument, Status
 from health_assets.consumer.fetching import Answer
 from health_assets.core.errors import HealthAssetsError
 
@@ -25,6 +25,8 @@ KIND_OF_STATUS: dict[Status, Kind] = {
     "unknown": "unknown",
 }
 
+WARNINGS: tuple[Status, ...] = ("degraded", "unhealthy")
+"""Statuses that are believed of a document with faults, too."""
 POLL_INTERVAL_S = 300
 """How long to wait before asking again (section 7), and before retrying an unhealthy agent (appendix A)."""
 
@@ -52,6 +54,7 @@ class Advice:
         needs_reverification: whether the agent was healthy and is not any more, so that what rests on its health
             (credentials, trust scores) should be verified again before more trust is given (appendix A, step 4).
         outage_s: of an agent that is not healthy, time since it last was; None where that is not known.
+        document: the document that the advice is made from, or its valid members; None where there is none.
         answer: the answer that the advice is made from.
     """
 
@@ -63,17 +66,13 @@ class Advice:
     is_decaying: bool
     needs_reverification: bool
     outage_s: float | None
+    document: ReadableDocument | None
     answer: Answer
 
     @property
     def outcome(self) -> str:
         """The outcome of asking: see `Answer`."""
         return self.answer.outcome
-
-    @property
-    def document(self) -> HealthDocument | None:
-        """The health document, where there is a valid one."""
-        return self.answer.document
 
 
 def advise(answer: Answer, *, previous_status: str | None = None, now: datetime | None = None) -> Advice:
@@ -92,7 +91,7 @@ def advise(answer: Answer, *, previous_status: str | None = None, now: datetime 
     if now is not None and now.tzinfo is None:
         raise HealthAssetsError("the time to reckon from needs a zone")
     moment = (now or answer.asked_at).astimezone(UTC)
-    document = answer.document
+    document = _believed(answer)
     if document is None:
         return _nothing_learnt(answer)
     status = document.health.status
@@ -106,8 +105,21 @@ def advise(answer: Answer, *, previous_status: str | None = None, now: datetime 
         is_decaying=_is_decaying(document),
         needs_reverification=needs_reverification,
         outage_s=_outage_s(document, moment),
+        document=document,
         answer=answer,
     )
+
+
+def _believed(answer: Answer) -> ReadableDocument | None:
+    """The document that counts: a valid one, and of others one that says that the agent is not well.
+
+    A fault elsewhere in a document is no reason to use an agent that says not to; but to be taken for healthy, a document
+    has to be valid.
+    """
+    if answer.document is not None:
+        return answer.document
+    readable = answer.readable
+    return readable if readable is not None and readable.health.status in WARNINGS else None
 
 
 def _nothing_learnt(answer: Answer) -> Advice:
@@ -117,6 +129,8 @@ def _nothing_learnt(answer: Answer) -> Advice:
         "Its health is unknown, which does not mean unhealthy: do as you would by default, and watch for errors.",
         f"What was asked gave no health document: {_fault(answer)}.",
     ]
+    if answer.readable is not None:
+        sentences.append(f"It says {answer.readable.health.status}, which is not believed of such an answer.")
     if retry_after_s is not None:
         sentences.append(f"It asks to be left alone; ask again in {in_words(timedelta(seconds=retry_after_s))}.")
     return Advice(
@@ -128,6 +142,7 @@ def _nothing_learnt(answer: Answer) -> Advice:
         is_decaying=False,
         needs_reverification=False,
         outage_s=None,
+        document=None,
         answer=answer,
     )
 
@@ -138,20 +153,20 @@ def _fault(answer: Answer) -> str:
     return f"{count} thing{'s are' if count > 1 else ' is'} wrong with what it answers" if count else f"{answer.error}"
 
 
-def _is_worsening(document: HealthDocument) -> bool | None:
+def _is_worsening(document: ReadableDocument) -> bool | None:
     trend = document.decay.calibration_trend
     if document.health.status not in ("degraded", "unhealthy") or trend is None:
         return None
     return trend == "declining"
 
 
-def _is_decaying(document: HealthDocument) -> bool:
+def _is_decaying(document: ReadableDocument) -> bool:
     """Section 4.5: a recent model change with a declining trend."""
     days = document.decay.days_since_model_change
     return document.decay.calibration_trend == "declining" and days is not None and days <= RECENT_MODEL_CHANGE_DAYS
 
 
-def _outage_s(document: HealthDocument, now: datetime) -> float | None:
+def _outage_s(document: ReadableDocument, now: datetime) -> float | None:
     last = document.health.last_healthy_at
     if document.health.status == "healthy" or last is None:
         return None
@@ -161,7 +176,7 @@ def _outage_s(document: HealthDocument, now: datetime) -> float | None:
 # -- in words ----------------------------------------------------------------------------------------------------------
 
 
-def _sentences(document: HealthDocument, answer: Answer, now: datetime, needs_reverification: bool) -> Iterator[str]:
+def _sentences(document: ReadableDocument, answer: Answer, now: datetime, needs_reverification: bool) -> Iterator[str]:
     """Everything that is worth saying about a valid document, the advice itself first."""
     yield from _OF_STATUS[document.health.status](document, now)
     if needs_reverification:
@@ -170,16 +185,18 @@ def _sentences(document: HealthDocument, answer: Answer, now: datetime, needs_re
             "that rest on its health again before you trust it with more."
         )
     yield from _of_decay(document, now)
+    if answer.document is None:
+        yield f"Its answer is no valid health document, and believed nevertheless: {_fault(answer)}."
     yield from _of_doubt(document, answer, now)
 
 
-def _healthy(document: HealthDocument, _: datetime) -> Iterator[str]:
+def _healthy(document: ReadableDocument, _: datetime) -> Iterator[str]:
     yield "Proceed: the agent says that it is healthy."
     yield from _of_ratio(document)
     yield "Healthy means that it works, not that it can be trusted."
 
 
-def _degraded(document: HealthDocument, now: datetime) -> Iterator[str]:
+def _degraded(document: ReadableDocument, now: datetime) -> Iterator[str]:
     yield "Proceed with caution: set lower timeouts, keep a fallback agent at hand, or ask for less at a time."
     yield from _of_ratio(document)
     yield {
@@ -194,20 +211,20 @@ def _degraded(document: HealthDocument, now: datetime) -> Iterator[str]:
         yield f"It started only {in_words(timedelta(seconds=uptime_s))} ago, so it may be crashing again and again."
 
 
-def _unhealthy(document: HealthDocument, now: datetime) -> Iterator[str]:
+def _unhealthy(document: ReadableDocument, now: datetime) -> Iterator[str]:
     yield "Avoid it for now: try again in 5 min, or use another agent."
     yield from _of_ratio(document)
     yield from _of_outage(document, now, "out of order")
 
 
-def _unknown(_: HealthDocument, __: datetime) -> Iterator[str]:
+def _unknown(_: ReadableDocument, __: datetime) -> Iterator[str]:
     yield (
         "It answers, but has no operational information: do as you would by default, and watch for errors. "
         "Unknown does not mean unhealthy."
     )
 
 
-_OF_STATUS: dict[Status, Callable[[HealthDocument, datetime], Iterator[str]]] = {
+_OF_STATUS: dict[Status, Callable[[ReadableDocument, datetime], Iterator[str]]] = {
     "healthy": _healthy,
     "degraded": _degraded,
     "unhealthy": _unhealthy,
@@ -215,7 +232,7 @@ _OF_STATUS: dict[Status, Callable[[HealthDocument, datetime], Iterator[str]]] = 
 }
 
 
-def _of_ratio(document: HealthDocument) -> Iterator[str]:
+def _of_ratio(document: ReadableDocument) -> Iterator[str]:
     calibration = document.calibration
     if calibration.response_ratio is None:
         return
@@ -232,7 +249,7 @@ def _window_in_words(window_s: float) -> str:
     return f"{hours:g} h" if not rest_s and 1 <= hours <= 72 else in_words(timedelta(seconds=min(window_s, 1e9)))
 
 
-def _of_outage(document: HealthDocument, now: datetime, state: str) -> Iterator[str]:
+def _of_outage(document: ReadableDocument, now: datetime, state: str) -> Iterator[str]:
     last = document.health.last_healthy_at
     if last is None:
         yield f"Since when it is {state} it does not say."
@@ -242,7 +259,7 @@ def _of_outage(document: HealthDocument, now: datetime, state: str) -> Iterator[
         yield f"It was last healthy {in_words(now - last)} ago, at {at(last)}."
 
 
-def _of_decay(document: HealthDocument, now: datetime) -> Iterator[str]:
+def _of_decay(document: ReadableDocument, now: datetime) -> Iterator[str]:
     """Section 4.5, where the trend declines."""
     decay = document.decay
     if decay.calibration_trend != "declining":
@@ -258,7 +275,7 @@ def _of_decay(document: HealthDocument, now: datetime) -> Iterator[str]:
         yield f"What it says it can do dates from {at(declared)} and may no longer be true."
 
 
-def _of_doubt(document: HealthDocument, answer: Answer, now: datetime) -> Iterator[str]:
+def _of_doubt(document: ReadableDocument, answer: Answer, now: datetime) -> Iterator[str]:
     """Reasons not to make too much of the document."""
     calibration, status = document.calibration, document.health.status
     if calibration.sample_count is not None and calibration.sample_count < FEW_SAMPLES:
@@ -266,13 +283,17 @@ def _of_doubt(document: HealthDocument, answer: Answer, now: datetime) -> Iterat
     elif calibration.response_ratio is not None and not _agrees(status, calibration.response_ratio):
         ratio = percent(calibration.response_ratio)
         yield f"A response ratio of {ratio} does not fit the status {status}: doubt one of the two."
-    age = now - document.timestamp
-    if age > STALE_DOCUMENT:
-        yield f"It states its health as of {in_words(age)} ago, so that may be over."
-    elif age < -CLOCK_SKEW:
-        yield f"It states its health as of {at(document.timestamp)}, which is still to come: a clock is wrong."
+    yield from _of_age(document.timestamp, now)
     if not answer.is_over_tls:
         yield "It was asked over http:// where the draft wants HTTPS: anybody on the way may have changed the answer."
+
+
+def _of_age(timestamp: datetime | None, now: datetime) -> Iterator[str]:
+    age = timedelta() if timestamp is None else now - timestamp
+    if timestamp is not None and age < -CLOCK_SKEW:
+        yield f"It states its health as of {at(timestamp)}, which is still to come: a clock is wrong."
+    elif age > STALE_DOCUMENT:
+        yield f"It states its health as of {in_words(age)} ago, so that may be over."
 
 
 def _agrees(status: Status, ratio: float) -> bool:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.consumer.advice import Advice, Kind, at, in_words, percent
-from health_assets.consumer.document import HealthDocument
+from health_assets.consumer.document import ReadableDocument
 from health_assets.core.terminal import printable
 
 COLOURS: dict[Kind, str] = {"proceed": "green", "caution": "yellow", "avoid": "red", "unknown": "cyan"}
@@ -18,19 +18,25 @@ MOST_S = 1e11
 MOST_READ = 1e12
 
 
-def print_advice(console: Console, advice: Advice) -> None:
-    """The advice in words, and below it the figures of the document."""
+def print_advice(console: Console, advice: Advice, *, is_strict: bool = False) -> None:
+    """The advice in words, and below it the figures of the document.
+
+    Args:
+        console: where to print.
+        advice: the advice.
+        is_strict: whether members that the draft does not know are named, too.
+    """
     title = Text(advice.status, style=f"bold {COLOURS[advice.kind]}")
     title.append(f"  {advice.answer.url}", style="bold")
     console.print(title, soft_wrap=True)
-    if advice.document is not None:
+    if advice.document is not None and advice.document.agent_id is not None:
         console.print(Text(f"agent {printable(advice.document.agent_id)}", style="dim"), soft_wrap=True)
     console.print()
     first, *others = advice.sentences
     console.print(Text(first, style=COLOURS[advice.kind]))
     for sentence in others:
         console.print(Text(sentence))
-    for problem in advice.answer.problems:
+    for problem in (*advice.answer.problems, *(advice.answer.unknown_members if is_strict else ())):
         console.print(Text(f"  {problem}", style="yellow"))
     figures = list(_figures(advice))
     if figures:
@@ -49,9 +55,10 @@ def _figures(advice: Advice) -> Iterator[tuple[str, str]]:
         yield "answered in", f"{advice.answer.latency_ms:,.0f} ms"
 
 
-def _figures_of(document: HealthDocument) -> Iterator[tuple[str, str]]:
+def _figures_of(document: ReadableDocument) -> Iterator[tuple[str, str]]:
     health, calibration, decay = document.health, document.calibration, document.decay
-    yield "as of", at(document.timestamp)
+    if document.timestamp is not None:
+        yield "as of", at(document.timestamp)
     if calibration.response_ratio is not None:
         yield "response ratio", percent(calibration.response_ratio)
     if calibration.error_ratio is not None:
@@ -97,6 +104,7 @@ def as_json(advice: Advice) -> str:
         "latency_ms": answer.latency_ms,
         "error": answer.error,
         "problems": answer.problems,
+        "unknown_members": answer.unknown_members,
         "asked_at": answer.asked_at.isoformat(),
         "document": None if advice.document is None else advice.document.model_dump(mode="json", exclude_unset=True),
     }

@@ -154,7 +154,19 @@ class Decay(_Part):
     last_capability_update: Annotated[Moment | None, NOT_NULL] = None
 
 
-class HealthDocument(_Part):
+class ReadableDocument(_Part):
+    """The members of a health document that are as they must be; of the others `health.status` alone is needed."""
+
+    schema_version: str | None = None
+    agent_id: Text | None = None
+    timestamp: Moment | None = None
+    health: Health
+    calibration: Calibration = Calibration()
+    decay: Decay = Decay()
+    extensions: dict[Annotated[str, AfterValidator(_namespaced)], Any] = {}
+
+
+class HealthDocument(ReadableDocument):
     """A valid health document (section 4.2).
 
     Args:
@@ -170,10 +182,6 @@ class HealthDocument(_Part):
     schema_version: Annotated[str, AfterValidator(_version)]
     agent_id: Text
     timestamp: Moment
-    health: Health
-    calibration: Calibration = Calibration()
-    decay: Decay = Decay()
-    extensions: dict[Annotated[str, AfterValidator(_namespaced)], Any] = {}
 
 
 def parse_document(body: bytes) -> HealthDocument:
@@ -187,18 +195,24 @@ def parse_document(body: bytes) -> HealthDocument:
             up to 20.
     """
     content = _parse_json(body)
-    if _is_deeper(content, MOST_DEPTH):
+    if is_deeper(content, MOST_DEPTH):
         raise InvalidDocumentError([f"the document: is nested too deeply, more than {MOST_DEPTH} levels"])
     if not isinstance(content, dict):
         raise InvalidDocumentError([f"the document: must be an object, not {_shown(content)}"])
     try:
         return HealthDocument.model_validate(content)
     except ValidationError as error:
-        problems = [_sentence(detail) for detail in error.errors(include_url=False)]
-        named = problems[:PROBLEMS_NAMED]
-        if len(problems) > len(named):
-            named.append(f"and {len(problems) - len(named)} more problems")
-        raise InvalidDocumentError(named) from error
+        raise InvalidDocumentError(
+            first_of([_sentence(detail) for detail in error.errors(include_url=False)])
+        ) from error
+
+
+def first_of(problems: Sequence[str]) -> list[str]:
+    """The first 20 problems, and how many more there are."""
+    named = list(problems[:PROBLEMS_NAMED])
+    if len(problems) > len(named):
+        named.append(f"and {len(problems) - len(named)} more problems")
+    return named
 
 
 def _parse_json(body: bytes) -> Any:
@@ -207,7 +221,7 @@ def _parse_json(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise InvalidDocumentError(["the document: is not UTF-8"]) from error
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=unique_names, parse_float=_finite, parse_constant=_no_constant)
     except InvalidDocumentError:
         raise
     except RecursionError as error:
@@ -217,7 +231,7 @@ def _parse_json(body: bytes) -> Any:
         raise InvalidDocumentError([f"the document: is not valid JSON ({reason[0].lower()}{reason[1:]})"]) from error
 
 
-def _is_deeper(content: Any, levels: int) -> bool:
+def is_deeper(content: Any, levels: int) -> bool:
     """Whether anything is nested deeper than so many levels: what reads it later may not survive it."""
     level = [content]
     for _ in range(levels + 1):
@@ -228,7 +242,7 @@ def _is_deeper(content: Any, levels: int) -> bool:
     return bool(level)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; which of two equal keys counts is nothing to guess about."""
     made = dict(pairs)
     if len(made) < len(pairs):

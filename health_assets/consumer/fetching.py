@@ -11,6 +11,7 @@ never leave TLS; addresses that are not public are not asked unless that is allo
 
 import asyncio
 import contextlib
+import json
 import re
 import socket
 import threading
@@ -27,7 +28,8 @@ import httpx
 
 from health_assets import __version__
 from health_assets.consumer.addresses import PINS, PinningTransport, PrivateAddressError
-from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document
+from health_assets.consumer.document import HealthDocument, ReadableDocument
+from health_assets.consumer.reading import Reading, read_document
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.terminal import printable
 
@@ -42,6 +44,10 @@ HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": f"health-assets/{__version__} (agent-health consumer)",
 }
+SHARE_FOR_FAULTS = 0.25
+"""Share of the time limit that the body of an error may take."""
+REASONS = ("detail", "message", "error_description", "error", "title")
+MOST_OF_REASON = 200
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NOT_ALLOWED = (
     "which is no public address and not asked; --allow-private or HEALTH_ALLOW_PRIVATE_ADDRESSES=true allows it"
@@ -65,10 +71,13 @@ class Answer:
             broke before the answer was whole. `refused`: we declined to follow a redirect to another host, out of TLS
             or in circles. `private`: its host has no public address, and others may not be asked.
         document: the document, when valid.
+        readable: of any answer with a document whose status can be read, its valid members; also of one that is
+            `invalid` or an `http_error`.
         http_status: HTTP status, None where none arrived.
         latency_ms: time to the whole answer, or to as much of it as was read; None where none arrived.
         error: the fault, in one sentence without a full stop; None when valid.
         problems: of an invalid document, what is wrong with each field.
+        unknown_members: members that the draft does not know; no fault, since a consumer ignores them.
         retry_after_s: how long the server asks to be left alone, where it does.
         was_connected: whether a connection to its host was made; of no use to judge the agent, but its host.
     """
@@ -77,10 +86,12 @@ class Answer:
     asked_at: datetime
     outcome: Outcome
     document: HealthDocument | None = None
+    readable: ReadableDocument | None = None
     http_status: int | None = None
     latency_ms: float | None = None
     error: str | None = None
     problems: tuple[str, ...] = ()
+    unknown_members: tuple[str, ...] = ()
     retry_after_s: int | None = None
     was_connected: bool = False
 
@@ -157,7 +168,7 @@ async def fetch_health_async(
     progress = _Progress()
     try:
         async with asyncio.timeout(timeout_s):
-            answer = await _exchange(client, asked, max_bytes, progress)
+            answer = await _exchange(client, asked, max_bytes, progress, timeout_s * SHARE_FOR_FAULTS)
     except (TimeoutError, httpx.TimeoutException):
         stage = "answer" if progress.http_status is None else "finish its answer"
         late = f"it did not {stage} within {timeout_s:g} s"
@@ -249,7 +260,9 @@ class _Progress:
         self.is_connected = self.is_connected or event == "connection.connect_tcp.complete"
 
 
-async def _exchange(client: httpx.AsyncClient, asked: Answer, max_bytes: int, progress: _Progress) -> Answer:
+async def _exchange(
+    client: httpx.AsyncClient, asked: Answer, max_bytes: int, progress: _Progress, patience_s: float
+) -> Answer:
     """Ask, follow redirects that may be followed, and judge the answer."""
     url = httpx.URL(asked.url)
     extensions: dict[str, Any] = {PINS: {}, "trace": progress.trace}
@@ -258,7 +271,7 @@ async def _exchange(client: httpx.AsyncClient, asked: Answer, max_bytes: int, pr
             progress.http_status = response.status_code
             found = replace(asked, http_status=response.status_code)
             if response.status_code not in REDIRECTS or "location" not in response.headers:
-                return await _judged(found, response, max_bytes)
+                return await _judged(found, response, max_bytes, patience_s)
         following = url.join(response.headers["location"]).copy_with(fragment=None)
         if fault := _redirect_fault(url, following):
             return replace(found, outcome="refused", error=f"it redirects to {printable(str(following))}, {fault}")
@@ -287,25 +300,64 @@ def _port(url: httpx.URL) -> int:
     return DEFAULT_PORTS[url.scheme] if url.port is None else url.port
 
 
-async def _judged(found: Answer, response: httpx.Response, max_bytes: int) -> Answer:
+async def _judged(found: Answer, response: httpx.Response, max_bytes: int, patience_s: float) -> Answer:
     """Judge an answer that is no redirect (section 4.1)."""
+    media_type = response.headers.get("content-type", "")
+    is_json = media_type.partition(";")[0].strip().lower() == MEDIA_TYPE
+    if response.status_code == 200 and is_json:
+        body, fault = await _body(response, max_bytes)
+    else:
+        body, fault = await _body_of_fault(response, max_bytes, patience_s, media_type), None
+    reading = read_document(body)
+    found = replace(found, readable=reading.readable, unknown_members=reading.unknown_members)
     if response.status_code != 200:
         status = f"{response.status_code} {printable(response.reason_phrase, 60)}".strip()
         hint = ", although health may not need credentials" if response.status_code in (401, 403) else ""
+        why = f": {reason}" if (reason := _reason(body)) else ""
         return replace(
-            found, outcome="http_error", error=f"it answers HTTP {status}{hint}", retry_after_s=_retry_after_s(response)
+            found,
+            outcome="http_error",
+            error=f"it answers HTTP {status}{hint}{why}",
+            retry_after_s=_retry_after_s(response),
         )
-    media_type = response.headers.get("content-type", "")
-    if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
+    if not is_json:
         named = repr(printable(media_type, 60)) if media_type else "missing"
         return replace(found, outcome="invalid", error=f"its content type is {named}, not {MEDIA_TYPE}")
-    body, fault = await _body(response, max_bytes)
     if fault:
         return replace(found, outcome="invalid", error=fault)
+    return _of_reading(found, reading)
+
+
+def _of_reading(found: Answer, reading: Reading) -> Answer:
+    if reading.document is not None:
+        return replace(found, outcome="valid", document=reading.document)
+    faults = "; ".join(reading.problems)
+    return replace(found, outcome="invalid", error=f"its document is not valid: {faults}", problems=reading.problems)
+
+
+def _reason(body: bytes) -> str:
+    """The reason that the body of an error gives (RFC 9457, and common frameworks); empty where there is none."""
     try:
-        return replace(found, outcome="valid", document=parse_document(body))
-    except InvalidDocumentError as error:
-        return replace(found, outcome="invalid", error=f"its document is not valid: {error}", problems=error.problems)
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(content, dict):
+        return ""
+    named = (content.get(name) for name in REASONS)
+    reason = next((value for value in named if isinstance(value, str) and value.strip()), "")
+    return printable(reason.strip().rstrip("."), MOST_OF_REASON)
+
+
+async def _body_of_fault(response: httpx.Response, max_bytes: int, patience_s: float, media_type: str) -> bytes:
+    """The body of an answer that is no good anyway, where it may hold a reason and comes soon; else nothing."""
+    if media_type and not ("json" in media_type.lower() or media_type.lower().startswith("text/plain")):
+        return b""
+    try:
+        async with asyncio.timeout(patience_s):
+            body, fault = await _body(response, max_bytes)
+    except (TimeoutError, httpx.HTTPError):
+        return b""
+    return b"" if fault else body
 
 
 async def _body(response: httpx.Response, max_bytes: int) -> tuple[bytes, str | None]:
