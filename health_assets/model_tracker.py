@@ -25,9 +25,25 @@ from typing import Any
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.private_files import FILE_MODE, make_private_folder
 from health_assets.core.settings import load_settings
+from health_assets.core.text_limits import MOST_NAME_BYTES
 
 SCORE_OF_UNSEEN_MODEL = 1.0
 """Source 4, "Health Score": a model that nobody has called yet is not held back."""
+
+
+class _UnknownLatency(float):
+    """Not a number, and shown as a dash, so that `f"{summary.p95_latency_ms:.0f}ms"` never shows `nanms`."""
+
+    def __str__(self) -> str:
+        return "–"
+
+    __repr__ = __str__
+
+    def __format__(self, _: str) -> str:
+        return str(self)
+
+
+UNKNOWN_LATENCY = _UnknownLatency(math.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +55,8 @@ class ModelHealthSummary:
         health_score: share of the calls that succeeded, 0 to 1; 1 for a model without calls.
         success_count: calls that succeeded.
         failure_count: calls that failed.
-        p50_latency_ms: median latency in milliseconds (nearest rank) over calls that carry one; NaN where none does.
+        p50_latency_ms: median latency in milliseconds (nearest rank) over calls that carry one; NaN, shown as
+            a dash, where none does.
         p95_latency_ms: 95th percentile likewise.
         is_degraded: whether the score is below the threshold.
         last_error: error of the latest failed call that states one; empty where none does.
@@ -86,7 +103,7 @@ class ModelHealthTracker:
         agent_id: agent that the lines name.
 
     Raises:
-        ValueError: a size below 1, a threshold outside [0, 1], or a raw log that the pipeline would not read.
+        ValueError: a size below 1, a threshold outside [0, 1], or a raw log or an agent's id that the pipeline rejects.
         HealthAssetsError: a setting in the environment is impossible.
     """
 
@@ -109,6 +126,8 @@ class ModelHealthTracker:
             raise ValueError(f"degraded_threshold must be from 0 to 1, got {degraded_threshold}")
         self._window_size = window_size
         self._degraded_threshold = degraded_threshold
+        if agent_id is not None:
+            _require_name("the id of an agent", agent_id)
         self._log = None if raw_log is None else _RawLog(Path(raw_log), agent_id)
         self._windows: dict[str, deque[_Outcome]] = {}
         self._lock = threading.Lock()
@@ -124,34 +143,35 @@ class ModelHealthTracker:
             execution_id: execution during which it was made, for the raw log.
 
         Raises:
-            ValueError: an empty name, or a latency that is negative or no number.
+            ValueError: a name that is empty or longer than the pipeline takes, or a latency that is negative or no
+                number.
             HealthAssetsError: the raw log cannot be written; the outcome counts nevertheless.
         """
         self._record(model, _Outcome(True, _latency(latency_ms), ""), execution_id)
 
     def record_failure(
-        self, model: str, error: str = "", latency_ms: float = 0.0, *, execution_id: str | None = None
+        self, model: str, error: object = "", latency_ms: float | None = 0.0, *, execution_id: str | None = None
     ) -> None:
         """Note a call that failed.
 
         Args:
             model: name of the model.
-            error: the fault; empty where it is not known.
-            latency_ms: how long it took; 0, as the source has it, where there is none to speak of, so that calls that
-                failed at once do not make a model look fast.
+            error: the fault, a text or an exception; empty or None where it is not known.
+            latency_ms: how long it took; 0, as the source has it, or None where there is none to speak of, so that
+                calls that failed at once do not make a model look fast.
             execution_id: execution during which it was made, for the raw log.
 
         Raises:
             ValueError: as `record_success`.
             HealthAssetsError: as `record_success`.
         """
-        text = str(error).encode(errors="replace").decode().replace("\0", "\ufffd")
+        text = ("" if error is None else str(error)).encode(errors="replace").decode().replace("\0", "\ufffd")
         self._record(model, _Outcome(False, _latency(latency_ms) or None, text), execution_id)
 
     def _record(self, model: str, outcome: _Outcome, execution_id: str | None) -> None:
-        if not model:
-            raise ValueError("the name of a model is empty")
-        model.encode()  # half a character is no name
+        _require_name("the name of a model", model)
+        if execution_id is not None:
+            _require_name("the id of an execution", execution_id)
         with self._lock:
             window = self._windows.setdefault(model, deque(maxlen=self._window_size))
             window.append(outcome)
@@ -256,6 +276,19 @@ def reset_health_tracker() -> None:
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
+def _require_name(what: str, name: str) -> None:
+    """Refuse a name that the pipeline would reject, since the same calls have to give the same numbers there.
+
+    Raises:
+        ValueError: it is empty, too long, or holds half a character.
+    """
+    if not name:
+        raise ValueError(f"{what} is empty")
+    size = len(name.encode())
+    if size > MOST_NAME_BYTES:
+        raise ValueError(f"{what} must be at most 1 KiB long, not {size:,} bytes")
+
+
 def _score(outcomes: Sequence[_Outcome]) -> float:
     if not outcomes:
         return SCORE_OF_UNSEEN_MODEL
@@ -264,7 +297,7 @@ def _score(outcomes: Sequence[_Outcome]) -> float:
 
 def _nearest_rank(ordered: Sequence[float], percent: int) -> float:
     """The least value that at least so many percent do not exceed; NaN where there is none."""
-    return ordered[(len(ordered) * percent + 99) // 100 - 1] if ordered else math.nan
+    return ordered[(len(ordered) * percent + 99) // 100 - 1] if ordered else UNKNOWN_LATENCY
 
 
 def _latency(latency_ms: float | None) -> float | None:

@@ -3,8 +3,9 @@
 What belongs here: from an answer to a piece of advice, in words and as fields. What does not: getting the answer
 (`fetching`) and showing the advice (`display`).
 
-The flow decides by `health.status` alone, as the draft does, and believes a warning in a document with faults, too; everything else in the document adds sentences. Where the
-draft leaves a number open (what is recent, what is old), the constants below choose one.
+The flow decides by `health.status` alone, as the draft does, and believes a warning in a document with faults, too;
+everything else in the document adds sentences. Where the draft leaves a number open (what is recent, what is old), the
+constants below choose one.
 """
 
 from collections.abc import Callable, Iterator
@@ -111,11 +112,7 @@ def advise(answer: Answer, *, previous_status: str | None = None, now: datetime 
 
 
 def _believed(answer: Answer) -> ReadableDocument | None:
-    """The document that counts: a valid one, and of others one that says that the agent is not well.
-
-    A fault elsewhere in a document is no reason to use an agent that says not to; but to be taken for healthy, a document
-    has to be valid.
-    """
+    """The document that counts: a valid one, or one that warns; to be taken for healthy, a document has to be valid."""
     if answer.document is not None:
         return answer.document
     readable = answer.readable

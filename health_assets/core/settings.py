@@ -5,12 +5,14 @@ override it. What a single agent is expected to do is not a setting but a target
 Markdown, with links as seen from `docs/`: `make docs` writes `docs/settings.md` from them.
 """
 
+import os
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
@@ -32,8 +34,36 @@ def load_settings() -> "Settings":
     message = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
         raise HealthAssetsError(message)
-    name = f"HEALTH_{first['loc'][0]}".upper()
+    name = _variable_of(str(first["loc"][0]))
     raise HealthAssetsError(f"{name}: {message}, got {first['input']!r}")
+
+
+NAMES_OF_SOURCE_4 = {
+    "model_window_calls": "MESHFLOW_HEALTH_WINDOW",
+    "model_degraded_threshold": "MESHFLOW_HEALTH_DEGRADED_THRESHOLD",
+}
+"""Variables of the model tracker's source (source 4, "Environment Variables"), which hold where ours are not set."""
+
+
+def _variable_of(field: str) -> str:
+    """The environment variable that a setting came from."""
+    own = f"HEALTH_{field}".upper()
+    other = NAMES_OF_SOURCE_4.get(field)
+    return other if other and os.environ.get(other) and not os.environ.get(own) else own
+
+
+class _NamesOfSource4(PydanticBaseSettingsSource):
+    """Settings by the names of `NAMES_OF_SOURCE_4`."""
+
+    def get_field_value(self, _: FieldInfo, field_name: str) -> tuple[str | None, str, bool]:
+        """The text of the variable, which is a value as it is."""
+        return os.environ.get(NAMES_OF_SOURCE_4[field_name]) or None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """The settings that are set by these names."""
+        fields = self.settings_cls.model_fields
+        found = {name: self.get_field_value(fields[name], name)[0] for name in NAMES_OF_SOURCE_4}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _hour(value: datetime | str | None) -> datetime | None:
@@ -143,8 +173,19 @@ class Settings(BaseSettings):
     )
 
     # sources 4, 5 and 2
-    model_window_calls: int = Field(50, ge=1, le=10_000, description="Calls that a model's rolling window holds.")
-    model_degraded_threshold: float = Field(0.7, ge=0, le=1, description="A model whose score is below it is degraded.")
+    model_window_calls: int = Field(
+        50,
+        ge=1,
+        le=10_000,
+        description="Calls that a model's rolling window holds; where it is not set, `MESHFLOW_HEALTH_WINDOW` counts.",
+    )
+    model_degraded_threshold: float = Field(
+        0.7,
+        ge=0,
+        le=1,
+        description="A model whose score is below it is degraded; where it is not set, "
+        "`MESHFLOW_HEALTH_DEGRADED_THRESHOLD` counts.",
+    )
     tracker_log: Annotated[Path | None, BeforeValidator(_local_file)] = Field(
         None,
         description="Raw log (`.jsonl`, below the raw root) that the [model tracker](model-health.md) of an agent's "
@@ -269,6 +310,13 @@ class Settings(BaseSettings):
     serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")
     serve_connections_per_address: int = Field(100, ge=1, description="Of them, those of one client address.")
     serve_sessions_per_s: float = Field(5.0, gt=0, description="Sessions a second that one client may have looked up.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource, **named: PydanticBaseSettingsSource
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Add the names of another source behind all others."""
+        return (*sources, *named.values(), _NamesOfSource4(settings_cls))
 
     @model_validator(mode="after")
     def _look_back_holds_the_window(self) -> "Settings":

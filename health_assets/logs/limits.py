@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from health_assets.core.settings import Settings, load_settings
+from health_assets.core.text_limits import MOST_NAME_BYTES
 
-MOST_NAME_BYTES = 1 << 10
-"""Most bytes of UTF-8 that an id or a name may have; a longer one is rejected."""
 MOST_TEXT_BYTES = 64 << 10
 """Most bytes of UTF-8 that a text may have; of a longer one the beginning is kept, with its length behind."""
 MOST_LIST_BYTES = 1 << 20

@@ -9,7 +9,8 @@ text. A rule turns a token into a typed value, or into null where the token brea
 
 from dataclasses import dataclass
 
-from health_assets.logs.limits import MOST_LIST_BYTES, MOST_NAME_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
+from health_assets.core.text_limits import MOST_NAME_BYTES
+from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.conventions import (
     ATTRIBUTE_NAMES,
     agent_id,
@@ -27,7 +28,7 @@ from health_assets.logs.conventions import (
 )
 from health_assets.logs.files import LINES_SCHEMA
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
-from health_assets.logs.limits import IN_THE_FUTURE, MOST_NAME_BYTES, Limits
+from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
 from health_assets.logs.otlp_repeats import (
     ambiguous_attribute,

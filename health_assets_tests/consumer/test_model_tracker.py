@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from health_assets import model_tracker
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.settings import load_settings
 from health_assets.model_tracker import ModelHealthSummary, ModelHealthTracker, get_health_tracker, reset_health_tracker
 from health_assets_tests.support.projects import REPOSITORY
 
@@ -39,7 +41,7 @@ def test_the_sources_examples_run() -> None:
     )
     tracker.record_failure(OPUS, error="timeout")
     texts = [f"{s.model}: score={s.health_score:.2f} p95={s.p95_latency_ms:.0f}ms" for s in tracker.all_summaries()]
-    assert texts == [f"{OPUS}: score=0.00 p95=nanms", f"{SONNET}: score=0.50 p95=250ms"]
+    assert texts == [f"{OPUS}: score=0.00 p95=–ms", f"{SONNET}: score=0.50 p95=250ms"]
     assert tracker.best_model([OPUS, SONNET, HAIKU]) == HAIKU
 
 
@@ -50,6 +52,54 @@ def test_what_is_not_known_of_a_model_is_said_so() -> None:
         "model": "unseen", "health_score": 1.0, "success_count": 0, "failure_count": 0, "p50_latency_ms": None,
         "p95_latency_ms": None, "is_degraded": False, "last_error": None,
     }  # fmt: skip
+
+
+def test_a_latency_that_is_not_known_is_a_dash_in_every_text() -> None:
+    unknown = ModelHealthTracker(50, 0.7).summary("unseen").p95_latency_ms
+    assert (f"{unknown:.0f}ms", f"{unknown:,.1f}", f"{unknown}", str(unknown)) == ("–ms", "–", "–", "–")
+    assert math.isnan(unknown + 1)
+    assert "nan" not in repr(ModelHealthTracker(50, 0.7).summary("unseen"))
+
+
+def test_an_error_of_none_is_no_error_and_an_exception_is_its_text() -> None:
+    tracker = ModelHealthTracker(50, 0.7)
+    tracker.record_failure("m", error=None)
+    assert tracker.summary("m").last_error == ""
+    tracker.record_failure("m", error=TimeoutError("too slow"), latency_ms=None)
+    tracker.record_failure("m", None)
+    assert tracker.summary("m").last_error == "too slow"
+    assert tracker.summary("m").failure_count == 3
+
+
+@pytest.mark.parametrize("name", ["m" * 1025, "ä" * 513, ""])
+def test_a_name_that_the_pipeline_rejects_counts_nowhere(name: str, tmp_path: Path) -> None:
+    tracker = ModelHealthTracker(50, 0.7, raw_log=tmp_path / "calls.jsonl")
+    for record in (
+        lambda: tracker.record_success(name),
+        lambda: tracker.record_failure(name),
+        lambda: tracker.record_success("m", execution_id=name),
+        lambda: ModelHealthTracker(50, 0.7, raw_log=tmp_path / "calls.jsonl", agent_id=name),
+    ):
+        with pytest.raises(ValueError, match=r"is empty|at most 1 KiB"):
+            record()
+    assert tracker.all_summaries() == []
+    assert not (tmp_path / "calls.jsonl").exists()
+    tracker.record_success("m" * 1024)
+
+
+def test_the_routers_example_of_the_docs_runs_and_leaves_a_degraded_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HEALTH_TRACKER_LOG", "HEALTH_MODEL_WINDOW_CALLS", "HEALTH_MODEL_DEGRADED_THRESHOLD"):
+        monkeypatch.delenv(name, raising=False)
+    reset_health_tracker()
+    page = (REPOSITORY / "docs/model-health.md").read_text(encoding="utf-8")
+    [code] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def ask(" in block]
+    program: dict[str, object] = {}
+    exec(code, program)
+    try:
+        assert program["answers"] == ["from sonnet"] * 6
+        assert program["asked"] == ["opus", *["sonnet"] * 6]
+    finally:
+        reset_health_tracker()
 
 
 def test_the_oldest_outcome_leaves_a_full_window() -> None:
@@ -140,6 +190,35 @@ def test_defaults_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HEALTH_MODEL_WINDOW_CALLS", "many")
     with pytest.raises(HealthAssetsError, match="HEALTH_MODEL_WINDOW_CALLS"):
         ModelHealthTracker()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [(None, ("7", "0.25"), (7, 0.25)), (("5", "0.5"), ("7", "0.25"), (5, 0.5)), (None, ("", ""), (50, 0.7))],
+)
+def test_the_variables_of_the_source_hold_where_ours_are_not_set(
+    monkeypatch: pytest.MonkeyPatch, ours: tuple[str, str] | None, theirs: tuple[str, str], expected: tuple[int, float]
+) -> None:
+    """Source 4, "Environment Variables"."""
+    for name, value in zip(("MESHFLOW_HEALTH_WINDOW", "MESHFLOW_HEALTH_DEGRADED_THRESHOLD"), theirs, strict=True):
+        monkeypatch.setenv(name, value)
+    for name, value in zip(("HEALTH_MODEL_WINDOW_CALLS", "HEALTH_MODEL_DEGRADED_THRESHOLD"), ours or (), strict=False):
+        monkeypatch.setenv(name, value)
+    settings = load_settings()
+    assert (settings.model_window_calls, settings.model_degraded_threshold) == expected
+    tracker = ModelHealthTracker()
+    for _ in range(60):
+        tracker.record_success("m")
+    assert tracker.summary("m").success_count == expected[0]
+
+
+def test_an_impossible_value_is_told_by_the_variable_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MESHFLOW_HEALTH_WINDOW", "0")
+    with pytest.raises(HealthAssetsError, match=r"^MESHFLOW_HEALTH_WINDOW: "):
+        load_settings()
+    monkeypatch.setenv("HEALTH_MODEL_WINDOW_CALLS", "many")
+    with pytest.raises(HealthAssetsError, match=r"^HEALTH_MODEL_WINDOW_CALLS: "):
+        load_settings()
 
 
 def test_the_process_has_one_tracker_until_it_is_reset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
