@@ -157,7 +157,7 @@ def _print_rejections(console: Console, reasons: Sequence[Reason], elsewhere: Re
 
 
 def _print_rejections_elsewhere(console: Console, rejected: RejectedElsewhere) -> None:
-    """A file without any good event has its rejected lines in the hour of its modification, which few would ask for."""
+    """Rejected lines lie in the hours of their own times, or of their files, which few may have asked for."""
     why = f"see why by --from {rejected.first:%Y-%m-%dT%H} --to {rejected.first + HOUR:%Y-%m-%dT%H}"
     if rejected.first > datetime.now(UTC):
         why = "the files say that they were changed in the future; give them a time that was, to see why"

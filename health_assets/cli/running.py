@@ -37,7 +37,11 @@ from health_assets.defs.turns.turns import Turn, ended_by_sigterm, this_command
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.quality.record_suites import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
+from health_assets.warehouse.account_digests import (
+    EVERY_LINE_IS_STILL_THERE,
+    EVERY_LOG_WAS_READ,
+    FEW_READ_LINES_ARE_REJECTED,
+)
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
@@ -45,7 +49,12 @@ NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
 """Tags of a run that Dagster is not to start again, since it did not start it."""
 REASONS_SHOWN = 3
 HOURS_SHOWN = 3
-UNITS = {EVERY_LOG_WAS_READ: "raw log", EVERY_LINE_IS_STILL_THERE: "line", EVERY_HOUR_WAS_BUILT: "hour"}
+UNITS = {
+    EVERY_LOG_WAS_READ: "raw log",
+    EVERY_LINE_IS_STILL_THERE: "line",
+    EVERY_HOUR_WAS_BUILT: "hour",
+    FEW_READ_LINES_ARE_REJECTED: "rejected line",
+}
 """What the checks count that look at something else than rows."""
 FOUND = {FEW_LINES_ARE_REJECTED: f"more than {MOST_REJECTED_SHARE:.0%} of the lines are rejected"}
 """What checks of whole hours found, in words."""

@@ -14,6 +14,7 @@ from health_assets.defs.checks import (
     all_suite_checks,
     every_line_is_still_there_check,
     every_log_was_read_check,
+    few_read_lines_are_rejected_check,
     newest_hour_check,
 )
 from health_assets.defs.dagster_internals import is_loaded_for_a_run
@@ -90,6 +91,7 @@ def build_definitions(
         *all_suite_checks(placement, {*tables, *(SURVEY_TABLES if has_survey else ())}),
         every_log_was_read_check(placement),
         every_line_is_still_there_check(placement),
+        few_read_lines_are_rejected_check(placement),
         every_hour_was_built_check(placement),
     ]
     names = {job: placement.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}

@@ -12,13 +12,18 @@ from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.summaries import lost_summary, unreadable_summary
+from health_assets.defs.summaries import MANY_REJECTED, lost_summary, many_rejected_summary, unreadable_summary
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
+from health_assets.quality.record_suites import MOST_REJECTED_SHARE
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
+from health_assets.warehouse.account_digests import (
+    EVERY_LINE_IS_STILL_THERE,
+    EVERY_LOG_WAS_READ,
+    FEW_READ_LINES_ARE_REJECTED,
+)
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
@@ -261,6 +266,43 @@ def every_line_is_still_there_check(placement: Placement = ALONE) -> dg.AssetChe
         )
 
     return every_line_is_still_there
+
+
+def few_read_lines_are_rejected_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:
+    """A check of the lines that a run read, whatever hours their times name."""
+    asset = placement.key("raw_logs")
+
+    @dg.asset_check(asset=asset, name=FEW_READ_LINES_ARE_REJECTED, required_resource_keys={placement.resource})
+    def few_read_lines_are_rejected(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        """At most one line in twenty that the run read was rejected, in all files together and in each of them."""
+        read, rejected, files = _read_in(context, asset)
+        is_too_much = bool(files) or rejected > MOST_REJECTED_SHARE * read
+        unexpected = rejected if is_too_much else 0
+        hours = run_groups(context)
+        with placement.pipeline(context).write() as session:
+            _write_own_history(
+                session, FEW_READ_LINES_ARE_REJECTED, hours, [HourResult(hour, read, unexpected) for hour in hours]
+            )
+        return dg.AssetCheckResult(
+            passed=not is_too_much,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={
+                "element_count": dg.MetadataValue.int(read),
+                "unexpected_count": dg.MetadataValue.int(unexpected),
+                **many_rejected_summary(files),
+            },
+        )
+
+    return few_read_lines_are_rejected
+
+
+def _read_in(context: dg.AssetCheckExecutionContext, asset: dg.AssetKey) -> tuple[int, int, Sequence[str]]:
+    """Lines and spans that this run read and rejected, and sentences about files with too many rejected ones."""
+    found = context.instance.get_latest_materialization_event(asset)
+    if found is None or found.run_id != context.run.run_id or found.asset_materialization is None:
+        return 0, 0, ()
+    told = {name: value.value for name, value in found.asset_materialization.metadata.items()}
+    return told["lines_read"] + told["spans_read"], told["lines_rejected"], told.get(MANY_REJECTED, ())
 
 
 def all_suite_checks(

@@ -15,12 +15,20 @@ from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement, table_of
 from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
-from health_assets.defs.summaries import lost_summary, notes_summary, odd_summary, record_summary, unreadable_summary
+from health_assets.defs.summaries import (
+    lost_summary,
+    many_rejected_summary,
+    notes_summary,
+    odd_summary,
+    record_summary,
+    unreadable_summary,
+)
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, RawFile, is_among, require_root
 from health_assets.pipeline.grounds import Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
+from health_assets.quality.record_suites import MOST_REJECTED_SHARE
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
@@ -152,6 +160,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placeme
             "secrets_redacted": report.secrets_redacted,
             "lines_redacted": report.lines_redacted,
         }
+        read |= many_rejected_summary(report.many_rejected(MOST_REJECTED_SHARE))
         if report.main_rejection:
             read["all_rejected"] = dg.MetadataValue.text(str(report.main_rejection))
         # Dagster wants an asset after those that it is made from

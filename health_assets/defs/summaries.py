@@ -18,6 +18,8 @@ LOST = "lines that are lost"
 """Under this key stands of which logs lines are lost, and how many."""
 ODD = "odd files"
 """Under this key stands what is odd about files that were not odd before."""
+MANY_REJECTED = "files with many rejected lines"
+"""Under this key stand the files of which the run rejected more than a few lines."""
 SPARK_SESSION = "Spark session"
 """Under this key stands the name of the session that computed the rows, or the page of its jobs."""
 REASONS_KEPT = 20
@@ -95,6 +97,11 @@ def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataVa
 def lost_summary(lost: Sequence[LostLines]) -> dict[str, dg.MetadataValue]:
     """Say what is lost of logs that are gone; an empty text if nothing."""
     return {LOST: dg.MetadataValue.json([str(log) for log in lost][:REASONS_KEPT])} if lost else {}
+
+
+def many_rejected_summary(files: Sequence[str]) -> dict[str, dg.MetadataValue]:
+    """Sentences about files with many rejected lines; nothing where there are none."""
+    return {MANY_REJECTED: dg.MetadataValue.json([*files][:REASONS_KEPT])} if files else {}
 
 
 def odd_summary(odd: Mapping[str, str]) -> dict[str, dg.MetadataValue]:

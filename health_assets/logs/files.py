@@ -160,8 +160,8 @@ def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks) -> Itera
     reader = reader_of(file, head)
     if reader is not None:
         source = Source(file, blocks)
-        yield from _converted_batches(file_id, reader(source))
         notes[file_id] = source.notes
+        yield from _converted_batches(file_id, reader(source))
         return
     yield from _numbered(file_id, _line_arrays(_without_mark(blocks)), first_number=1)
 

@@ -30,11 +30,13 @@ class Beginning:
         hasher: has taken these bytes, and takes those behind them next.
         size_bytes: how many they are.
         lines: how many lines they are, blank ones, too.
+        last_line: the last of them that is not blank, as text; None where there is none.
     """
 
     hasher: Hasher
     size_bytes: int
     lines: int
+    last_line: str | None = None
 
 
 def beginning(file: RawFile, before: Identity | None) -> Beginning | None:
@@ -67,8 +69,16 @@ def _proven(file: RawFile, before: Identity) -> Beginning | None:
                 return None
             hasher.add(block)
             lines += block.count(NEWLINE)
-    is_it = block.endswith(NEWLINE) and hasher.digest == before.digest
-    return Beginning(hasher, before.plain_bytes, lines) if is_it else None
+    if not block.endswith(NEWLINE) or hasher.digest != before.digest:
+        return None
+    is_whole = hasher.plain_bytes == len(block)
+    start, _, last_line = block.rstrip().rpartition(NEWLINE)
+    if not is_whole and not start:  # the line, or all that is blank, begins before this block
+        return None
+    try:
+        return Beginning(hasher, before.plain_bytes, lines, without_mark(last_line).decode() or None)
+    except UnicodeDecodeError:
+        return None
 
 
 def _may_be(file: RawFile, block: bytes, before: Identity) -> bool:

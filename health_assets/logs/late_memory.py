@@ -29,13 +29,16 @@ Value = TypeVar("Value")
 MOST_BYTES = 8 << 20
 """Most of what is kept, before it is packed; files beyond are looked at again."""
 
+COUNTED_AS = 2
+"""Raised whenever the same bytes are counted otherwise; since 2 a count of rejected lines has their hour."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """The records of one kind that a file holds for one hour, as `logs.reader.Content` has them."""
+    """The records of one kind that a file holds for one hour, as `logs.tally.Content` has them."""
 
     record_type: str
-    hour: datetime | None
+    hour: datetime
     lines: int
     digest: int
     future_at: datetime | None
@@ -174,7 +177,7 @@ class LateMemory:
 
 def _version(limits: Limits | None, version: int) -> list[int]:
     """All that decides how the same bytes are counted."""
-    return [version, limits.unpacked_bytes if limits else 0]
+    return [version, COUNTED_AS, limits.unpacked_bytes if limits else 0]
 
 
 def _within(most_bytes: int, values: Iterable[Value]) -> list[Value]:
@@ -201,8 +204,13 @@ def _values(looked: Remembered) -> list[Any]:
         own and [own.plain_bytes, own.digest, own.heads],
         looked.is_damaged,
         [*looked.beginnings.items()],
-        counts and [[one.record_type, _text(one.hour), one.lines, one.digest, _text(one.future_at)] for one in counts],
+        counts and [*map(_count_values, counts)],
     ]
+
+
+def _count_values(count: Count) -> list[Any]:
+    future_at = None if count.future_at is None else count.future_at.isoformat()
+    return [count.record_type, count.hour.isoformat(), count.lines, count.digest, future_at]
 
 
 def _looked(
@@ -217,15 +225,13 @@ def _looked(
         counts=None
         if counts is None
         else [
-            Count(record_type=kind, hour=_time(hour), lines=lines, digest=digest, future_at=_time(at))
+            Count(
+                record_type=kind,
+                hour=datetime.fromisoformat(hour),
+                lines=lines,
+                digest=digest,
+                future_at=None if at is None else datetime.fromisoformat(at),
+            )
             for kind, hour, lines, digest, at in counts
         ],
     )
-
-
-def _text(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat()
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
-from health_assets.logs.native_fields import FIELDS, OBJECTS, RULES, TEXT, Rule
+from health_assets.logs.native_fields import FIELDS, OBJECTS, RULES, TEXT, TIMES, Rule
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.redacting import cut
 
@@ -33,9 +33,9 @@ def parsed_lines(lines: str, limits: Limits) -> str:
         limits: from when on an event is in the future.
 
     Returns:
-        A SELECT with `file_id`, `line_number`, `record_type` (`rejected` for a line that cannot be used), `hour` (null
-        when rejected), `fingerprint` of the line and its place, `rejection`, `raw`, `future_at` (the time of an event
-        that is rejected for nothing but that), and the columns of `RULES`.
+        A SELECT with `file_id`, `line_number`, `record_type` (`rejected` for a line that cannot be used), `hour` (of a
+        rejected line that of its own time, null where none can be read), `fingerprint` of the line and its place,
+        `rejection`, `raw`, `future_at` (the time of a line that is later than now), and the columns of `RULES`.
     """
     structure = _structure(FIELDS, OBJECTS)
     unread = ", ".join(f"{_unread(field)} AS {_unread_token(field)}" for field in OBJECTS)
@@ -51,6 +51,7 @@ def parsed_lines(lines: str, limits: Limits) -> str:
         + " ".join(f"WHEN '{name}' THEN {_value(kind.event_time)}" for name, kind in RECORD_TYPES.items())
         + " END"
     )
+    own_time = f"coalesce(event_time, {', '.join(map(_value, TIMES))})"
     columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
     # OR in place of CASE would trim the good lines too
     is_blank = r"CASE WHEN is_good OR fault IS NOT NULL THEN false ELSE trim(line, E' \t\r\n') = '' END"
@@ -79,13 +80,16 @@ def parsed_lines(lines: str, limits: Limits) -> str:
             fault IS NULL AND NOT (repeats_a_field OR has_trailing_comma) AND coalesce({_is_good()}, false) AS is_valid
         FROM typed
     ), judged AS (
-        SELECT *, is_valid AND event_time <= {limits.until_sql} AS is_good FROM timed
+        SELECT *, is_valid AND event_time <= {limits.until_sql} AS is_good,
+            CASE WHEN is_valid THEN event_time
+                WHEN fault IS NULL AND NOT (repeats_a_field OR has_trailing_comma) THEN {own_time} END AS own_time
+        FROM timed
     )
     SELECT
         file_id, line_number, hash(line, line_number) AS fingerprint,
         CASE WHEN is_good THEN record_type ELSE 'rejected' END AS record_type,
-        CASE WHEN is_good THEN {_hour("event_time")} END AS hour,
-        CASE WHEN is_valid AND NOT is_good THEN event_time END AS future_at,
+        CASE WHEN own_time <= {limits.until_sql} THEN {_hour("own_time")} END AS hour,
+        CASE WHEN own_time > {limits.until_sql} THEN own_time END AS future_at,
         CASE WHEN NOT is_good THEN {_rejection()} END AS rejection,
         CASE WHEN NOT is_good THEN {cut(_STRIPPED, READ_TEXT_BYTES)} END AS raw,
         {columns}

@@ -218,5 +218,7 @@ RULES: dict[str, Rule] = {
     **{signal: _share(signal) for signal in SIGNALS},
 }
 
+TIMES = ("ended_at", "fired_at", "at", "started_at")
+"""The columns of times, those that decide an hour first."""
 FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
 OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}

@@ -79,6 +79,8 @@ _STATUS_CODES = {
 }  # fmt: skip
 _RESOURCE_KEYS = ("service.name", "service.version")
 _FIRST_NS, _LAST_NS = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # the years 2000 to 2099
+_OWN_TIME = "coalesce(ended_at, started_at)"
+_FIRST_TIME, _LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 
 
 class SetAside:
@@ -131,9 +133,9 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         limits: from when on a span is of the future.
 
     Returns:
-        A SELECT with `file_id`, `record_type` (`span` or `rejected`), `fingerprint`, `hour` (null when rejected),
-        `line_number`, `reason` and `raw` of what was rejected, `future_at` (the time of a span that is rejected for
-        nothing but that), and the columns of the table `spans`.
+        A SELECT with `file_id`, `record_type` (`span` or `rejected`), `fingerprint`, `hour` (of a rejected span that
+        of its end, null where none can be read), `line_number`, `reason` and `raw` of what was rejected, `future_at`
+        (the time of a span that is later than now), and the columns of the table `spans`.
     """
     return f"""
     WITH read AS (
@@ -233,9 +235,9 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         CASE WHEN reason IS NULL THEN 'span' ELSE 'rejected' END AS record_type,
         CASE WHEN reason IS NULL THEN hash(line_number, position, {_COLUMNS})
             ELSE hash(line_number, position, reason, line, to_json(span)::VARCHAR) END AS fingerprint,
-        CASE WHEN reason IS NULL
-            THEN make_timestamptz(epoch_us(ended_at) // 3_600_000_000 * 3_600_000_000) END AS hour,
-        CASE WHEN is_early THEN ended_at END AS future_at,
+        CASE WHEN {_OWN_TIME} BETWEEN {_FIRST_TIME} AND {limits.until_sql}
+            THEN make_timestamptz(epoch_us({_OWN_TIME}) // 3_600_000_000 * 3_600_000_000) END AS hour,
+        CASE WHEN {_OWN_TIME} > {limits.until_sql} AND {_OWN_TIME} < {_LAST_TIME} THEN {_OWN_TIME} END AS future_at,
         CASE WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
             WHEN reason IS NOT NULL THEN {cut(_SPAN_TEXT, READ_TEXT_BYTES)} END AS raw
     FROM timed

@@ -6,8 +6,8 @@ itself (`native`) and what has been loaded before (`pipeline.ingestion`).
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 import duckdb
 import ibis
@@ -28,6 +28,7 @@ from health_assets.logs.native_fields import SIGNALS
 from health_assets.logs.otlp import SetAside, parsed_spans
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
+from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
 from health_assets.scoring.target_columns import resolve_sla
 
@@ -40,27 +41,6 @@ IS_TIMED = "coalesce(is_timed, true)"
 """Whether an execution's line tells when it started; formats without times say that they do not."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Content:
-    """The records of one kind that one file holds for one hour.
-
-    Args:
-        file_id: position of the file in the list that was read.
-        record_type: a key of `TABLE_OF_RECORD`.
-        hour: the hour of their events; None for what was rejected.
-        lines: how many.
-        digest: sum of their fingerprints modulo 2^64, the same in any order.
-        future_at: the earliest time of those that are rejected for being in the future; None where there is none.
-    """
-
-    file_id: int
-    record_type: str
-    hour: datetime | None
-    lines: int
-    digest: int
-    future_at: datetime | None = None
-
-
 class Reading:
     """Files that are being read.
 
@@ -69,6 +49,8 @@ class Reading:
         connection: the parser of native lines.
         otlp: where lines that hold spans wait until all lines were read.
         limits: what is taken of them.
+        notes: is filled as lines are read.
+        beginnings: by name of a file that only grew, what is not read of it again.
         is_apart: as of `reading`.
     """
 
@@ -78,6 +60,8 @@ class Reading:
         connection: duckdb.DuckDBPyConnection,
         otlp: SetAside,
         limits: Limits,
+        notes: Notes,
+        beginnings: Mapping[str, Beginning],
         *,
         is_apart: bool,
     ) -> None:
@@ -85,22 +69,46 @@ class Reading:
         self._connection = connection
         self._otlp = otlp
         self._limits = limits
+        self._notes = notes
+        self._beginnings = beginnings
         self._is_apart = is_apart
+
+    def tally(self) -> Tally:
+        """A tally of the rows of these files."""
+        return Tally(self._files, cache(self._hour_before))
+
+    @property
+    def converted(self) -> Collection[int]:
+        """Ids of the files read so far that a reader of a foreign format made lines of."""
+        return self._notes.keys()
+
+    def _hour_before(self, file_id: int) -> datetime | None:
+        begun = self._beginnings.get(self._files[file_id].source_file)
+        if begun is None or begun.last_line is None:
+            return None
+        line = pa.record_batch([[file_id], [begun.lines], [begun.last_line], [None]], schema=LINES_SCHEMA)
+        with in_process(is_apart=True) as connection:
+            connection.register("lines", line)
+            [(hour,)] = connection.execute(f"SELECT hour FROM ({parsed_lines('lines', self._limits)})").fetchall()
+        return hour
 
     def count(self) -> list[Content]:
         """Count the records of the files, without keeping their rows."""
-        found = self._connection.execute(_counted(parsed_lines("lines", self._limits))).fetchall()
+        tally = self.tally()
+        for batch in _counted(self._connection, parsed_lines("lines", self._limits)):
+            tally.add(batch, self.converted)
         with self._spans_parser() as parser:
             if parser:
-                found += parser.execute(_counted(parsed_spans("lines", self._limits))).fetchall()
-        return _added_up(found)
+                for batch in _counted(parser, parsed_spans("lines", self._limits)):
+                    tally.add(batch, tied=None)
+        return tally.contents()
 
     def records(self, targets: Targets, trusted: Collection[str] = TRUSTED) -> pa.RecordBatchReader:
         """Stream every native line that is not blank as one row, cleaned for the table of its kind.
 
         The rows have the columns of all record tables together, so that a table's rows are a selection of rows and
         columns. Besides, they have `file_id` in place of `source_file`, `record_type` and `fingerprint`. Rejected lines
-        have no hour.
+        have an hour only where their own time can be read.
 
         Args:
             targets: what rows are made with.
@@ -164,7 +172,7 @@ def reading(
         beginnings: by name of a file that only grew, what is not read of it again.
         is_apart: whether others read beside it on this machine, as of `in_process`.
     """
-    limits = limits or current_limits()
+    limits, notes = limits or current_limits(), {} if notes is None else notes
     with private_files(), temporary_folder() as folder, in_process(is_apart=is_apart) as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
@@ -174,7 +182,7 @@ def reading(
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
-            yield Reading(files, connection, otlp, limits, is_apart=is_apart)
+            yield Reading(files, connection, otlp, limits, notes, beginnings, is_apart=is_apart)
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -210,28 +218,8 @@ def in_process(*, is_apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]
             yield connection
 
 
-def _counted(rows: str) -> str:
-    return f"""
-    SELECT file_id, record_type, hour, count(*), (sum(fingerprint) % (1::HUGEINT << 64))::UBIGINT, min(future_at)
-    FROM ({rows}) GROUP BY ALL
-    """
-
-
-def _added_up(found: Sequence[tuple]) -> list[Content]:
-    """Native lines and spans of one file may both be rejected."""
-    sums: dict[tuple, tuple[int, int, datetime | None]] = {}
-    for *key, lines, digest, future_at in found:
-        more_lines, more_digest, other = sums.get(tuple(key), (0, 0, None))
-        sums[tuple(key)] = (lines + more_lines, (digest + more_digest) % 2**64, earlier(future_at, other))
-    return [
-        Content(file_id=file_id, record_type=record_type, hour=hour, lines=lines, digest=digest, future_at=future_at)
-        for (file_id, record_type, hour), (lines, digest, future_at) in sums.items()
-    ]
-
-
-def earlier(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The earlier of two times, of which there may be one or none."""
-    return min((time for time in (one, other) if time is not None), default=None)
+def _counted(connection: duckdb.DuckDBPyConnection, rows: str) -> pa.RecordBatchReader:
+    return connection.sql(f"SELECT {', '.join(COUNTED_COLUMNS)} FROM ({rows})").to_arrow_reader(ROWS_PER_BATCH)
 
 
 def _shaped_schema() -> dict[str, str]:

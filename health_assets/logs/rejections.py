@@ -1,11 +1,13 @@
-"""Rejected lines and spans in very large numbers: a row each for the first of a file, and one row for all others.
+"""Rejected lines and spans in very large numbers: a row each for the first of a file, and one an hour for all others.
 
 What belongs here: choosing these rows from a stream in any order. What does not: why a line is rejected (`native`,
 `otlp`) and how many there are in all, which is counted with all other lines (`routing`).
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -75,16 +77,19 @@ class Rejected:
         """The last place of a file that gets a row."""
         return of_file.places[-1] if len(of_file.places) == self._most else _BEHIND_ALL
 
-    def summed_up(self, rows: pa.Table, files: Sequence[RawFile]) -> pa.Table:
-        """The rows to keep, and one for the others of each file that has more.
+    def summed_up(
+        self, rows: pa.Table, files: Sequence[RawFile], lines: Mapping[tuple[str, datetime], int]
+    ) -> pa.Table:
+        """The rows to keep, and one an hour for the others of each file that has more.
 
         Args:
-            rows: results of `kept`, of all batches, with the names of their files.
+            rows: results of `kept`, of all batches, with the names of their files and their hours.
             files: the files by their ids.
+            lines: by file and hour, how many were rejected.
         """
         places = _places(rows)
         is_kept = np.ones(rows.num_rows, bool)
-        rests = []
+        beyond: dict[str, tuple[int, int]] = {}
         for file_id, of_file in self._files.items():
             if of_file.seen <= self._most:
                 continue
@@ -93,9 +98,15 @@ class Rejected:
             is_beyond = is_own & _are_behind(places, self._last(of_file))
             is_kept &= ~is_beyond
             first = min([of_file.beyond, *places[is_beyond, 0].tolist()])
-            rests.append((name, first, len(of_file.places), of_file.seen - len(of_file.places)))
+            beyond[name] = first, len(of_file.places)
         kept = rows.filter(pa.array(is_kept)).drop_columns([PLACE])
-        return pa.concat_tables([kept, *(_rest(kept.schema, *rest) for rest in rests)])
+        with_rows = Counter(zip(kept["source_file"].to_pylist(), kept["hour"].to_pylist(), strict=True))
+        rests = [
+            _rest(kept.schema, name, hour, *beyond[name], count - with_rows[name, hour])
+            for (name, hour), count in lines.items()
+            if name in beyond and count > with_rows[name, hour]
+        ]
+        return pa.concat_tables([kept, *rests])
 
 
 def _places(rows: pa.RecordBatch | pa.Table) -> np.ndarray:
@@ -121,11 +132,11 @@ def _are_behind(places: np.ndarray, last: np.ndarray) -> np.ndarray:
     return are_behind
 
 
-def _rest(schema: pa.Schema, name: str, first: int, kept: int, more: int) -> pa.Table:
-    """The one row for all lines and spans behind the last one that has a row of its own."""
+def _rest(schema: pa.Schema, name: str, hour: datetime, first: int, kept: int, more: int) -> pa.Table:
+    """The one row for all lines and spans of an hour behind the last one that has a row of its own."""
     reason = (
         f"neither reason nor text is kept of the rejected lines from here on, since {kept:,} come before them "
         "(HEALTH_MAX_REJECTED_LINES)"
     )
-    told = {"source_file": name, "line_number": first, "reason": reason, "raw": "", "lines": more}
+    told = {"hour": hour, "source_file": name, "line_number": first, "reason": reason, "raw": "", "lines": more}
     return pa.table({column: pa.array([told.get(column)], schema.field(column).type) for column in schema.names})

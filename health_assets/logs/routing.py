@@ -4,7 +4,7 @@ What belongs here: one pass over the batches of `reader.Reading.records`. What d
 (`pipeline.loading`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from health_assets.core.interruption import check
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
-from health_assets.logs.reader import Content, earlier
 from health_assets.logs.rejections import OF_THE_LINE, PLACE, Rejected
+from health_assets.logs.tally import Content, Tally, hours_as_column
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of
 
 STREAMED_TABLE = "executions"
@@ -59,11 +59,18 @@ class Router:
         is_wanted: which lines are asked for.
         schema: schema of the stream.
         folder: for the rows that have to wait.
-        most_rejected: rejected lines of one file that get a row each; the others are one row.
+        most_rejected: rejected lines of one file that get a row each; the others are one row an hour.
+        tally: counts the rows.
     """
 
     def __init__(
-        self, files: Sequence[RawFile], is_wanted: IsWanted, schema: pa.Schema, folder: Path, most_rejected: int
+        self,
+        files: Sequence[RawFile],
+        is_wanted: IsWanted,
+        schema: pa.Schema,
+        folder: Path,
+        most_rejected: int,
+        tally: Tally,
     ) -> None:
         self._files = files
         self._is_wanted = is_wanted
@@ -71,7 +78,7 @@ class Router:
         self._named = schema.append(pa.field("source_file", pa.string()))
         self._folder = folder
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
-        self._counts: dict[tuple[int, str, datetime | None], tuple[int, int, datetime | None]] = {}
+        self._tally = tally
         self._rejected = Rejected(most_rejected)
         self.rejections: list[Rejection] | None = None
         """The reasons where every line was rejected, once rows that were set aside have been read."""
@@ -79,29 +86,36 @@ class Router:
         """Secrets that were replaced in wanted rows and in rejected ones."""
         self.lines_with_secrets = 0
 
-    def streamed(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """Wanted rows of `STREAMED_TABLE`; reading them to the end reads the whole stream."""
-        schema = pa.schema([self._named.field(name) for name in columns_of(STREAMED_TABLE)])
-        return pa.RecordBatchReader.from_batches(schema, self._streamed(stream))
+    def streamed(self, stream: pa.RecordBatchReader, converted: Collection[int] = ()) -> pa.RecordBatchReader:
+        """Wanted rows of `STREAMED_TABLE`; reading them to the end reads the whole stream.
 
-    def _streamed(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        for table, rows in self._routed(stream):
+        Args:
+            stream: the records.
+            converted: ids of files of which one line may have become several records, which grows as they are read.
+        """
+        schema = pa.schema([self._named.field(name) for name in columns_of(STREAMED_TABLE)])
+        return pa.RecordBatchReader.from_batches(schema, self._streamed(stream, converted))
+
+    def _streamed(self, stream: pa.RecordBatchReader, converted: Collection[int]) -> Iterator[pa.RecordBatch]:
+        for table, rows in self._routed(stream, converted):
             if table == STREAMED_TABLE:
                 yield rows
             else:
                 self._set_aside(table, rows)
 
     def read(self, stream: pa.RecordBatchReader) -> None:
-        """Read a stream of other records to its end."""
-        for table, rows in self._routed(stream):
+        """Read a stream of spans to its end."""
+        for table, rows in self._routed(stream, tied=None):
             self._set_aside(table, rows)
 
-    def _routed(self, stream: pa.RecordBatchReader) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _routed(
+        self, stream: pa.RecordBatchReader, tied: Collection[int] | None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The wanted rows with the table that each goes to."""
         for unnamed in stream:
             check()
             batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
-            kinds = self._count(batch)
+            kinds = self._tally.add(batch, tied)
             for record_type, places in kinds.items():
                 rows = self._wanted_rows(batch, record_type, places, is_alone=len(kinds) == 1)
                 table = TABLE_OF_RECORD[record_type]
@@ -114,34 +128,15 @@ class Router:
         self.secrets += pc.sum(rows["secrets"], min_count=0).as_py()
         self.lines_with_secrets += pc.sum(pc.greater(rows["secrets"], 0), min_count=0).as_py()
 
-    def _count(self, batch: pa.RecordBatch) -> dict[str, list[tuple[int, datetime | None]]]:
-        """Count the batch's lines; gives the (file, hour) pairs of every kind of record in it."""
-        keys = ["file_id", "record_type", "hour"]
-        table = pa.Table.from_batches([batch.select([*keys, "fingerprint", "future_at"])])
-        grouped = table.group_by(keys).aggregate(
-            [("fingerprint", "count"), ("fingerprint", "sum"), ("future_at", "min")]
-        )
-        kinds: dict[str, list[tuple[int, datetime | None]]] = {}
-        for row in grouped.to_pylist():
-            key = (row["file_id"], row["record_type"], row["hour"])
-            lines, digest, future_at = self._counts.get(key, (0, 0, None))
-            self._counts[key] = (
-                lines + row["fingerprint_count"],
-                (digest + row["fingerprint_sum"]) % 2**64,
-                earlier(row["future_at_min"], future_at),
-            )
-            kinds.setdefault(row["record_type"], []).append((row["file_id"], row["hour"]))
-        return kinds
-
     def _wanted_rows(
-        self, batch: pa.RecordBatch, record_type: str, places: list[tuple[int, datetime | None]], *, is_alone: bool
+        self, batch: pa.RecordBatch, record_type: str, places: list[tuple[int, datetime]], *, is_alone: bool
     ) -> pa.RecordBatch:
         if record_type == "rejected":  # their hour is known only when their file has been read to the end
             return self._rejected.kept(batch.filter(pc.equal(batch["record_type"], record_type)))
         wanted = [
             (file_id, hour)
             for file_id, hour in places
-            if hour and self._is_wanted(self._files[file_id].source_file, record_type, hour)
+            if self._is_wanted(self._files[file_id].source_file, record_type, hour)
         ]
         if is_alone and len(wanted) == len(places):
             return batch
@@ -161,37 +156,41 @@ class Router:
             self._writers[table] = pa.ipc.new_file(str(self._folder / table), rows.schema)
         self._writers[table].write_batch(rows)
 
-    def set_aside(self, rejected_hours: dict[str, datetime]) -> Iterator[tuple[str, pa.Table]]:
-        """(table, wanted rows) of every other table, once the stream has been read.
-
-        Args:
-            rejected_hours: the hour of each file's rejected lines.
-        """
+    def set_aside(self) -> Iterator[tuple[str, pa.Table]]:
+        """(table, wanted rows) of every other table, once the streams have been read."""
         for table, writer in self._writers.items():
             writer.close()
             with pa.memory_map(str(self._folder / table)) as source:
                 rows = pa.ipc.open_file(source).read_all()
-                if table == "rejected_records":
-                    rows = self._rejected.summed_up(rows, self._files)
-                    if all(record_type == "rejected" for _, record_type, _ in self._counts):
-                        self.rejections = _by_reason(rows)
-                    rows = self._with_hours(rows, rejected_hours)
-                yield table, rows
+                yield table, self._rejected_rows(rows) if table == "rejected_records" else rows
 
-    def _with_hours(self, rejected: pa.Table, hours: dict[str, datetime]) -> pa.Table:
-        kept = {name: hour for name, hour in hours.items() if self._is_wanted(name, "rejected", hour)}
-        rows = rejected.filter(pc.is_in(rejected["source_file"], pa.array(list(kept), pa.string())))
-        hour = pa.array([kept[name] for name in rows["source_file"].to_pylist()], rejected.schema.field("hour").type)
-        return rows.set_column(rows.schema.get_field_index("hour"), "hour", hour)
+    def _rejected_rows(self, rows: pa.Table) -> pa.Table:
+        contents = self.contents()
+        lines = {
+            (self._files[content.file_id].source_file, content.hour): content.lines
+            for content in contents
+            if content.record_type == "rejected"
+        }
+        rows = self._rejected.summed_up(self._with_hours(rows), self._files, lines)
+        if all(content.record_type == "rejected" for content in contents):
+            self.rejections = _by_reason(rows)
+        wanted = {place for place in lines if self._is_wanted(place[0], "rejected", place[1])}
+        places = zip(rows["source_file"].to_pylist(), rows["hour"].to_pylist(), strict=True)
+        return rows.filter(pa.array([place in wanted for place in places], pa.bool_()))
+
+    def _with_hours(self, rejected: pa.Table) -> pa.Table:
+        """The rows; those without a time of their own have the hour that follows from other lines."""
+        hours = rejected["hour"].combine_chunks()
+        is_untimed = hours.is_null()
+        untimed = rejected.filter(is_untimed)
+        ids = pc.index_in(untimed["source_file"], self._names).to_numpy()
+        found = self._tally.hours_at(ids, untimed["line_number"].to_numpy())
+        filled = pc.replace_with_mask(hours, is_untimed, hours_as_column(found, hours.type))
+        return rejected.set_column(rejected.schema.get_field_index("hour"), "hour", filled)
 
     def contents(self) -> list[Content]:
-        """The contents of the files, once the stream has been read."""
-        return [
-            Content(
-                file_id=file_id, record_type=record_type, hour=hour, lines=lines, digest=digest, future_at=future_at
-            )
-            for (file_id, record_type, hour), (lines, digest, future_at) in self._counts.items()
-        ]
+        """The contents of the files, once the streams have been read."""
+        return self._tally.contents()
 
 
 def main_rejection(found: Iterable[Rejection]) -> Rejection | None:

@@ -14,8 +14,9 @@ from health_assets.core.errors import UnreadableFilesError
 from health_assets.logs.known_files import KnownFile
 from health_assets.logs.late_memory import Count
 from health_assets.logs.limits import Limits
-from health_assets.logs.reader import Content, contents
+from health_assets.logs.reader import contents
 from health_assets.logs.stores import RawFile
+from health_assets.logs.tally import Content
 from health_assets.pipeline.grown_files import grown
 from health_assets.pipeline.other_machines import Seen, dealt_out, faults_of, stamps_of
 from health_assets.warehouse.ledger_parts import Entry

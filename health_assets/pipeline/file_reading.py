@@ -24,7 +24,7 @@ from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.ingestion_scope import Asked
-from health_assets.pipeline.late_logs import future_of, names_of, parts_of, rejected_hours
+from health_assets.pipeline.late_logs import future_of, names_of, parts_of
 from health_assets.pipeline.other_machines import Seen, dealt_out, stamps_of
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets.warehouse.session import InsertArrow
@@ -135,13 +135,15 @@ def _read(own: Pass, insert: InsertArrow) -> Account:
     ):
         stream = parser.records(own.targets, own.trusted_judgements)
         most_rejected = own.limits.rejected_lines
-        router = Router(files, lambda *part: Part(*part) in own.wanted, stream.schema, folder, most_rejected)
-        insert(STREAMED_TABLE, router.streamed(stream))
+        router = Router(
+            files, lambda *part: Part(*part) in own.wanted, stream.schema, folder, most_rejected, parser.tally()
+        )
+        insert(STREAMED_TABLE, router.streamed(stream, parser.converted))
         with parser.spans(own.targets) as spans:
             if spans:
                 router.read(spans)
             contents = own.grown.with_known(files, router.contents())
-            for table, rows in router.set_aside(rejected_hours(files, contents)):
+            for table, rows in router.set_aside():
                 insert(table, rows)
     found = parts_of(files, contents)
     return Account(

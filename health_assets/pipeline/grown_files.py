@@ -3,8 +3,8 @@
 What belongs here: which changed files these are, and adding what they held before to what is read of them. What does
 not: the proof that a file only grew (`logs.growth`) and what becomes of rows (`ingestion`).
 
-A file is read as a whole all the same where what is made of its first lines depends on those behind them: the hour of
-rejected lines, and how many of them get a row, do, and so do spans; and where an upgrade wants all lines read anew.
+A file is read as a whole all the same where what is made of its first lines depends on those behind them: how many
+rejected lines get a row does, and so do spans; and where an upgrade wants all lines read anew.
 Digests of lines are sums, so those of both pieces add up to what reading the whole would have given.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from health_assets.logs.growth import Beginning, beginning
 from health_assets.logs.known_files import KnownFile
-from health_assets.logs.reader import Content
 from health_assets.logs.stores import RawFile
+from health_assets.logs.tally import Content
 from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
 
 NEEDS_ALL = ("rejected", "span")

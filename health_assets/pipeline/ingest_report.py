@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from health_assets.core.hours import HourRange
+from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.routing import Rejection
 from health_assets.pipeline.grown_files import Grown
@@ -36,6 +37,7 @@ class IngestReport:
         holds: reasons why hours, asked for or looked back on, could not be built.
         main_rejection: the most frequent reason and its place, where every line was rejected.
         told: by name of a file, a sentence that people should be told of it.
+        read_by_file: by file, lines and spans that were read, and how many of them were rejected.
     """
 
     hours: HourRange
@@ -52,6 +54,7 @@ class IngestReport:
     holds: Sequence[Hold] = ()
     main_rejection: Rejection | None = None
     told: Mapping[str, str] = field(default_factory=dict)
+    read_by_file: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines], grown_files: Grown) -> None:
         """Count what was read of files, and those of the files that hold any lines."""
@@ -63,7 +66,19 @@ class IngestReport:
                 self.spans_read += lines
             else:
                 self.lines_read += lines
-            self.rejected += lines if part.record_type == "rejected" else 0
+            rejected = lines if part.record_type == "rejected" else 0
+            self.rejected += rejected
+            own = self.read_by_file.get(part.source_file, (0, 0))
+            self.read_by_file[part.source_file] = own[0] + lines, own[1] + rejected
+
+    def many_rejected(self, most_share: float) -> list[str]:
+        """Sentences about files of which more than this share was rejected, the most rejected lines first."""
+        found = [(rejected, name, lines) for name, (lines, rejected) in self.read_by_file.items()]
+        return [
+            f"{name}: {rejected:,} of {counted(lines, 'line')} rejected"
+            for rejected, name, lines in sorted(found, key=lambda one: (-one[0], one[1]))
+            if rejected > most_share * lines
+        ]
 
     def add_built(self, changed_hours: AbstractSet[datetime]) -> None:
         """Count hours whose rows may have changed."""

@@ -6,18 +6,17 @@ What belongs here: comparing files with what the ledger says of them. What does 
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from health_assets.core.errors import UnreadableFilesError
-from health_assets.core.hours import floor_hour
 from health_assets.core.judges import TRUSTED
 from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.late_memory import LateMemory
 from health_assets.logs.limits import Limits, current_limits
-from health_assets.logs.reader import Content
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, is_among
+from health_assets.logs.tally import Content
 from health_assets.pipeline.file_counts import CountFiles, counted_here
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds, still_held
@@ -247,14 +246,11 @@ def names_of(files: Sequence[RawFile]) -> set[str]:
 
 
 def parts_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[Part, Lines]:
-    """The parts of the files that were read; rejected lines get the hour that the contract gives them."""
-    hours = rejected_hours(files, found)
+    """The parts of the files that were read."""
     return {
-        Part(
-            files[content.file_id].source_file,
-            content.record_type,
-            content.hour or hours[files[content.file_id].source_file],
-        ): Lines(content.lines, str(content.digest))
+        Part(files[content.file_id].source_file, content.record_type, content.hour): Lines(
+            content.lines, str(content.digest)
+        )
         for content in found
     }
 
@@ -263,12 +259,3 @@ def future_of(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, d
     """The earliest event of the future in each of the files that holds any."""
     times = sorted((content.future_at, content.file_id) for content in found if content.future_at is not None)
     return {files[file_id].source_file: time for time, file_id in reversed(times)}
-
-
-def rejected_hours(files: Sequence[RawFile], found: Sequence[Content]) -> dict[str, datetime]:
-    """The hour of each file's rejected lines: that of its earliest good event, else of its modification time."""
-    hours = {file.source_file: floor_hour(datetime.fromtimestamp(file.modified_ns // 10**9, UTC)) for file in files}
-    events = [(content.file_id, content.hour) for content in found if content.hour]
-    for file_id, hour in sorted(events, reverse=True):
-        hours[files[file_id].source_file] = hour
-    return hours

@@ -54,11 +54,16 @@ def hours_of_rejections(source: Source) -> pd.DataFrame:
 
 
 def files(source: Source) -> ir.Table:
-    """One row per file with lines in these hours: its lines, and those that `raw_logs` counts over all its hours."""
+    """One row per file with lines in these hours.
+
+    It has the file's lines, those that `raw_logs` counts over all its hours, and the share of them that was rejected,
+    0 to 1.
+    """
     parts, read = source.session.table("raw_logs"), source.session.table("raw_files")
     first = source.rows().group_by("source_file").aggregate(hour=lambda part: part.hour.min())
     counted = parts.group_by("source_file").aggregate(lines_counted=lambda part: part.lines.sum().cast("int64"))
     joined = first.inner_join(counted, "source_file").inner_join(
-        read.select("source_file", lines_read="lines"), "source_file"
+        read.select("source_file", "rejected", lines_read="lines"), "source_file"
     )
-    return joined.select("hour", "source_file", "lines_read", "lines_counted")
+    share = joined.rejected.cast("float64") / joined.lines_read.nullif(0)
+    return joined.select("hour", "source_file", "lines_read", "lines_counted", rejected_share=share.fill_null(0.0))

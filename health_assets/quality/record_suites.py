@@ -57,6 +57,12 @@ RAW_LOGS = Suite(
         *OF_EVERY_TABLE,
         Check(name="every_line_is_accounted_for", expectations=equal("lines_counted", "lines_read"), batch="files"),
         Check(
+            name="few_lines_of_a_file_are_rejected",
+            expectations=between(0, MOST_REJECTED_SHARE, "rejected_share"),
+            severity="warn",
+            batch="files",
+        ),
+        Check(
             name="counts_are_possible",
             expectations=[*between(0, None, "lines", "superseded"), *at_least("lines", "superseded")],
         ),

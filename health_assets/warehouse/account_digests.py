@@ -14,8 +14,9 @@ from health_assets.warehouse.session import Session
 
 EVERY_LOG_WAS_READ = "every_log_was_read"
 EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
-OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE)
-"""Checks of `raw_logs` that look at the ledger alone, each for itself."""
+FEW_READ_LINES_ARE_REJECTED = "few_read_lines_are_rejected"
+OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED)
+"""Checks of `raw_logs` that look at the ledger or at the run alone, each for itself."""
 
 
 class Marks(NamedTuple):

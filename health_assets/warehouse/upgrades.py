@@ -11,6 +11,9 @@ _READ_AGAIN = "UPDATE raw_files SET modified_ns = -1"
 version 4 knows files by what they hold, and rejects events of the future, names that are too long and keys that stand
 twice, and version 5 rejects lists above 1 MiB and attributes that stand twice with different values."""
 
+_READ_REJECTED_AGAIN = "UPDATE raw_files SET modified_ns = -1 WHERE rejected > 0"
+"""Version 9 places rejected lines by their own times and neighbors, and reads more formats."""
+
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0 WHERE untimed IS NULL",
     "UPDATE agent_health SET untimed = 0, is_provisional = (n > 0 AND n < n_full) WHERE is_provisional IS NULL",
@@ -35,6 +38,7 @@ STATEMENTS = {
     3: (_READ_AGAIN, *_PROVISIONAL),
     4: (_READ_AGAIN, _ONE_LINE_EACH, _WHO_JUDGED),
     5: (_READ_AGAIN, *_PROVISIONAL, _ONE_LINE_EACH, _WHO_JUDGED),
+    9: (_READ_REJECTED_AGAIN,),
 }
 """Version 5 repeats the statements of before, each for rows that lack a value alone: until then tables changed without
 the version, so a warehouse that calls itself 3 or 4 may not have seen them."""

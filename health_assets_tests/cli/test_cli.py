@@ -24,7 +24,7 @@ from health_assets.cli.running import FailedCheck, Outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.wanted_hours import wanted_hours
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
+from health_assets.warehouse.account_digests import OF_NO_SUITE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (
@@ -242,7 +242,7 @@ def test_every_check_of_every_hour_is_kept_by_a_run(runs: dict[str, Run]) -> Non
     checks = {
         (asset, check.name) for asset, suite in SUITES.items() if asset not in SURVEY_TABLES for check in suite.checks
     }
-    checks |= {("raw_logs", EVERY_LOG_WAS_READ), ("raw_logs", EVERY_LINE_IS_STILL_THERE)}
+    checks |= {("raw_logs", name) for name in OF_NO_SUITE}
     assert kept == {(*check, hour) for check in checks for hour in HOURS}
 
 

@@ -41,7 +41,11 @@ from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ
+from health_assets.warehouse.account_digests import (
+    EVERY_LINE_IS_STILL_THERE,
+    EVERY_LOG_WAS_READ,
+    FEW_READ_LINES_ARE_REJECTED,
+)
 from health_assets_tests.defs.test_turns import holding_here, killed, run_under_way, status
 from health_assets_tests.support.dagster_world import (
     ASSETS,
@@ -58,7 +62,7 @@ from health_assets_tests.support.dagster_world import (
 from health_assets_tests.support.holders import holding
 from health_assets_tests.support.projects import FLEET, SURVEY_TABLES
 
-OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, EVERY_HOUR_WAS_BUILT)
+OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED, EVERY_HOUR_WAS_BUILT)
 WINDOW_HOURS = 3
 LOOKBACK_HOURS = 6
 BUILT = HourRange(NOON - 12 * HOUR, NOON)

@@ -241,7 +241,7 @@ def test_an_event_of_the_future_is_counted_again_when_its_time_has_come(tmp_path
     file = RawFile(source_file="a.jsonl", path=path, size_bytes=3, modified_ns=path.stat().st_mtime_ns)
     limits = Limits(until=NOON, rejected_lines=10, unpacked_bytes=1 << 30)
     memory = LateMemory(limits)
-    memory.of(file).counts = [Count(record_type="rejected", hour=None, lines=1, digest=7, future_at=NOON + HOUR)]
+    memory.of(file).counts = [Count(record_type="rejected", hour=NOON, lines=1, digest=7, future_at=NOON + HOUR)]
     text = memory.dump()
     assert LateMemory.load(text, limits, BUDGET, 0).counts_of(file) == memory.of(file).counts
     assert (

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -15,8 +16,13 @@ import pytest
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import load_targets
 from health_assets.logs.files import list_files
+from health_assets.logs.limits import Limits
 from health_assets.logs.plain import COMPRESSED_BLOCK_BYTES
+from health_assets.quality.batches import Source
+from health_assets.quality.record_batches import files
 from health_assets_tests.support import reference
 from health_assets_tests.support.examples import example_count
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
@@ -199,15 +205,117 @@ def test_the_good_lines_among_the_bad_ones_are_all_loaded(judged: tuple[Project,
     assert_lines_are_conserved(project)
 
 
-def test_rejected_lines_are_in_the_hour_of_their_files_earliest_good_event(project: Project) -> None:
+def limits_at(now: datetime) -> Limits:
+    return Limits.of(Settings(), now)
+
+
+def hours_of_rejections(project: Project) -> list[tuple]:
+    return project.query("SELECT source_file, line_number, hour FROM rejected_records ORDER BY ALL")
+
+
+def test_a_rejected_line_is_in_the_hour_of_the_good_line_before_it_else_after_it_else_of_its_file(
+    project: Project,
+) -> None:
     late, early = START + 5 * HOUR, START + 2 * HOUR
-    lines = ["bad", line(execution("late", "a", late)), "bad too", line(execution("early", "a", early)), "bad again"]
+    lines = [
+        "bad",
+        line(execution("late", "a", late)),
+        "bad too",
+        "",
+        line(execution("early", "a", early)),
+        "bad again",
+    ]
     project.write_log("a.jsonl", lines, modified=START + 9 * HOUR)
     project.write_log("only bad.jsonl", ["as bad"], modified=START + 3 * HOUR + HOUR / 2)
     project.ingest(hours_from(START, 10))
-    found = project.query("SELECT DISTINCT source_file, hour FROM rejected_records ORDER BY ALL")
-    assert found == [("a.jsonl", early), ("only bad.jsonl", START + 3 * HOUR)]
+    found = [("a.jsonl", 1, late), ("a.jsonl", 3, late), ("a.jsonl", 6, early), ("only bad.jsonl", 1, START + 3 * HOUR)]
+    assert hours_of_rejections(project) == found
     assert_lines_are_conserved(project)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        bad("execution", status="ok", started_at=START.isoformat(), ended_at=(START + 4 * HOUR).isoformat()),
+        bad("execution", ended_at=ABSENT, started_at=(START + 4 * HOUR).isoformat()),
+        bad("trigger", agent_id=ABSENT, fired_at=(START + 4 * HOUR).timestamp()),
+        line({"type": "heartbeat", "at": (START + 4 * HOUR).isoformat()}),
+        line({"started_at": (START + 4 * HOUR).isoformat()}),
+    ],
+)
+def test_a_rejected_line_is_in_the_hour_of_its_own_time_where_one_can_be_read(project: Project, lines: str) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START)), lines], modified=START + 9 * HOUR)
+    project.ingest(hours_from(START, 10))
+    assert hours_of_rejections(project) == [("a.jsonl", 2, START + 4 * HOUR)]
+
+
+def test_one_backdated_good_line_hides_no_rejected_line(project: Project) -> None:
+    """Before, all of them lay in the hour of the earliest good line, which nobody looks at."""
+    old = execution("old", "a", START - 2000 * HOUR)
+    now = [line(execution(f"e{number}", "a", START + HOUR / 2)) for number in range(10)]
+    wrong = [bad("execution", execution_id=f"b{number}", status="ok", ended_at=AT.isoformat()) for number in range(200)]
+    project.write_log("a.jsonl", [line(old), *now, *wrong, *["no JSON"] * 10], modified=START + 9 * HOUR)
+    project.ingest(hours_from(START, 10))
+    assert project.query("SELECT hour, count(*) FROM rejected_records GROUP BY hour") == [(START, 210)]
+
+
+def test_the_share_of_rejected_lines_of_a_file_and_of_a_run_follows_from_no_time(project: Project) -> None:
+    far = (START - 2000 * HOUR).isoformat()
+    project.write_log("a.jsonl", [line(execution("e", "a", START)), *[bad("execution", status="ok", ended_at=far)] * 9])
+    project.write_log("b.jsonl", [line(execution(f"b{number}", "a", START)) for number in range(190)])
+    report = project.ingest(hours_from(START, 10))
+    assert report.many_rejected(0.05) == ["a.jsonl: 9 of 10 lines rejected"]
+    assert project.query("SELECT count(*) FROM rejected_records") == [(0,)]  # they lie in an hour nobody asked for
+    with project.pipeline.read() as session:
+        source = Source(
+            asset="raw_logs",
+            session=session,
+            hours=HourRange.of(START),
+            targets=load_targets(None),
+            settings=project.pipeline.settings,
+        )
+        shares = {row["source_file"]: row["rejected_share"] for row in session.dicts(files(source))}
+    assert shares == {"a.jsonl": 0.9, "b.jsonl": 0}
+
+
+def test_a_time_of_the_future_places_no_rejected_line_until_it_has_come(tmp_path: Path) -> None:
+    due = START + 6 * HOUR
+    wrong = bad("execution", status="ok", started_at=START.isoformat(), ended_at=due.isoformat())
+    projects = [Project(tmp_path / name) for name in ("again", "clean")]
+    for project in projects:
+        project.write_log("a.jsonl", [line(execution("e", "a", START)), wrong], modified=START + 9 * HOUR)
+    again, clean = projects
+    again.ingest(hours_from(START, 10), limits=limits_at(due - HOUR))
+    assert hours_of_rejections(again) == [("a.jsonl", 2, START)]
+    for project in projects:
+        project.ingest(hours_from(START, 10), limits=limits_at(due + HOUR))
+    assert hours_of_rejections(again) == hours_of_rejections(clean) == [("a.jsonl", 2, due)]
+
+
+def test_many_rejected_lines_beyond_those_with_text_are_one_row_an_hour(project: Project) -> None:
+    hours = [START + number * HOUR for number in range(3)]
+    lines = [text for hour in hours for text in [line(execution(f"e{hour.hour}", "a", hour)), *["bad"] * 4]]
+    project.write_log("a.jsonl", lines, modified=START + 9 * HOUR)
+    project.ingest(hours_from(START, 10), limits=replace(limits_at(START + 9 * HOUR), rejected_lines=6))
+    found = project.query("SELECT hour, line_number, lines FROM rejected_records WHERE lines > 1 ORDER BY ALL")
+    assert found == [(hours[1], 9, 2), (hours[2], 9, 4)]
+    assert_lines_are_conserved(project)
+
+
+def test_rejected_lines_of_a_very_long_file_have_the_hours_that_a_plain_walk_gives_them(project: Project) -> None:
+    """Batches of the parser come in any order, and no place of a line in one of them may show."""
+    random, lines = Random(22), []
+    for number in range(60_000):
+        hour = START + number // 9_000 * HOUR
+        kind = random.random()
+        lines.append("bad" if kind < 0.2 else "" if kind < 0.25 else line(execution(f"e{number}", "a", hour)))
+    project.write_log("a.jsonl", lines, modified=START + 9 * HOUR)
+    many = replace(limits_at(START + 20 * HOUR), rejected_lines=100_000)
+    project.ingest(hours_from(START, 10), limits=many)
+    _, rejected = reference.read_lines(project.raw)
+    assert [(name, number, hour) for name, number, hour in hours_of_rejections(project)] == [
+        (row["source_file"], row["line_number"], row["hour"]) for row in rejected
+    ]
 
 
 # -- good lines that look strange ----------------------------------------------------------------------------------------

@@ -93,15 +93,15 @@ def test_a_log_may_grow_by_blank_lines_by_bad_ones_and_by_spans(project: Project
             project.ingest(HOURS)
 
 
-def test_the_hour_of_rejected_lines_is_that_of_the_earliest_event_of_the_whole_log(project: Project) -> None:
-    append(project, triggers(0, 1, hour=5))
+def test_a_rejected_line_has_the_hour_of_the_line_before_it_that_an_earlier_run_read(project: Project) -> None:
+    append(project, triggers(0, 1, hour=4) + triggers(1, 1, hour=5) + b"\n\n")
     project.ingest(HOURS)
-    append(project, b"bad\n" + triggers(1, 1, hour=7))
+    append(project, b"bad\n" + triggers(2, 1, hour=7))
     assert project.ingest(HOURS).lines_read == 2
     assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]
-    append(project, triggers(2, 1, hour=2))
-    assert project.ingest(HOURS).lines_read == 4, "its hour is another now, so all is read"
-    assert [row["hour"] for row in project.rows("rejected_records")] == [START + 2 * HOUR]
+    append(project, triggers(3, 1, hour=2))
+    assert project.ingest(HOURS).lines_read == 5, "how many rejected lines keep their text follows from all"
+    assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]
     assert_as_read_at_once(project)
 
 

@@ -39,6 +39,7 @@ from health_assets.defs.partitions import hourly_partitions, named_hours_tags
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.logs.files import list_files
+from health_assets.logs.limits import Limits
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
@@ -188,12 +189,14 @@ class Project:
         copies = {name: postgres_server.copy_of(url) for name, url in own.items() if url}
         return replace(self, folder=folder, **copies)
 
-    def ingest(self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES) -> IngestReport:
+    def ingest(
+        self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES, *, limits: Limits | None = None
+    ) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
         with self.warehouse.write() as session:
             files = list_files(self.raw)
             targets = load_targets(self.settings.targets)
-            limits = self.pipeline.limits
+            limits = limits or self.pipeline.limits
             return ingest(session, files, hours, list(tables), targets, self.lookback_hours, limits=limits)
 
     # -- what came of it --

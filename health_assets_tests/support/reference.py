@@ -13,6 +13,7 @@ import json
 import math
 import re
 import sys
+from bisect import bisect
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -307,7 +308,8 @@ def clean(parsed: Record) -> Record | None:
 def read_lines(root: Path) -> tuple[list[Record], list[Record]]:
     """Contract section 2: every line below the raw root as (good records, rejected lines).
 
-    A rejected line belongs to the hour of its file's earliest good event, else of its modification time.
+    A rejected line belongs to the hour of its own readable time, else of the nearest good line before it in its file
+    (after it, at the top), else of the file's modification time.
     """
     paths = {}
     for path in root.rglob("*"):
@@ -321,7 +323,7 @@ def read_lines(root: Path) -> tuple[list[Record], list[Record]]:
         if source_file.endswith(".gz"):
             content = gzip.decompress(content)
         good_here = []
-        bad_line_numbers = []
+        bad: dict[int, datetime | None] = {}
         for line_number, line in enumerate(content.split(b"\n"), start=1):
             if line.strip(b" \t\r") == b"":
                 continue
@@ -331,20 +333,29 @@ def read_lines(root: Path) -> tuple[list[Record], list[Record]]:
                 raise NotImplementedError(message)
             record = None if parsed is None else clean(parsed)
             if record is None:
-                bad_line_numbers.append(line_number)
+                bad[line_number] = None if parsed is None else own_hour(parsed)
             else:
                 record["_source_file"] = source_file
                 record["_line_number"] = line_number
                 good_here.append(record)
-        if good_here:
-            hour = min(record["_hour"] for record in good_here)
-        else:
-            hour = hour_of(datetime.fromtimestamp(path.stat().st_mtime, tz=UTC))
         good.extend(good_here)
-        rejected.extend(
-            {"source_file": source_file, "line_number": line_number, "hour": hour} for line_number in bad_line_numbers
-        )
+        written = hour_of(datetime.fromtimestamp(path.stat().st_mtime, tz=UTC))
+        for line_number, own in bad.items():
+            place = bisect(good_here, line_number, key=lambda record: record["_line_number"])
+            neighbors = [record["_hour"] for record in good_here[max(0, place - 1) : place + 1]]
+            hour = own or [*neighbors, written][0]
+            rejected.append({"source_file": source_file, "line_number": line_number, "hour": hour})
     return good, rejected
+
+
+def own_hour(parsed: Record) -> datetime | None:
+    """The hour of the first readable time of a bad line, that of its kind before the others."""
+    first = TIME_FIELD.get(str(parsed.get("type")))
+    for name in [*([first] if first else []), "ended_at", "fired_at", "at", "started_at"]:
+        moment = parse_timestamp(parsed.get(name))
+        if moment is not None:
+            return hour_of(moment)
+    return None
 
 
 def deduplicate(records: list[Record]) -> list[Record]:
