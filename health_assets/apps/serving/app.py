@@ -100,7 +100,7 @@ def create_app(
     )
     app.include_router(routes(service))
     if keeper is not None:
-        pages = Pages(settings, keeper, has_tokens=doors.has_tokens)
+        pages = Pages(settings, keeper, has_tokens=doors.has_tokens, anonymous=doors.anonymous_view)
         keeper.on_new = partial(_make_ahead, pages)
         keeper.on_taken = pages.forget_older
         app.include_router(page_routes(pages, service))
@@ -108,7 +108,13 @@ def create_app(
         app.include_router(silence_routes(pages, Changes(settings, keeper, pages, on_fault)))
         app.include_router(sign_in_routes(Signing(doors, pages.alone)))
     app.add_middleware(
-        Gate, service=service, doors=doors, requests_per_s=settings.serve_rate_limit, requests=requests, log=log
+        Gate,
+        service=service,
+        doors=doors,
+        requests_per_s=settings.serve_rate_limit,
+        requests=requests,
+        log=log,
+        has_pages=keeper is not None,
     )
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)

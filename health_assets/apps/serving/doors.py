@@ -23,6 +23,8 @@ Standing = Literal["none", "documents", "read", "operate"]
 """What a caller may do: nothing, or what a role may; each may do what those before it may."""
 RANKS: dict[str, int] = {"none": 0, **{role: rank for rank, role in enumerate(tokens.ROLES, 1)}}
 
+FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
+"""Headers by which a proxy says that it passes on what somebody else asks."""
 NEEDS_TOKEN = "this needs a token that may do it, as Authorization: Bearer"
 NOT_KNOWN = "the token that was given is not known or has expired"
 NO_BEARER = "a token is given as one header, Authorization: Bearer …"
@@ -87,13 +89,17 @@ class Doors:
             Caller(name=None, standing=self.anonymous, view=View(), fault=fault)
             for fault in (None, NOT_KNOWN, NO_BEARER)
         )
+        # whoever is at home can read the logs themselves
+        self.anonymous_view = View(is_operators=is_at_home and RANKS[self.anonymous] >= RANKS["read"])
+        self._at_home = replace(self._stranger, view=self.anonymous_view)
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
     def caller(self, headers: Headers) -> Caller:
         """The sender of these headers. One with an unknown or expired token is nobody in particular."""
         given = [value for name, value in headers if name == b"authorization"]
         if not given:
-            return self._stranger
+            is_forwarded = any(name in FORWARDED for name, _ in headers)
+            return self._stranger if is_forwarded else self._at_home
         scheme, _, secret = given[0].partition(b" ")
         secret = secret.strip(b" ")
         if len(given) > 1 or scheme.lower() != b"bearer" or not secret:
@@ -104,7 +110,7 @@ class Doors:
     def visitor(self, headers: Headers) -> Caller:
         """The sender of these headers to a page, whom a cookie may name as well; a token that is given counts first."""
         caller = self.caller(headers)
-        if caller is not self._stranger:
+        if caller is not self._stranger and caller is not self._at_home:
             return caller
         now = datetime.now(UTC)
         sign_in = self._sign_ins.find(headers, now)

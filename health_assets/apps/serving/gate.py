@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import Answer, Headers, problem
+from health_assets.apps.serving.browsers import VARY, has_page, page_for
 from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.forms import FORM, Form, form_refusal, is_form_address, read_form
 from health_assets.apps.serving.rate_limit import RateLimit
@@ -36,6 +37,7 @@ class Gate:
         requests_per_s: requests that one client address may send; None for any number.
         requests: where they are counted.
         log: where requests are noted; None for nowhere.
+        has_pages: whether there are pages that a browser can be led to.
     """
 
     def __init__(
@@ -46,12 +48,15 @@ class Gate:
         requests_per_s: float | None,
         requests: RequestCounts,
         log: AccessLog | None,
+        *,
+        has_pages: bool,
     ) -> None:
         self._app = app
         self._service = service
         self._doors = doors
         self._requests = requests
         self._log = log
+        self._has_pages = has_pages
         self._limit = RateLimit(requests_per_s) if requests_per_s else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +70,7 @@ class Gate:
             asked = Asked(headers=headers, caller=self._doors.visitor(headers), address=address, target=_target(scope))
         else:
             asked = Asked(headers=headers, caller=self._doors.caller(headers), address=address)
-        start, counted = time.perf_counter(), _Counted(send)
+        start, counted = time.perf_counter(), _Counted(send, varies=self._has_pages and has_page(scope["raw_path"]))
         try:
             await self._handle(scope, asked, receive, counted)
         finally:
@@ -89,6 +94,9 @@ class Gate:
         if (found := self._document(scope, asked)) is not None:
             send.route, document = found
             await _send(document, send, is_head=is_head)
+            return
+        if self._has_pages and (page := page_for(scope["raw_path"], asked.headers)) is not None:
+            await _send(page, send, is_head=is_head)
             return
         routed = {**scope, ASKED: asked}
         if is_form_address(scope):
@@ -157,10 +165,16 @@ async def _send(answer: Answer, send: Send, *, is_head: bool) -> None:
 
 
 class _Counted:
-    """Sends on, and keeps what counts and access log tell of the answer."""
+    """Sends on, and keeps what counts and access log tell of the answer.
 
-    def __init__(self, send: Send) -> None:
+    Args:
+        send: sends.
+        varies: whether the answer depends on the Accept header, which a cache must know.
+    """
+
+    def __init__(self, send: Send, *, varies: bool) -> None:
         self._send = send
+        self._varies = varies
         self.route = REFUSED
         self.status = 0
         self.size = 0
@@ -168,6 +182,8 @@ class _Counted:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self._varies and VARY not in message["headers"]:
+                message = {**message, "headers": [*message["headers"], VARY]}
         elif message["type"] == "http.response.body":
             self.size += len(message.get("body", b""))
         await self._send(message)

@@ -77,10 +77,10 @@ class Listing:
             offset: how many to leave out.
             limit: how many to take at most.
             agent_id: only this agent's; None for all.
-            view: with personal agents and what is hidden from everybody, or without; of which teams.
+            view: with personal agents and texts of errors, or without; of which teams.
         """
         chosen = self._in_order(order, view) if agent_id is None else self._rows_of(agent_id, view)
-        items = (self._item(row, is_full_view=view.is_full) for row in chosen[offset : offset + limit])
+        items = (self._item(row, shows_texts=view.shows_texts) for row in chosen[offset : offset + limit])
         return len(chosen), b",".join(items)
 
     def _in_order(self, order: str, view: View) -> Sequence[int]:
@@ -100,8 +100,8 @@ class Listing:
         batch, place = self._agents.place(row)
         return self._is_personal[batch][place].as_py()
 
-    def _item(self, row: int, *, is_full_view: bool) -> bytes:
-        item, hidden = self._items[row], self._hidden[row] if is_full_view else b""
+    def _item(self, row: int, *, shows_texts: bool) -> bytes:
+        item, hidden = self._items[row], self._hidden[row] if shows_texts else b""
         return item[:-1] + b"," + hidden if hidden else item
 
 

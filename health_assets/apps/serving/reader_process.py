@@ -6,6 +6,7 @@
   lines and incidents.
 - `{"session": ID}`: the scores of a session.
 - `{"waterfall": ID, "until": HOUR}`: its score by the end of that hour, null for the newest, with its runs.
+- `{"line": FILE, "number": N}`: the text of a line of a raw log.
 - `{"history": FOLDER}`: a step of `apps.serving.history.filling`.
 """
 
@@ -25,6 +26,7 @@ from health_assets.apps.serving.documents import agents_of, with_texts
 from health_assets.apps.serving.fleet_facts import fleet_scores, pipeline_facts
 from health_assets.apps.serving.history.filling import fill
 from health_assets.apps.serving.list_files import LISTS, write_list
+from health_assets.apps.serving.log_lines import known_file, line_of
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.process_loop import EmptyWarehouseError, TargetsError, answer_requests
@@ -63,6 +65,8 @@ def read(settings: Settings, request: dict[str, Any]) -> Any:
     if "waterfall" in request:
         until = request["until"] and datetime.fromisoformat(request["until"])
         return read_waterfall(settings, request["waterfall"], until)
+    if "line" in request:
+        return read_line(settings, request["line"], request["number"])
     if "history" in request:
         return fill(settings, Path(request["history"]), warehouse_of(settings, HISTORY_LOCK_TIMEOUT_S))
     return read_newest(settings, Path(request["snapshot"]), request["known"])
@@ -180,6 +184,20 @@ def read_waterfall(
         runs = runs_of(session, score, newest(risks, "trace_id"), settings)
     told = {name: [_plain_row(row) for row in rows] if isinstance(rows, list) else rows for name, rows in runs.items()}
     return {**owners, "answer": {"score": _plain_row(score), **told}}
+
+
+def read_line(settings: Settings, source_file: str, number: int) -> dict[str, Any]:
+    """The text of a line of a raw log, as a session's scores are told: of all teams, with personal agents among them.
+
+    Raises:
+        HealthAssetsError: as `read_newest`; the log cannot be read.
+    """
+    ownership = _ownership(settings)
+    with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
+        session.use_one_thread()
+        known = known_file(session, source_file)
+    answer = line_of(settings, load_targets(settings.targets).redact, known, number)
+    return {"is_personal": ownership.has_personal, "teams": [None], "answer": answer}
 
 
 def _scored(

@@ -17,7 +17,7 @@ from health_assets.apps.serving.outdated import DataAge, outdated_document, outd
 from health_assets.apps.serving.quotas import WorkQuota
 from health_assets.apps.serving.rate_limit import client_of
 from health_assets.apps.serving.refresher import FIRST_RETRY_S, Refresher
-from health_assets.apps.serving.sessions import Question, SessionAnswer, Sessions
+from health_assets.apps.serving.sessions import LineQuestion, Question, SessionAnswer, Sessions
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.view import View
@@ -49,10 +49,11 @@ class CrowdedError(HealthAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a session, or why they cannot be told now.
+    """The runs of a session or the text of a line, or why they cannot be told now.
 
     Args:
-        told: `score` and what `waterfall.runs_of` says; None where there is none that the caller may see.
+        told: `score` and what `waterfall.runs_of` says, or what `log_lines.line_of` says; None where there is none that
+            the caller may see.
         why_not: a sentence; None where the warehouse was asked.
     """
 
@@ -173,7 +174,7 @@ class Service:
         if isinstance(snapshot, Answer):
             return snapshot
         view = asked.caller.view
-        hidden = () if view.is_full else ("last_error",)
+        hidden = () if view.shows_texts else ("last_error",)
         models = [
             {name: model[name] for name in MODEL_COLUMNS if name not in hidden}
             for model in snapshot.models(view).values()
@@ -246,7 +247,19 @@ class Service:
             return Runs(why_not=SENTENCES[error.kind])
         return Runs(None if found is None else json.loads(found.body))
 
-    async def _look_up(self, question: Question, asked: Asked) -> SessionAnswer | None:
+    async def line(self, source_file: str, number: int, asked: Asked) -> Runs:
+        """The text of a line of a raw log, for its page; waits for a reader."""
+        if asked.caller.refusal("read") is not None or not asked.caller.view.shows_texts:
+            return Runs()
+        try:
+            found = await self._look_up(LineQuestion(source_file, number), asked)
+        except CrowdedError as error:
+            return Runs(why_not=str(error))
+        except ReaderError as error:
+            return Runs(why_not=SENTENCES[error.kind])
+        return Runs(None if found is None else json.loads(found.body))
+
+    async def _look_up(self, question: Question | LineQuestion, asked: Asked) -> SessionAnswer | None:
         """The answer to a question; None where there is none that the caller may see.
 
         Raises:

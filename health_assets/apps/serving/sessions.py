@@ -1,7 +1,7 @@
-"""Scores and runs of one session: asked of a reader, since they may be more than memory holds, and kept for a while.
+"""Scores and runs of one session, and lines of raw logs: asked of a reader, and kept for a while.
 
-This is the one answer that needs the warehouse. It is kept away from the others: its own reader process, few questions
-at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.
+These are the answers that need the warehouse or the logs. They are kept away from the others: their own reader process,
+few questions at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.
 """
 
 import asyncio
@@ -44,9 +44,26 @@ class Question:
         return {"waterfall": self.session_id, "until": self.until and self.until.isoformat()}
 
 
+@dataclass(frozen=True, slots=True)
+class LineQuestion:
+    """A question about a line of a raw log.
+
+    Args:
+        source_file: the raw log, relative to the raw root.
+        number: number of the line, from 1.
+    """
+
+    source_file: str
+    number: int
+
+    def request(self) -> dict[str, Any]:
+        """The question as the reader understands it."""
+        return {"line": self.source_file, "number": self.number}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAnswer:
-    """The JSON of a session, whose its agents are, and when it was read.
+    """The JSON of a session or a line, whose its agents are, and when it was read.
 
     Args:
         body: the JSON.
@@ -66,7 +83,7 @@ class SessionAnswer:
 
 
 class Sessions:
-    """Looks sessions up, one at a time, in the order in which they are asked for.
+    """Looks sessions and lines up, one at a time, in the order in which they are asked for.
 
     Args:
         settings: the warehouse, and how long an answer is kept.
@@ -75,16 +92,16 @@ class Sessions:
     def __init__(self, settings: Settings) -> None:
         self._reader = Reader(settings)
         self._keep_s = settings.serve_refresh_s
-        self._kept: OrderedDict[Question, tuple[float, SessionAnswer | None]] = OrderedDict()
+        self._kept: OrderedDict[Question | LineQuestion, tuple[float, SessionAnswer | None]] = OrderedDict()
         self._waiting = 0
         self._turn = asyncio.Lock()  # whoever waits gets it in turn, which a lock of threads does not promise
 
-    def costs_nothing(self, question: Question, view: View) -> bool:
+    def costs_nothing(self, question: Question | LineQuestion, view: View) -> bool:
         """Whether an answer is kept that the caller may see; of others the caller must not even learn that they are."""
         kept = self._kept[question][1] if self._has(question) else None
         return kept is not None and kept.is_visible(view)
 
-    async def find(self, question: Question) -> SessionAnswer | None:
+    async def find(self, question: Question | LineQuestion) -> SessionAnswer | None:
         """The answer to a question; None where the session had nothing in the look-back.
 
         Raises:
@@ -121,10 +138,10 @@ class Sessions:
         self._reader.interrupt()
         self._reader.close()
 
-    def _has(self, question: Question) -> bool:
+    def _has(self, question: Question | LineQuestion) -> bool:
         return time.monotonic() < self._kept.get(question, (0.0, None))[0]
 
-    def _keep(self, question: Question, fresh: Any) -> None:
+    def _keep(self, question: Question | LineQuestion, fresh: Any) -> None:
         self._kept.pop(question, None)
         self._kept[question] = (time.monotonic() + self._keep_s, fresh)
         if len(self._kept) > MOST_KEPT:

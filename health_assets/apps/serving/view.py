@@ -8,12 +8,19 @@ class View:
     """A part of the data.
 
     Args:
-        is_full: whether personal agents are shown in full, and error texts as the logs have them.
+        is_full: whether personal agents are shown in full.
         teams: the teams whose agents are seen; None for all agents, also those of no team.
+        is_operators: whether texts of the logs are shown, such as errors, redacted as they are stored.
     """
 
     is_full: bool = False
     teams: frozenset[str] | None = None
+    is_operators: bool = False
+
+    @property
+    def shows_texts(self) -> bool:
+        """Whether texts of the logs are shown: to the full view, and to the operator at home."""
+        return self.is_full or self.is_operators
 
 
 EVERYBODYS = View()

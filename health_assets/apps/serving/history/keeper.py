@@ -73,6 +73,8 @@ class Keeper:
         """Called with a history that has changed and holds an hour, before it takes the place of the one before."""
         self.on_taken: Callable[[], None] = lambda: None
         """Called when it has."""
+        self.is_empty = False
+        """Whether the last look at the warehouse found no hour at all."""
         self._is_made_ahead = False
         self._repeated = Repeated("history", self._work, self._rest_s, self._on_fault, is_at_once=True)
         self.history.on_lost = self._repeated.hurry
@@ -123,11 +125,13 @@ class Keeper:
                 self._fill(reader)
             self._seen = None if fingerprint is None else (*fingerprint, self.history.seen)
             self._fault = None
+            self.is_empty = self.history.newest("agents") is None
         except (ReaderError, OSError) as error:
             kind = error.kind if isinstance(error, ReaderError) else "unreadable"
             if not self._repeated.is_stopping and kind not in SILENT and kind != self._fault:
                 self._on_fault(f"the history of the pages is not kept: {error}")
             self._fault = kind
+            self.is_empty = kind in ("missing", "empty") and self.history.newest("agents") is None
         finally:
             self._reader = None
 

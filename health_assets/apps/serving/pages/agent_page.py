@@ -5,6 +5,7 @@ targets. What does not: the points lost and their evidence (`agent_causes`), cur
 hours or versions side by side (`agent_comparison`).
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,7 @@ from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import LONGEST_NAME, shape
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.scoring.explanation import unmeasured
 from health_assets.scoring.verdict import reservation
@@ -90,7 +92,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "budget": budget(row, len(window)),
         "incidents": incidents,
         "judged_to": judged_to(look),
-        "shows_errors": look.view.is_full,
+        "shows_errors": look.view.shows_texts,
         "sessions": _sessions(look, agent_id, window),
         "tools": tools[:TOOLS_SHOWN],
         "versions": versions[:RUNS_SHOWN],
@@ -102,7 +104,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "side_by_side": compared_versions(look, agent_id, runs, wanted.versions, shown) if wanted.versions else None,
     }
     query = [f"days={wanted.days}", *_asked_again(wanted)]
-    told_besides = {"wanted": wanted, "query": query, "window": window, "shown": shown}
+    told_besides = {"shell_name": printable(shlex.quote(agent_id)), "wanted": wanted, "query": query, "window": window, "shown": shown}
     told_besides["document_text"] = document_text(told["document"])
     told_besides |= {"marks_left_out": marks_left_out, "known_versions": [one["agent_version"] for one in versions]}
     return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), told=told, listing="curve", shown=told_besides)

@@ -84,7 +84,7 @@ class Look:
     @property
     def _sees(self) -> tuple[Hashable, ...]:
         """All that decides which rows the caller sees."""
-        return self.view.is_full, self.view.teams and tuple(sorted(self.view.teams))
+        return self.view.is_full, self.view.shows_texts, self.view.teams and tuple(sorted(self.view.teams))
 
     def at(self, series: str, hour: datetime | None = None) -> pa.Table:
         """The rows of an hour that the caller may see, by key, with `team` where they are of agents; maybe none."""
@@ -110,9 +110,9 @@ class Look:
         return self.of_key(series, key, hours, columns).to_pylist()
 
     def of_key(self, series: str, key: str, hours: HourRange, columns: tuple[str, ...] | None = None) -> pa.Table:
-        """The same as a table. Texts of errors may tell anything, so without the full view they are null."""
+        """The same as a table. Texts of errors may tell anything, so who may not read them has null in their place."""
         rows = self.history.of(series, key, hours, columns)
-        if self.view.is_full:
+        if self.view.shows_texts:
             return rows
         for name in ERROR_TEXTS & set(rows.column_names):
             place = rows.column_names.index(name)
@@ -202,6 +202,11 @@ class Look:
         has_unseen = pc.is_in(pa.array(range(len(lists)), of_lists.type), value_set=of_lists)
         return pc.and_not(pc.is_valid(lists), has_unseen)
 
+    @property
+    def shows_lines(self) -> bool:
+        """Whether the caller may read lines of raw logs, which may be of any agent and say anything."""
+        return self.view.shows_texts and self.hides_nothing
+
     def hidden_agents(self) -> int | None:
         """The number of agents of the hour that the caller does not see; None for who must not know of other teams."""
         if not self.sees_all:
@@ -225,6 +230,7 @@ class Look:
             "outdated_s": self.outdated_s(),
             "now": self.now,
             "may_change": self.may_change,
+            "shows_lines": self.shows_lines,
             "at": None if self.is_newest else f"{self.hour:%Y-%m-%dT%H}",
         }
 

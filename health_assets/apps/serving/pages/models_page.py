@@ -28,14 +28,14 @@ def models_page(look: Look) -> Page:
         "hour": look.hour,
         "why_none": None,
         "best": None,
-        "shows_errors": look.view.is_full,
+        "shows_errors": look.view.shows_texts,
         "drawn": [],
         "curve": [],
         "models": [],
     }
     if not look.sees_all:
         return _page({**told, "why_none": f"{NO_AGGREGATES[0].upper()}{NO_AGGREGATES[1:]}."})
-    columns = (*LISTED, "last_error") if look.view.is_full else LISTED
+    columns = (*LISTED, "last_error") if look.view.shows_texts else LISTED
     rows = look.at("models").to_pylist()
     models = [{name: row[name] for name in columns} | {"calls": _calls(row)} for row in rows]
     models.sort(key=lambda one: (not one["is_degraded"], one["health_score"], one["model"]))

@@ -31,6 +31,7 @@ class Page:
         listing: name of the list of dicts among these that CSV writes.
         shown: further values for the template, such as addresses.
         status: the HTTP status.
+        retry_after_s: seconds after which to ask again; None for an answer that stays as it is.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Page:
     listing: str | None = None
     shown: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
+    retry_after_s: int | None = None
 
     def written(self, how: Format, frame: Mapping[str, Any]) -> tuple[bytes, bytes]:
         """The body and its content type.

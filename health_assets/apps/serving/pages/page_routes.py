@@ -18,6 +18,8 @@ from health_assets.apps.serving.pages import tools_page as tools_module
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.data_page import Days, Part, WantedData, data_page
 from health_assets.apps.serving.pages.fleet_page import Group, Sort, Wanted, fleet_page
+from health_assets.apps.serving.pages.line_page import Wanted as WantedLine
+from health_assets.apps.serving.pages.line_page import line_page
 from health_assets.apps.serving.pages.lists import most_rows
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.models_page import models_page
@@ -120,6 +122,21 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         runs = await service.runs(session_id, known_hour(hour), asked)
         wanted = session_module.Wanted(session_id=session_id, runs=runs.told, why_not=runs.why_not)
         made = await run_in_threadpool(pages.answer, asked, lambda look: session_page(look, wanted), hour=hour, how=how)
+        return response_of(made)
+
+    @router.get("/ui/line", summary="A line of a raw log", include_in_schema=False)
+    async def line(
+        request: Request,
+        file: Annotated[str, Query(min_length=1, max_length=4096, description="The raw log, below the raw root.")],
+        number: Annotated[int, Query(ge=1, le=10**12, description="Number of the line, from 1.")],
+        hour: Hour = None,
+        how: How = "html",
+    ) -> Response:
+        """The text of a line of a raw log, without secrets."""
+        asked = request.scope[ASKED]
+        found = await service.line(file, number, asked)
+        wanted = WantedLine(file=file, number=number, line=found.told, why_not=found.why_not)
+        made = await run_in_threadpool(pages.answer, asked, lambda look: line_page(look, wanted), hour=hour, how=how)
         return response_of(made)
 
     @router.get("/ui/models", summary="Models", include_in_schema=False)

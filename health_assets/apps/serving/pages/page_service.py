@@ -48,7 +48,13 @@ SIGN_IN = "This page needs a token that may read."
 NO_TOKENS = (
     "Pages are for who is on the same machine, or has a token. There is none yet: health-assets token new makes one."
 )
-NOTHING_YET = "Nothing has been materialized yet."
+LOADING = "The server has just started and is loading the newest hour. This page asks again by itself."
+NOTHING_YET = "Nothing has been materialized yet: health-assets materialize does it. This page asks again by itself."
+RETRY_AFTER_S = 5
+
+
+class NothingYetError(HealthAssetsError):
+    """There is no hour to show yet."""
 
 
 class Pages:
@@ -58,12 +64,16 @@ class Pages:
         settings: the targets, and after what time an hour is late.
         keeper: holds the history.
         has_tokens: whether anybody can sign in.
+        anonymous: what a caller without a token sees.
     """
 
-    def __init__(self, settings: Settings, keeper: Keeper, *, has_tokens: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, keeper: Keeper, *, has_tokens: bool = False, anonymous: View = EVERYBODYS
+    ) -> None:
         self._settings = settings
         self._keeper = keeper
         self._has_tokens = has_tokens
+        self._anonymous = anonymous
         self._at_once = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._rules = CurrentRules(settings)
 
@@ -84,8 +94,9 @@ class Pages:
                 try:
                     look = self._look(asked, hour)
                     page = make(look)
-                except (NoRulesError, LostFileError) as error:
-                    page = Page(name="sorry", title="Not ready", told={"detail": str(error)}, status=503)
+                except (NoRulesError, LostFileError, NothingYetError) as error:
+                    told = {"detail": str(error)}
+                    page = Page(name="sorry", title="Not ready", told=told, status=503, retry_after_s=RETRY_AFTER_S)
                 except HealthAssetsError as error:
                     page = Page(name="sorry", title="Not found", told={"detail": str(error)}, status=404)
             return self._written(asked, page, how, look)
@@ -110,7 +121,7 @@ class Pages:
             HealthAssetsError: there is nothing yet.
         """
         prepare()
-        for view in (EVERYBODYS, View(is_full=True)):
+        for view in (self._anonymous, View(is_full=True)):
             asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=view))
             look = self._look(asked, None, history)
             self._written(asked, make(look), "html", look)
@@ -139,12 +150,13 @@ class Pages:
             history: another one than that of the keeper.
 
         Raises:
-            HealthAssetsError: there is nothing yet, or nothing of that hour.
+            NothingYetError: there is nothing yet.
+            HealthAssetsError: there is nothing of that hour.
         """
         history = history or self._keeper.history
         newest = history.newest("agents")
         if newest is None:
-            raise HealthAssetsError(NOTHING_YET)
+            raise NothingYetError(NOTHING_YET if self._keeper.is_empty else LOADING)
         wanted = parse_hour(hour) if hour else newest
         if wanted != newest and wanted not in set(history.hours("agents")):
             raise HealthAssetsError(f"There is nothing of {wanted:%Y-%m-%d %H:%M} UTC here.")
@@ -173,13 +185,15 @@ class Pages:
             "is_led_here": _is_led_here(asked),
             "missing": self._keeper.history.missing,
             "page_name": page.name,
+            "retry_after_s": page.retry_after_s,
         }
         frame |= look.frame() if look is not None else {"hour": None, "at": None, "now": datetime.now(UTC)}
         body, content_type = page.written(how, frame)
         headers = asked.headers if page.status == 200 else []  # nobody has a refusal already
         made = answer(headers, body, last_modified=datetime.now(UTC), cache=CACHE, content_type=content_type)
         challenge = [(b"www-authenticate", b"Bearer")] if page.status == 401 else []
-        made = replace(made, headers=[*made.headers, *PAGE_HEADERS, *challenge])
+        later = [(b"retry-after", b"%d" % page.retry_after_s)] if page.retry_after_s else []
+        made = replace(made, headers=[*made.headers, *PAGE_HEADERS, *challenge, *later])
         if made.status == 304:
             return made
         made = replace(made, status=page.status)

@@ -78,7 +78,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
         "has_runs": wanted.runs is not None,
         "traces_not_listed": max(0, score["total_traces"] - len(traces)),
         "calls_not_listed": wanted.runs["calls_not_listed"] if wanted.runs else 0,
-        "shows_errors": look.view.is_full,
+        "shows_errors": look.view.shows_texts,
         "traces": sorted(traces, key=lambda one: (one["ended_at"] or one["traced_at"], one["trace_id"])),
         "calls": calls,
     }
@@ -113,7 +113,7 @@ def _trace(trace: dict[str, Any], score: Mapping[str, Any], look: Look) -> dict[
     return {
         **trace,
         **moments,
-        "error": trace["error"] if look.view.is_full else None,
+        "error": trace["error"] if look.view.shows_texts else None,
         "driver": max(weighed, key=weighed.__getitem__) if weighed else None,
         "is_failed": trace["status"] == "failure",
         "in_tail": False,
@@ -164,7 +164,7 @@ def _call(call: dict[str, Any], look: Look) -> dict[str, Any]:
     return {
         **call,
         "ended_at": datetime.fromisoformat(call["ended_at"]),
-        "error": call["error"] if look.view.is_full else None,
+        "error": call["error"] if look.view.shows_texts else None,
         "is_failed": call["status"] == "failure",
     }
 

@@ -58,7 +58,7 @@ def tools_page(look: Look, wanted: Wanted) -> Page:
     if wanted.by == "tool" and found.num_rows:
         found = _in_order(_across_agents(found))
     columns = [
-        name for name in (OF_TOOL if wanted.by == "tool" else OF_AGENT) if look.view.is_full or name != "last_error"
+        name for name in (OF_TOOL if wanted.by == "tool" else OF_AGENT) if look.view.shows_texts or name != "last_error"
     ]
     told: dict[str, Any] = {
         "hour": look.hour,
@@ -66,7 +66,7 @@ def tools_page(look: Look, wanted: Wanted) -> Page:
         "tools": tools.num_rows,
         "found": found.num_rows,
         "totals": look.remembered("totals of tools", lambda: _totals(tools)),
-        "shows_errors": look.view.is_full,
+        "shows_errors": look.view.shows_texts,
         "listed": rows_of_page(found, columns, wanted.page, wanted.most),
     }
     shown = {"wanted": wanted, "pages": pages_of(found.num_rows, wanted.most)}

@@ -398,7 +398,7 @@ def test_texts_of_errors_are_for_the_full_view_as_on_the_api(world: World, told:
     assert not any(text in told_to_everybody for text in texts - {None})
     assert len(texts - {None}) > 0
     assert seen.told["errors"]["failures"] == told["errors"]["failures"]
-    assert "not shown: texts of errors need a token of the role operate" in html_of(seen, world.look(EVERYBODYS))
+    assert "withheld" in html_of(seen, world.look(EVERYBODYS))
 
 
 def test_a_page_has_an_address_and_twins(world: World, server: Served) -> None:

@@ -1,0 +1,104 @@
+"""The text of one line of a raw log, read from the file itself in the reader's process.
+
+What belongs here: finding the file below the raw root, the line in it, whether the file is still the one that was
+loaded, and the text without secrets. What does not: who may see it (`apps.serving.pages.line_page`).
+
+Only files of the ledger are read, so that an address cannot name anything else below the raw root.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.redaction import Redaction
+from health_assets.core.settings import Settings
+from health_assets.logs.files import line_batches
+from health_assets.logs.formats.foreign_lines import Damage
+from health_assets.logs.identity import Hasher
+from health_assets.logs.plain import plain_blocks
+from health_assets.logs.stores import LINES_NAME, RawFile, list_files
+from health_assets.warehouse.session import Session
+
+MOST_CHARACTERS = 64 << 10
+MOST_COMPARED_BYTES = 1 << 30
+"""Longest file whose content is compared with what was loaded; of a longer one only size and time are."""
+UNKNOWN, GONE, SAME, GROWN, CHANGED, SHORT = "unknown", "gone", "same", "grown", "changed", "short"
+"""What became of a file, or of its line, since it was loaded."""
+
+
+def known_file(session: Session, source_file: str) -> dict[str, Any] | None:
+    """What the ledger knows of a raw log; None for one that it does not know."""
+    wanted = ibis.memtable(pa.table({"source_file": pa.array([source_file], pa.string())}))
+    files = session.table("raw_files").semi_join(wanted, "source_file")
+    columns = ("source_file", "size_bytes", "modified_ns", "plain_bytes", "content_digest", "gone_at")
+    return next(iter(session.dicts(files.select(*columns))), None)
+
+
+def line_of(settings: Settings, redaction: Redaction, known: dict[str, Any] | None, number: int) -> dict[str, Any]:
+    """A line of a raw log without its secrets.
+
+    Args:
+        settings: the raw root, and the limit of unpacked files.
+        redaction: what counts as a secret.
+        known: result of `known_file`.
+        number: number of the line, from 1.
+
+    Returns:
+        `state`: what became of the file since it was loaded; `text`: the line, None where there is none;
+        `is_converted`: whether the file has another format, so that the text is what its reader made of it;
+        `cut_characters`: how many are left out at the end.
+    """
+    nothing = {"text": None, "is_converted": False, "cut_characters": 0}
+    if known is None:
+        return {"state": UNKNOWN, **nothing}
+    file = _file(settings, known["source_file"])
+    if file is None:
+        return {"state": GONE, **nothing}
+    most_bytes = settings.max_unpacked_gib << 30
+    state = _state(file, known, most_bytes)
+    text = next(_texts(file, number, most_bytes), None)
+    if text is None:
+        return {"state": SHORT, **nothing}
+    [kept], _ = redaction.of_texts([text.rstrip("\r\n")])
+    return {
+        "state": state,
+        "text": kept[:MOST_CHARACTERS],
+        "is_converted": LINES_NAME.search(file.source_file) is None,
+        "cut_characters": max(0, len(kept) - MOST_CHARACTERS),
+    }
+
+
+def _file(settings: Settings, source_file: str) -> RawFile | None:
+    unreadable: dict[str, str] = {}
+    files = list_files(settings.raw, unreadable)
+    if source_file in unreadable:
+        raise HealthAssetsError(unreadable[source_file])
+    return next((file for file in files if file.source_file == source_file), None)
+
+
+def _state(file: RawFile, known: dict[str, Any], most_bytes: int) -> str:
+    """Whether the file is what was loaded: by size and time, else by its content."""
+    if file.stamp == (known["size_bytes"], known["modified_ns"]):
+        return SAME
+    if known["content_digest"] is None or known["plain_bytes"] > MOST_COMPARED_BYTES:
+        return CHANGED
+    hasher, left = Hasher(file), known["plain_bytes"]
+    for block in plain_blocks(file, most_bytes):
+        if isinstance(block, Damage) or left <= len(block):
+            if isinstance(block, bytes):
+                hasher.add(block[:left])
+            break
+        hasher.add(block)
+        left -= len(block)
+    return GROWN if hasher.digest == known["content_digest"] else CHANGED
+
+
+def _texts(file: RawFile, number: int, most_bytes: int) -> Iterator[str]:
+    """The line of this number; reading ends behind it."""
+    for batch in line_batches([(0, file)], unpacked_bytes=most_bytes):
+        numbers = batch["line_number"]
+        yield from batch.filter(pc.equal(numbers, number))["line"].to_pylist()
