@@ -104,7 +104,13 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "side_by_side": compared_versions(look, agent_id, runs, wanted.versions, shown) if wanted.versions else None,
     }
     query = [f"days={wanted.days}", *_asked_again(wanted)]
-    told_besides = {"shell_name": printable(shlex.quote(agent_id)), "wanted": wanted, "query": query, "window": window, "shown": shown}
+    told_besides = {
+        "shell_name": printable(shlex.quote(agent_id)),
+        "wanted": wanted,
+        "query": query,
+        "window": window,
+        "shown": shown,
+    }
     told_besides["document_text"] = document_text(told["document"])
     told_besides |= {"marks_left_out": marks_left_out, "known_versions": [one["agent_version"] for one in versions]}
     return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), told=told, listing="curve", shown=told_besides)
