@@ -119,6 +119,13 @@ class Settings(BaseSettings):
     )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
+    failing_threshold: float = Field(
+        1e-4,
+        gt=0,
+        lt=1,
+        description="Failures that are less probable than this at the expected success rate make an agent "
+        "[failing or suspect](agent-now.md).",
+    )
     lock_timeout_s: float = Field(60.0, gt=0, description="Longest wait for a warehouse that somebody holds.")
     lease_s: float = Field(
         60.0,

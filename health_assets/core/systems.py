@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from types import ModuleType
 
 SYSTEM_NAMES = (
-    "agent_health_model", "explanations", "agent_health_state", "model_health", "tool_health", "session_scores",
-    "reliability", "error_budget", "agent_usage", "survey",
+    "agent_now", "agent_health_model", "explanations", "agent_health_state", "model_health", "tool_health",
+    "session_scores", "reliability", "error_budget", "agent_usage", "survey",
 )  # fmt: skip
 FIRST_FORMULA_VERSION = "1.0"
 """The version that made every hour of which none is noted: before versions were kept there was no other."""

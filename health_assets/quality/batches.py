@@ -105,6 +105,7 @@ def hours_with_windows(
     components: str = "health_components",
     component: str = "executions",
     always: str | None = None,
+    window_hours: int | None = None,
 ) -> pd.DataFrame:
     """`hours`, with what the windows of all agents that are not retired count, and what their hours' components do.
 
@@ -114,6 +115,7 @@ def hours_with_windows(
         components: the table that its windows are made of.
         component: what of it is counted; the columns are called `<component>_in_windows` and `<component>_of_hours`.
         always: an `agent_id` that stands for nobody, whom no target retires.
+        window_hours: length of the windows; that of the evaluation window where none is given.
     """
     exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
     parts = source.session.table(components)
@@ -121,10 +123,10 @@ def hours_with_windows(
     is_counted = is_excepted if source.targets.defaults.retired else ~is_excepted
     if always is not None:
         is_counted |= parts.agent_id == always
-    span = source.hours.extended_back(source.settings.window_hours - 1)
+    length = window_hours or source.settings.window_hours
+    span = source.hours.extended_back(length - 1)
     by_hour = source.facts(parts.filter(is_counted), _[component].sum(), hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
-    length = source.settings.window_hours
     of_hours = [sum(counts[place : place + length]) for place in range(len(source.hours))]
     frame = hours(source).assign(**{f"{component}_of_hours": of_hours})
     in_windows = source.facts(source.asset, _[count_column].sum())

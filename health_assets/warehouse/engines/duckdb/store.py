@@ -73,9 +73,17 @@ class DuckDBSession(Session):
     def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
         """See `Session.kept`."""
         name = ibis.util.gen_name("kept")
-        self._connection.execute(f"CREATE TEMP TABLE {name} AS {self.sql(rows)}")
+        self._connection.execute(f"CREATE TEMP TABLE {name} AS {self._typed(rows)}")
         kept = ibis.table(rows.schema(), name=name)
         return kept, self.count(kept)
+
+    def _typed(self, rows: ir.Table) -> str:
+        """SQL of rows whose numbers have the types of the expression: to DuckDB, 0.95 is a decimal."""
+        columns = (
+            f'CAST("{name}" AS DOUBLE) AS "{name}"' if kind.is_float64() else f'"{name}"'
+            for name, kind in rows.schema().items()
+        )
+        return f"SELECT {', '.join(columns)} FROM ({self.sql(rows)}) AS untyped"
 
     def insert_arrow(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """See `Session.insert_arrow`."""

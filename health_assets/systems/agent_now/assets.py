@@ -1,0 +1,62 @@
+"""Agents now: whether the last hours' failures are more than chance at the expected success rate."""
+
+from collections.abc import Mapping
+
+import ibis
+from ibis import ir
+
+from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.systems.agent_now import FORMULA_VERSION
+from health_assets.systems.agent_now.agent_now import agent_now
+from health_assets.systems.agent_now.names import VERDICTS
+from health_assets.systems.agent_now.now_components import now_components
+
+
+def _components(inputs: Inputs) -> ir.Table:
+    return now_components(inputs.table("executions"))
+
+
+def _verdicts(inputs: Inputs) -> ir.Table:
+    settings, session = inputs.settings, inputs.session
+    return agent_now(
+        inputs.table("health_components", back_hours=settings.lookback_hours),
+        inputs.table("now_components", back_hours=settings.lookback_hours),
+        inputs.targets,
+        inputs.hours,
+        settings.lookback_hours,
+        settings.failing_threshold,
+        keep=lambda rows: session.kept(rows)[0],
+        fetch=session.arrow,
+    )
+
+
+def _longest_streaks(rows: ir.Table) -> ir.Table:
+    longest = rows.group_by("agent_id").aggregate(failed_at_end=rows.failed_at_end.max())
+    return longest.order_by(ibis.desc("failed_at_end"), "agent_id")
+
+
+def _failing_first(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    urgency = latest.verdict.cases(*((verdict, place) for place, verdict in enumerate(VERDICTS)))
+    return latest.order_by(urgency, "since", "agent_id").select(
+        "hour", "agent_id", "verdict", "since", "executions_1h", "failures_1h", "failed_in_a_row", "p_chance",
+        "executions_6h", "failures_6h", "expected_success_rate",
+    )  # fmt: skip
+
+
+def _agents_by_verdict(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {f"agents {verdict}": (rows.verdict == verdict).sum() for verdict in VERDICTS}
+
+
+ASSETS = (
+    Derived(
+        name="now_components", deps=("executions",), rows=_components, heading="longest streaks of failures",
+        top=_longest_streaks, gates=("raw_logs",), needs="an execution that failed, the last of an agent in the hour",
+        is_component=True, formula_version=FORMULA_VERSION,
+    ),
+    Derived(
+        name="agent_now", deps=("health_components", "now_components"), rows=_verdicts, heading="failing agents",
+        top=_failing_first, needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+        curves=_agents_by_verdict, formula_version=FORMULA_VERSION,
+    ),
+)  # fmt: skip
