@@ -29,7 +29,12 @@ def summary(window: list[Record], threshold: float) -> Record:
     successes = sum(call["status"] == "success" for call in window)
     errors = [call["error"] for call in window if call["status"] == "failure" and call.get("error")]
     latencies = sorted(float(call["latency_ms"]) for call in window if call.get("latency_ms") is not None)
+    answers = [call for call in window if call["status"] == "success" and call.get("response_model")]
+    others = [place for place, call in enumerate(answers) if call["response_model"] != answers[-1]["response_model"]]
     return {
+        "last_response_model": answers[-1]["response_model"] if answers else None,
+        "previous_response_model": answers[others[-1]]["response_model"] if others else None,
+        "response_model_changed_at": answers[others[-1] + 1]["_at"] if others else None,
         "health_score": successes / len(window),
         "success_count": successes,
         "failure_count": len(window) - successes,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,16 +11,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from health_assets.core.errors import NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.model_tracker import ModelHealthTracker
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.model_health.choice import best_model
+from health_assets.systems.model_health.report import print_block
 from health_assets_tests.support import reference, reference_model_health
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import START, Record, line
 from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.traces_made import chat, otlp_line
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
 STEPS = ["ingest", "model_components", "model_health"]
@@ -108,6 +112,43 @@ def test_calls_that_ended_at_once_are_ordered_by_file_and_line(project: Project)
     assert row["last_error"] == "last"
 
 
+def test_calls_that_fail_and_calls_that_answer_are_of_one_model(project: Project) -> None:
+    """A call that fails names no model that answered: 94 failures and 1,809 successes are one model at 95 percent."""
+    calls = [
+        chat(number, 1, START + HOUR / 2, gen_ai__request__model="gpt-4o-mini", **outcome)
+        for number, outcome in enumerate(
+            [{"gen_ai__response__model": "", "error__type": "RateLimitError"}] * 94
+            + [{"gen_ai__response__model": "gpt-4o-mini-2024-07-18"}] * 1809,
+            1,
+        )
+    ]
+    project.write_log("traces.jsonl", [otlp_line(*calls)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEALTH_MODEL_WINDOW_CALLS", "2000")
+        project.materialize(HourRange.of(START), only=STEPS)
+    [row] = project.rows("model_health")
+    assert (row["model"], row["success_count"], row["failure_count"]) == ("gpt-4o-mini", 1809, 94)
+    assert row["health_score"] == pytest.approx(1809 / 1903)
+    assert (row["last_response_model"], row["previous_response_model"]) == ("gpt-4o-mini-2024-07-18", None)
+    assert {row["response_model"] for row in project.rows("model_calls")} == {None, "gpt-4o-mini-2024-07-18"}
+
+
+def test_another_model_that_answers_is_told_with_the_time_of_the_change(project: Project) -> None:
+    answers = ["m-1", "m-2", "m-1", None, "m-3", "m-3"]
+    records = [call(number, START + number * HOUR / 10, response_model=answer) for number, answer in enumerate(answers)]
+    records.append(call(9, START + HOUR * 0.9, status="failure", response_model="m-1"))
+    [row] = health(project, records, HourRange.of(START))
+    assert (row["last_response_model"], row["previous_response_model"]) == ("m-3", "m-1")
+    assert row["response_model_changed_at"] == START + 4 * HOUR / 10
+    console = Console(width=120, file=StringIO())
+    with project.warehouse.read() as session:
+        print_block(console, session, HourRange.of(START))
+    assert isinstance(console.file, StringIO)
+    assert (
+        f"m: answered by m-3 since {START + 4 * HOUR / 10:%Y-%m-%d %H:%M} UTC, by m-1 before" in console.file.getvalue()
+    )
+
+
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +184,7 @@ def random_calls(random: Random, count: int, hours: int) -> list[Record]:
             "latency_ms": random.choice([0, 5, random.random() * 100]),
             "error": random.choice(["", "x", "y"]),
             "agent_id": "a",
+            "response_model": random.choice(["", "m-1", "m-2"]),
         }
         status = random.choice(["success", "failure"])
         record = call(

@@ -42,6 +42,7 @@ def _worst_models(rows: ir.Table) -> ir.Table:
         "p95_latency_ms",
         "is_degraded",
         "last_error",
+        "last_response_model",
     )
 
 

@@ -22,6 +22,7 @@ def model_components(model_calls: ir.Table, window_calls: int) -> ir.Table:
     return last.mutate(
         succeeded=last.status == "success",
         error=last.error.nullif(""),
+        response_model=last.response_model.nullif(""),
         window_calls=ibis.literal(window_calls, "int64"),
     )
 
@@ -54,7 +55,7 @@ def _with_calls_left_out(components: ir.Table, model_calls: ir.Table, window_cal
     cut = components.group_by(["hour", "model"]).aggregate(calls=components.count(), most=components.window_calls.max())
     cut = cut.filter(cut.calls == cut.most, cut.most < window_calls).select("hour", "model")
     anew = model_components(model_calls.semi_join(cut, ["hour", "model"]), window_calls)
-    columns = ("hour", "model", *IN_ORDER, "succeeded", "latency_ms", "error")
+    columns = ("hour", "model", *IN_ORDER, "succeeded", "latency_ms", "error", "response_model")
     return ibis.union(components.anti_join(cut, ["hour", "model"]).select(*columns), anew.select(*columns))
 
 
@@ -80,9 +81,9 @@ def _last_calls(numbered: ir.Table, hours: HourRange, lookback_hours: int, windo
 
 
 def _summaries(calls: ir.Table) -> ir.Table:
-    """One row per hour and model: shares, nearest-rank latencies, the error of the latest failure that states one."""
+    """One row per hour and model: shares, nearest-rank latencies, the last error, the models that answered."""
     by_window = {"group_by": ["hour", "model"]}
-    ranked = calls.mutate(
+    ranked = _with_answers(calls).mutate(
         place=ibis.row_number().over(order_by=[calls.latency_ms.isnull(), "latency_ms", "number"], **by_window),
         latencies=calls.latency_ms.count().over(**by_window),
     )
@@ -101,4 +102,26 @@ def _summaries(calls: ir.Table) -> ir.Table:
         p95_latency_ms=nearest_rank(95),
         last_error=ranked.error.argmax(ranked.number, where=failed & ranked.error.notnull()),
         last_call_at=ranked.ended_at.max(),
+        last_response_model=ranked.answered_last.max(),
+        previous_response_model=ranked.response_model.max(where=ranked.number == ranked.number_before),
+        response_model_changed_at=ranked.answered_at.min(),
     )
+
+
+def _with_answers(calls: ir.Table) -> ir.Table:
+    """The calls of each window with the model that answered the last of them, and the last call that another answered.
+
+    The numbers of calls that say nothing of the model that answered, or failed, are null.
+    """
+    by_window = ibis.window(group_by=["hour", "model"])
+    says = calls.succeeded & calls.response_model.notnull()
+    said = calls.mutate(said=ibis.ifelse(says, calls.number, ibis.null(calls.number.type())))
+    said = said.mutate(said_last=said.said.max().over(by_window))
+    is_last = said.said.notnull() & (said.said == said.said_last)
+    answer = ibis.ifelse(is_last, said.response_model, ibis.null("string"))
+    said = said.mutate(answered_last=answer.max().over(by_window))
+    is_other = said.said.notnull() & (said.response_model != said.answered_last)
+    before = ibis.ifelse(is_other, said.said, ibis.null(said.said.type()))
+    said = said.mutate(number_before=before.max().over(by_window))
+    is_after = said.said.notnull() & (said.said > said.number_before)
+    return said.mutate(answered_at=ibis.ifelse(is_after, said.ended_at, ibis.null(said.ended_at.type())))

@@ -15,7 +15,10 @@ from health_assets.warehouse.session import Session
 
 MODELS_SHOWN = 10
 ERROR_WIDTH = 40
-SHOWN = ("model", "health_score", "p50_latency_ms", "p95_latency_ms", "is_degraded", "last_error", "window_calls")
+SHOWN = (
+    "model", "health_score", "p50_latency_ms", "p95_latency_ms", "is_degraded", "last_error", "window_calls",
+    "last_response_model", "previous_response_model", "response_model_changed_at",
+)  # fmt: skip
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
@@ -36,6 +39,9 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print(_table(models[:MODELS_SHOWN]))
     if len(models) > MODELS_SHOWN:
         console.print(f"the worst {MODELS_SHOWN} of {len(models):,} models; all are in the table model_health")
+    for model in models:
+        if model["previous_response_model"] is not None:
+            console.print(Text(printable(_change(model))))
 
 
 def _from_the_worst_on(models: ir.Table) -> ir.Table:
@@ -59,6 +65,12 @@ def _table(models: list[dict[str, Any]]) -> Table:
             Text(printable(" ".join((model["last_error"] or "").split()))),
         )  # fmt: skip
     return table
+
+
+def _change(model: dict[str, Any]) -> str:
+    since = f"{model['response_model_changed_at']:%Y-%m-%d %H:%M} UTC"
+    before, now = model["previous_response_model"], model["last_response_model"]
+    return f"{model['model']}: answered by {now} since {since}, by {before} before"
 
 
 def _ms(latency_ms: float | None) -> str:

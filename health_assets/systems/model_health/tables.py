@@ -10,12 +10,13 @@ class ModelComponent(Hourly, table=True):
 
     __tablename__ = "model_components"
 
-    model: str = text("Model that was called.", key=True)
+    model: str = text("Model that was asked for.", key=True)
     call_id: str = text("Id of the call.", key=True)
     ended_at: datetime = at("When the call ended.")
     succeeded: bool = flag("Whether the call succeeded.")
     latency_ms: float | None = number("Latency in milliseconds.")
     error: str | None = text("Error as the log states it; null where it states an empty one.")
+    response_model: str | None = text("Model that answered, where the log names it.")
     source_file: str = text("Raw log that holds the call; orders calls that ended at the same moment.")
     line_number: int = count("Line in that file, likewise.")
     window_calls: int = count("Setting used: most calls that the hour has of a model.")
@@ -26,7 +27,7 @@ class ModelHealth(Hourly, table=True):
 
     __tablename__ = "model_health"
 
-    model: str = text("Model.", key=True)
+    model: str = text("Model that was asked for.", key=True)
     health_score: float = number("Share of the calls that succeeded, 0 to 1.")
     success_count: int = count("Calls that succeeded.")
     failure_count: int = count("Calls that failed.")
@@ -35,6 +36,11 @@ class ModelHealth(Hourly, table=True):
     is_degraded: bool = flag("Whether the score is below the threshold.")
     last_error: str | None = text("Error of the latest failed call that states one; null where none does.")
     last_call_at: datetime = at("When the latest call ended.")
+    last_response_model: str | None = text("Model that answered the latest successful call that names one.")
+    previous_response_model: str | None = text("Another model that answered before it; null where none did.")
+    response_model_changed_at: datetime | None = at(
+        "When the first call after the last one of the previous model ended.", nullable=True
+    )
     window_calls: int = count("Setting used: calls that the rolling window holds.")
     degraded_threshold: float = number("Setting used: scores below it are degraded.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
