@@ -1,8 +1,10 @@
-"""Meanings of span attributes: OpenTelemetry's GenAI semantic conventions, newer and older, and OpenInference.
+"""Meanings of span attributes: OpenTelemetry's GenAI semantic conventions, newer and older, and those of others.
 
-What belongs here: which attributes are read, under all of their names, and what kind of span they make. What does not:
-how a span is written down (`otlp`) and what becomes of it (`traces`).
+What belongs here: which attributes are read, under all of their names, and whose agent, model and tool they name. What
+does not: the kind of a span (`span_kinds`), its outcome and tokens (`span_outcomes`), how it is written (`otlp`).
 """
+
+from collections.abc import Iterable
 
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "operation": ("gen_ai.operation.name",),
@@ -10,8 +12,10 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "traceloop_kind": ("traceloop.span.kind",),
     "ai_sdk_operation": ("ai.operationId",),
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
+    "span_type": ("span.type",),
     "request_type": ("llm.request.type",),
     "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
+    "workflow_name": ("gen_ai.workflow.name",),
     "graph_node": ("graph.node.name", "graph.node.id"),
     "traceloop_name": ("traceloop.entity.name",),
     "ai_sdk_function": ("ai.telemetry.functionId",),
@@ -22,10 +26,9 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId",
         "traceloop.association.properties.session_id",
     ),
-    "model": (
-        "gen_ai.response.model", "gen_ai.request.model",
-        "llm.response.model_name", "llm.model_name", "llm.request.model_name", "ai.model.id",
-    ),
+    "request_model": ("gen_ai.request.model", "llm.request.model_name", "ai.model.id"),
+    "answering_model": ("gen_ai.response.model", "llm.response.model_name", "ai.response.model"),
+    "openinference_model": ("llm.model_name",),  # the one that answered, where the client told it
     "invocation_parameters": ("llm.invocation_parameters",),  # OpenInference's, as JSON
     "tool_name": ("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
     "error_type": ("error.type",),
@@ -41,17 +44,58 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
 
-ATTRIBUTE_NAMES = tuple(dict.fromkeys(name for names in ATTRIBUTES.values() for name in names))
+CACHE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "cache_read_tokens": (
+        "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
+        "gen_ai.usage.details.cache_read_tokens", "llm.token_count.prompt_details.cache_read",
+        "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
+    ),
+    "cache_creation_tokens": (
+        "gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens",
+        "gen_ai.usage.cache_write_input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+        "gen_ai.usage.details.cache_write_tokens", "llm.token_count.prompt_details.cache_write",
+        "ai.usage.inputTokenDetails.cacheWriteTokens",
+    ),
+}  # fmt: skip
+"""Tokens read from a provider's cache and written to it: a part of the input tokens by every convention listed here."""
+
+ATTRIBUTE_NAMES = tuple(
+    dict.fromkeys(name for read in (ATTRIBUTES, CACHE_ATTRIBUTES) for names in read.values() for name in names)
+)
+
+IN_CACHE_ATTRIBUTES = "cache"
+"""What all their names have in them, and few lines without them."""
+
+PROVIDER_ATTRIBUTES = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider")
+
+CLAUDE_CODE = "claude_code."
+"""How the names of Claude Code's own spans begin."""
+
+CLAUDE_CODE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "request_model": ("model",),
+    "tool_name": ("tool_name",),
+    "input_tokens": ("input_tokens",),
+    "output_tokens": ("output_tokens",),
+    "cache_read_tokens": ("cache_read_tokens",),
+    "cache_creation_tokens": ("cache_creation_tokens",),
+    "success": ("success",),
+    "own_error": ("error",),
+}
+"""What Claude Code's own spans say under names without a namespace, which mean something else on other spans."""
 
 MODELS_IN_PARAMETERS = ("model", "model_name")
-"""Names under which `llm.invocation_parameters` may say the model, where no attribute of its own does."""
+"""Names under which `llm.invocation_parameters` may say the model that was asked for."""
+
+NO_MODELS = ("None", "null", "undefined", "unknown")
+"""Texts that instrumentors write where no model was asked for by name."""
 
 AGENTS_IN_METADATA = ("lc_agent_name",)
 """Names under which OpenInference's `metadata` may say the agent, as LangChain's agents have it."""
 
 KIND_OF_OPERATION = {
     "invoke_agent": "agent",
-    "invoke_workflow": "agent",
+    "invoke_workflow": "workflow",
+    "handle_conversation_turn": "workflow",
     "chat": "chat",
     "text_completion": "chat",
     "generate_content": "chat",
@@ -78,131 +122,71 @@ KIND_IN_AI_SDK = {
 }
 """Values of `ai.operationId`, of Vercel's AI SDK before its version 7; others make a span of kind `other`."""
 
-KINDS = {
-    "operation": ("operation", KIND_OF_OPERATION, "gen_ai"),
-    "openinference_kind": ("upper(openinference_kind)", KIND_IN_OPENINFERENCE, "openinference"),
-    "traceloop_kind": ("traceloop_kind", KIND_IN_TRACELOOP, "openllmetry"),
-    "ai_sdk_operation": ("ai_sdk_operation", KIND_IN_AI_SDK, "ai_sdk"),
-}
-"""Columns of `ATTRIBUTES` that tell the kind of a span: the first whose value is known counts.
-
-Of each its value in SQL, the kinds of the values that are known, and the convention's name.
-"""
-
-WHOLE_GRAPH = '"ls_integration": ?"(langchain_create_agent|langgraph)"'
-PART_OF_A_GRAPH = '"langgraph_node"'
-"""What OpenInference's `metadata` has of a graph of LangGraph, and of a node in one.
-
-A graph without a name is a CHAIN there, as its nodes are.
-"""
+KIND_IN_CLAUDE_CODE = {"interaction": "agent", "llm_request": "chat", "tool": "tool"}
+"""Values of `span.type` of Claude Code's own spans; others, like `tool.execution`, make a span of kind `other`."""
 
 METHODS = ("run", "kickoff", "_execute_core")
 """Methods of agents that OpenInference's spans are named after, behind the name of the agent."""
 
-NO_CALLS = "%._prepare_chat_with_tools"
-"""Names of LlamaIndex's LLM spans in which no model is called."""
 
-NO_ERRORS = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
-"""Exceptions by which LangGraph hands over to another agent or waits for a person: classes that are no errors."""
-
-SAYS_ERROR = r'"status"\s*:\s*"error"'
-RESULT_OF_LANGCHAIN = ("$.data", "$.output.kwargs", "$.kwargs")
-"""LangChain puts a message at one of these places of a tool's result; its `status` says whether the tool failed."""
-
-NO_CHAT = ("embedding", "rerank")
-"""Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
-
-
-def attribute_values(keys: str, texts: str) -> str:
-    """SQL columns of `ATTRIBUTES`: the texts that a span's attributes give.
+def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
+    """SQL columns of `ATTRIBUTES` and the others: the texts that a span's attributes give.
 
     Args:
         keys: the attributes' keys, a list of texts.
         texts: their values in the same order, a list of texts.
+        may_have_cached: whether the span may have any of `CACHE_ATTRIBUTES`, to look for them there alone.
     """
-    return ", ".join(
-        f"coalesce({', '.join(_looked_up(key, keys, texts) for key in names)}) AS {column}"
-        for column, names in ATTRIBUTES.items()
-    )
+
+    def found(names: Iterable[str]) -> str:
+        return _coalesced(_looked_up(key, keys, texts) for key in names)
+
+    columns = {column: [_looked_up(key, keys, texts) for key in names] for column, names in ATTRIBUTES.items()}
+    others = {**CACHE_ATTRIBUTES, "provider": PROVIDER_ATTRIBUTES}
+    columns |= {column: [f"CASE WHEN {may_have_cached} THEN {found(names)} END"] for column, names in others.items()}
+    for column, names in CLAUDE_CODE_ATTRIBUTES.items():
+        own = f"CASE WHEN {is_of_claude_code()} THEN {found(names)} END"
+        columns[column] = [*columns.get(column, []), own]
+    return ", ".join(f"{_coalesced(values)} AS {column}" for column, values in columns.items())
+
+
+def _coalesced(values: Iterable[str]) -> str:
+    return f"coalesce({', '.join(values)})"
 
 
 def _looked_up(key: str, keys: str, texts: str) -> str:
     return f"nullif({texts}[list_position({keys}, '{key}')], '')"  # a missing key has no position, nothing stands there
 
 
-def kind() -> str:
-    """SQL for the kind of a span, from the columns of `attribute_values` and the name of the `span`."""
-    told = ", ".join(_case(value, kinds) for value, kinds, _ in KINDS.values())
-    return f"""
-    CASE WHEN {_states_no_kind()} THEN {_of_older_spans()} WHEN {_is_whole_graph()} THEN 'agent'
-        WHEN span.name LIKE '{NO_CALLS}' THEN 'other'
-        ELSE coalesce({told}, 'other') END
-    """
-
-
-def operation() -> str:
-    """SQL for what a span states that it is, in its convention's own words; null where it states nothing."""
-    return f"coalesce({', '.join(KINDS)}, request_type)"
-
-
-def convention() -> str:
-    """SQL for the convention that a span follows, null where it follows none."""
-    known = " ".join(f"WHEN {_case(value, kinds)} IS NOT NULL THEN '{name}'" for value, kinds, name in KINDS.values())
-    stated = " ".join(f"WHEN {column} IS NOT NULL THEN '{name}'" for column, (_, _, name) in reversed(KINDS.items()))
-    return f"CASE WHEN {_states_no_kind()} AND {_is_older_chat()} THEN 'gen_ai' {known} {stated} END"
-
-
-def error_type() -> str:
-    """SQL for the type of the error that a span states, null where it states none."""
-    return f"CASE WHEN NOT regexp_matches(error_type, '(^|[.])({'|'.join(NO_ERRORS)})$') THEN error_type END"
-
-
-def is_no_error() -> str:
-    """SQL for whether what a span states as its error is none."""
-    return f"error_type IS NOT NULL AND {error_type()} IS NULL"
-
-
-def tool_error() -> str:
-    """SQL for what a tool's result says of a failure that its framework caught, null where it says nothing."""
-    told = ", ".join(
-        f"""CASE WHEN json_extract_string(tool_result, '{path}.status') = 'error'
-            THEN coalesce(json_extract_string(tool_result, '{path}.content'), '') END"""
-        for path in RESULT_OF_LANGCHAIN
-    )
-    may_tell = f"regexp_matches(tool_result, '{SAYS_ERROR}') AND json_valid(tool_result)"
-    return f"CASE WHEN {may_tell} THEN coalesce({told}) END"
-
-
-def _is_whole_graph() -> str:
-    return f"""
-    upper(openinference_kind) = 'CHAIN' AND regexp_matches(metadata, '{WHOLE_GRAPH}')
-        AND NOT contains(metadata, '{PART_OF_A_GRAPH}')
-    """
-
-
-def _states_no_kind() -> str:
-    return " AND ".join(f"{column} IS NULL" for column in KINDS)
-
-
-def _of_older_spans() -> str:
-    return f"CASE WHEN {_is_older_chat()} THEN 'chat' ELSE 'other' END"
+def is_of_claude_code() -> str:
+    """SQL for whether a span is one of Claude Code's own."""
+    return f"starts_with(span.name, '{CLAUDE_CODE}')"
 
 
 def agent_id() -> str:
     """SQL for the name of the agent that a span states, null where it states none."""
     return f"""
     coalesce(
-        agent_id, {_in_json("metadata", AGENTS_IN_METADATA)},
+        agent_id, {in_json("metadata", AGENTS_IN_METADATA)},
+        CASE WHEN kind = 'workflow' THEN workflow_name END,
         CASE WHEN upper(openinference_kind) = 'AGENT' THEN graph_node END,
         CASE WHEN traceloop_kind = 'agent' THEN traceloop_name END,
-        CASE WHEN {_case("ai_sdk_operation", KIND_IN_AI_SDK)} = 'agent' THEN ai_sdk_function END
+        CASE WHEN {case("ai_sdk_operation", KIND_IN_AI_SDK)} = 'agent' THEN ai_sdk_function END
     )
     """
 
 
 def model() -> str:
-    """SQL for the model that a span states, null where it states none."""
-    return f"coalesce(model, {_in_json('invocation_parameters', MODELS_IN_PARAMETERS)})"
+    """SQL for the model that was asked for, else the one that answered; null where a span states neither."""
+    no_models = ", ".join(f"'{text}'" for text in NO_MODELS)
+    asked_for = f"CASE WHEN request_model NOT IN ({no_models}) THEN request_model END"
+    in_parameters = in_json("invocation_parameters", MODELS_IN_PARAMETERS)
+    return f"coalesce({asked_for}, {in_parameters}, openinference_model, answering_model)"
+
+
+def response_model() -> str:
+    """SQL for the model that answered, null where a span states none."""
+    return "coalesce(answering_model, openinference_model)"
 
 
 def own_name(span: str) -> str:
@@ -211,7 +195,8 @@ def own_name(span: str) -> str:
     Args:
         span: the span's row.
     """
-    operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK]).replace(".", "[.]")
+    of_claude_code = [f"{CLAUDE_CODE}{span_type}" for span_type in KIND_IN_CLAUDE_CODE]
+    operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK, *of_claude_code]).replace(".", "[.]")
     return f"nullif(regexp_replace({span}.name, '^({operations})(\\s+|$)', ''), '')"
 
 
@@ -223,22 +208,17 @@ def agent_name(span: str) -> str:
     """
     methods = f"regexp_replace({own_name(span)}, '[.]({'|'.join(METHODS)})$', '')"
     without = f"CASE WHEN {span}.convention = 'openinference' THEN {methods} ELSE {own_name(span)} END"
-    return f"nullif(nullif({without}, ''), {span}.model)"
+    return f"nullif(nullif(nullif({without}, ''), {span}.model), {span}.response_model)"
 
 
-def _in_json(column: str, names: tuple[str, ...]) -> str:
+def in_json(column: str, names: tuple[str, ...]) -> str:
     """A text in an attribute that holds a JSON object; most spans have no such attribute, or not that name in it."""
     values = ", ".join(f"""nullif(json_extract_string({column}, '$."{name}"'), '')""" for name in names)
     may_hold = " OR ".join(f"contains({column}, '{name}')" for name in names)
     return f"CASE WHEN ({may_hold}) AND json_valid({column}) THEN coalesce({values}) END"
 
 
-def _is_older_chat() -> str:
-    """Before version 1.27 of the conventions there was no operation name, and requests to a model were chats."""
-    others = ", ".join(f"'{name}'" for name in NO_CHAT)
-    return f"system IS NOT NULL AND coalesce(request_type, '') NOT IN ({others})"
-
-
-def _case(value: str, results: dict[str, str]) -> str:
+def case(value: str, results: dict[str, str]) -> str:
+    """SQL that maps the values of an expression; null for any other."""
     branches = " ".join(f"WHEN '{key}' THEN '{result}'" for key, result in results.items())
     return f"CASE {value} {branches} END"

@@ -186,6 +186,7 @@ RULES: dict[str, Rule] = {
     "session_id": _name("session_id"),
     "task_id": _name("task_id"),
     "model": _name("model"),
+    "response_model": _short("response_model"),
     "tool": _name("tool"),
     "agent_version": _short("agent_version"),
     "platform": _short("platform"),

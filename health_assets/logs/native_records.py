@@ -66,7 +66,16 @@ RECORD_TYPES: dict[str, RecordType] = {
     "model_call": RecordType(
         event_time="ended_at",
         required=("call_id", "model", "ended_at", "status"),
-        optional=("agent_id", "execution_id", "latency_ms", "error", "input_tokens", "output_tokens", "cost_usd"),
+        optional=(
+            "agent_id",
+            "execution_id",
+            "latency_ms",
+            "error",
+            "input_tokens",
+            "output_tokens",
+            "cost_usd",
+            "response_model",
+        ),
     ),
     "tool_call": RecordType(
         event_time="ended_at",

@@ -1,35 +1,26 @@
 """OTLP-JSON: lines as the OpenTelemetry Collector's file exporter writes them, to one row a span (contract, section 7).
 
-What belongs here: telling such a line from others, taking it apart, and what makes a span one that cannot be used. What
-does not: what its attributes mean (`conventions`) and what spans add up to (`traces`).
+What belongs here: taking such a line apart, and what makes a span one that cannot be used. What does not: telling it
+from others (`otlp_lines`), what its attributes mean (`conventions`, `span_kinds`, `span_outcomes`) and what spans add
+up to (`traces`).
 
 A line holds the spans of one or more resources. A span that breaks a rule is rejected by itself, with its place in the
 line as the reason names it; the other spans of the line are kept.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.conventions import (
     ATTRIBUTE_NAMES,
+    IN_CACHE_ATTRIBUTES,
     agent_id,
     attribute_values,
-    convention,
-    error_type,
-    is_no_error,
-    kind,
     model,
-    operation,
-    tool_error,
+    response_model,
 )
-from health_assets.logs.files import LINES_SCHEMA
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
+from health_assets.logs.otlp_lines import camel_keys
 from health_assets.logs.otlp_repeats import (
     ambiguous_attribute,
     any_repeats,
@@ -41,20 +32,26 @@ from health_assets.logs.otlp_repeats import (
     told_ambiguous,
 )
 from health_assets.logs.redacting import cut
+from health_assets.logs.span_kinds import convention, kind, name_kind, operation, overruled
+from health_assets.logs.span_outcomes import (
+    CONTROL_FLOW_TOLD,
+    exception_type,
+    input_tokens,
+    is_control_flow,
+    says_failure,
+    token_remark,
+    tool_error,
+)
 
-START = r'^\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:'
-"""How a line of OTLP-JSON begins."""
-
-USUAL_START = '{"type"'
-"""How most native lines begin; to look for this costs a third."""
-
+_START_OF = r'^\s*\{{\s*("schema_?[uU]rl"\s*:\s*"[^"\\]*"\s*,\s*)?"{}"\s*:'
 UNSERVED = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
 
 _ANY_VALUE = '{"stringValue": "VARCHAR", "intValue": "VARCHAR", "doubleValue": "VARCHAR", "boolValue": "VARCHAR"}'
 _ATTRIBUTES = f'[{{"key": "VARCHAR", "value": {_ANY_VALUE}}}]'
 _SPAN = f"""{{
     "traceId": "VARCHAR", "spanId": "VARCHAR", "parentSpanId": "VARCHAR", "name": "VARCHAR",
-    "startTimeUnixNano": "VARCHAR", "endTimeUnixNano": "VARCHAR", "attributes": {_ATTRIBUTES}, "status": "JSON"
+    "startTimeUnixNano": "VARCHAR", "endTimeUnixNano": "VARCHAR", "attributes": {_ATTRIBUTES}, "status": "JSON",
+    "events": "JSON"
 }}"""
 _LINE = f"""{{
     "resourceSpans": [{{"resource": {{"attributes": {_ATTRIBUTES}}}, "scopeSpans": [{{"spans": [{_SPAN}]}}]}}]
@@ -83,48 +80,6 @@ _OWN_TIME = "coalesce(ended_at, started_at)"
 _FIRST_TIME, _LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 
 
-class SetAside:
-    """Lines of OTLP-JSON, kept in a file while all others are read.
-
-    Args:
-        path: the file; it is there only once there is such a line.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer: pa.ipc.RecordBatchFileWriter | None = None
-
-    def others(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Set the lines of OTLP-JSON among these aside, and give all others."""
-        for batch in batches:
-            if pc.all(pc.starts_with(batch["line"], USUAL_START)).as_py():
-                yield batch
-                continue
-            is_otlp = pc.match_substring_regex(batch["line"], START)
-            count = is_otlp.true_count
-            if not count:
-                yield batch
-            elif count == batch.num_rows:
-                self._write(batch)
-            else:
-                self._write(batch.filter(is_otlp))
-                yield batch.filter(pc.invert(is_otlp))
-
-    def _write(self, batch: pa.RecordBatch) -> None:
-        if self._writer is None:
-            self._writer = pa.ipc.new_file(str(self._path), LINES_SCHEMA)
-        self._writer.write_batch(batch)
-
-    def lines(self) -> pa.RecordBatchReader | None:
-        """The lines that were set aside, once all were read; None if there are none."""
-        if self._writer is None:
-            return None
-        self._writer.close()
-        file = pa.ipc.open_file(pa.memory_map(str(self._path)))
-        batches = (file.get_batch(number) for number in range(file.num_record_batches))
-        return pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches)
-
-
 def parsed_spans(lines: str, limits: Limits) -> str:
     """SQL that reads numbered lines of OTLP-JSON and gives one row for every span, and for what is none.
 
@@ -138,38 +93,43 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         (the time of a span that is later than now), and the columns of the table `spans`.
     """
     return f"""
-    WITH read AS (
-        SELECT file_id, line_number, line, fault,
-            CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
-                THEN TRY(json_transform(line, '{_LINE}')) END AS tokens
+    WITH spelled AS (
+        SELECT file_id, line_number, line, fault, {camel_keys("line")} AS json,
+            contains(line, '{IN_CACHE_ATTRIBUTES}') AS may_have_cached
         FROM {lines}
+    ), read AS (
+        SELECT *, CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
+            THEN TRY(json_transform(json, '{_LINE}')) END AS tokens
+        FROM spelled
     ), looked_at AS (
-        SELECT *, tokens IS NOT NULL AND {may_repeat_in_attributes("line")} AS shows_sign,
+        SELECT *, tokens IS NOT NULL AND {may_repeat_in_attributes("json")} AS shows_sign,
             coalesce({_is_read_whole()}, false) AS is_whole
         FROM read
     ), sifted AS (
         SELECT *,
-            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("line", "tokens", "shows_sign")} ELSE false
+            CASE WHEN tokens IS NOT NULL THEN {repeats_above_spans("json", "tokens", "shows_sign")} ELSE false
                 END AS repeats
         FROM looked_at
     ), checked AS (
         SELECT *, CASE WHEN repeats THEN '{_REPEATS}' WHEN NOT is_whole THEN {_line_reason()} END AS line_reason,
-            CASE WHEN NOT repeats AND tokens IS NOT NULL AND (NOT is_whole OR shows_sign OR {repeats_in_spans("line")})
-                THEN json_transform(line, '{_TEXTS}').resourceSpans END AS texts
+            CASE WHEN NOT repeats AND tokens IS NOT NULL AND (NOT is_whole OR shows_sign OR {repeats_in_spans("json")})
+                THEN json_transform(json, '{_TEXTS}').resourceSpans END AS texts
         FROM sifted
     ), listed AS (
         SELECT file_id, line_number, CASE WHEN line_reason IS NOT NULL THEN line END AS line, line_reason, texts,
+            may_have_cached,
             CASE WHEN repeats THEN 0 ELSE coalesce(len(tokens.resourceSpans), 0) END AS resource_count,
             CASE WHEN line_reason IS NULL THEN tokens.resourceSpans
                 WHEN repeats THEN list_concat(tokens.resourceSpans[:0], [{_ROOM_FOR_THE_LINE}])
                 ELSE list_concat(tokens.resourceSpans, [{_ROOM_FOR_THE_LINE}]) END AS resources
         FROM checked
     ), resources AS (
-        SELECT file_id, line_number, line, line_reason, resource_count,
+        SELECT file_id, line_number, line, line_reason, resource_count, may_have_cached,
             unnest(resources) AS resource, generate_subscripts(resources, 1) AS resource_number, unnest(texts) AS text
         FROM listed
     ), scopes AS (
-        SELECT file_id, line_number, line, line_reason, resource_number, resource_number > resource_count AS is_line,
+        SELECT file_id, line_number, line, line_reason, may_have_cached, resource_number,
+            resource_number > resource_count AS is_line,
             {_resource_value("service.name")} AS service_name, {_resource_value("service.version")} AS service_version,
             {ambiguous_attribute("resource.resource.attributes", _RESOURCE_KEYS)} AS ambiguous_of_resource,
             unnest(resource.scopeSpans) AS scope, generate_subscripts(resource.scopeSpans, 1) AS scope_number,
@@ -181,7 +141,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {any_repeats("keys")} AS has_twins
         FROM scopes
     ), spans AS (
-        SELECT file_id, line_number, line, line_reason, is_line, service_name, service_version,
+        SELECT file_id, line_number, line, line_reason, may_have_cached, is_line, service_name, service_version,
             ambiguous_of_resource, resource_number, scope_number, has_twins,
             unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text,
             unnest(keys) AS keys
@@ -199,16 +159,32 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {_time("startTimeUnixNano")} AS start_ns, {_time("endTimeUnixNano")} AS end_ns,
             CASE WHEN span.status::VARCHAR <> '{{}}'
                 THEN json_transform(span.status, '{{"code": "VARCHAR", "message": "VARCHAR"}}') END AS status,
-            {attribute_values("keys", "attribute_texts")}
+            {attribute_values("keys", "attribute_texts", "may_have_cached")}
         FROM taken_apart
-    ), judged AS (
-        SELECT *, CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
-            {kind()} AS kind, nullif(status.message, '') AS message, {error_type()} AS real_error_type,
-            ({_status_code()} = '2' OR error_type IS NOT NULL) AND NOT ({is_no_error()}) AS failed
+    ), named AS (
+        SELECT *, {name_kind()} AS name_kind, coalesce(nullif(status.message, ''), own_error) AS message,
+            coalesce({_status_code()} = '2', false) AS has_failed_status
         FROM looked_up
+    ), told AS (
+        SELECT *, {kind()} AS kind, {model()} AS model,
+            CASE WHEN has_failed_status THEN {exception_type()} END AS exception_type,
+            CASE WHEN cache_read_tokens IS NOT NULL OR cache_creation_tokens IS NOT NULL
+                THEN coalesce({_count("cache_read_tokens")}, 0) + coalesce({_count("cache_creation_tokens")}, 0)
+                END AS cached
+        FROM named
+    ), judged AS (
+        SELECT * REPLACE (
+                {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
+                {_count("cache_read_tokens")} AS cache_read_tokens,
+                {_count("cache_creation_tokens")} AS cache_creation_tokens
+            ),
+            CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
+            has_failed_status OR error_type IS NOT NULL OR {says_failure()} AS says_error,
+            says_error AND ({is_control_flow()}) AS is_control_flow, says_error AND NOT is_control_flow AS failed
+        FROM told
     ), results AS (
         SELECT *, CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error,
-            CASE WHEN failed THEN {_error()} END AS error
+            CASE WHEN failed THEN {_ERROR} END AS error, {overruled()} AS overruled, {token_remark()} AS token_remark
         FROM judged
     ), shaped AS (
         SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span, text,
@@ -216,13 +192,15 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
             nullif(service_name, '') AS service_name, nullif(service_version, '') AS service_version,
-            session_id, {model()} AS model, tool_name,
+            session_id, model, {response_model()} AS response_model, tool_name,
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
             failed OR tool_error IS NOT NULL AS failed,
             CASE WHEN failed THEN error ELSE nullif(tool_error, '') END AS error,
-            {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
+            {input_tokens()} AS input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
-                THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd
+                THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd,
+            nullif(concat_ws('; ',
+                overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark), '') AS remark
         FROM results
     ), bounded AS (
         SELECT *, coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason FROM shaped
@@ -249,14 +227,22 @@ _REPEATS = "a key stands twice in the object"
 _ROOM_FOR_THE_LINE = "{'resource': NULL, 'scopeSpans': [{'spans': [NULL]}]}"
 """Makes one more row, for the reason of a line of which something cannot be read."""
 
+_ERROR = """
+CASE WHEN message IS NULL THEN error_type
+    WHEN error_type IS NULL OR starts_with(message, error_type) THEN message
+    ELSE error_type || ': ' || message END
+"""
+"""The message of the status; the type of the error stands before it, unless the message has it too."""
+
 _COLUMNS = (
     "trace_id, span_id, parent_span_id, kind, operation, name, convention, agent_id, agent_version, service_name, "
-    "service_version, session_id, model, tool_name, started_at, ended_at, failed, error, "
-    "input_tokens, output_tokens, cost_usd"
+    "service_version, session_id, model, response_model, tool_name, started_at, ended_at, failed, error, "
+    "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd, remark"
 )
 _NAMES = {
     "name": "name", "agent_id": "the name of the agent", "agent_version": "the version of the agent",
-    "model": "the model", "tool_name": "the tool", "session_id": "the session", "service_name": "service.name",
+    "model": "the model", "response_model": "the model that answered",
+    "tool_name": "the tool", "session_id": "the session", "service_name": "service.name",
     "service_version": "service.version", "operation": "the operation",
 }  # fmt: skip
 """Columns that hold ids and names, and what they are called in a reason."""
@@ -298,15 +284,6 @@ def _count(column: str) -> str:
 def _status_code() -> str:
     branches = " ".join(f"WHEN '{code}' THEN '{number}'" for code, number in _STATUS_CODES.items())
     return f"CASE coalesce(status.code, '0') {branches} END"
-
-
-def _error() -> str:
-    """The message of the status; the type of the error stands before it, unless the message has it too."""
-    return """
-    CASE WHEN message IS NULL THEN real_error_type
-        WHEN real_error_type IS NULL OR starts_with(message, real_error_type) THEN message
-        ELSE real_error_type || ': ' || message END
-    """
 
 
 def _reason() -> str:
@@ -378,11 +355,11 @@ def _line_reason() -> str:
         for path, json_type in _PLACES.items()
     )
     unserved = " ".join(
-        f"""WHEN regexp_matches(line, '{START.replace("(Spans|Metrics|Logs)", field.removeprefix("resource"))}')
+        f"""WHEN regexp_matches(json, '{_START_OF.format(field)}')
         THEN 'OTLP {what} are not used, only traces: {field} instead of resourceSpans'"""
         for field, what in UNSERVED.items()
     )
-    older = "len(json_type(line, '$.resourceSpans[*].instrumentationLibrarySpans')) > 0"
+    older = "len(json_type(json, '$.resourceSpans[*].instrumentationLibrarySpans')) > 0"
     return f"""
     CASE
         WHEN fault IS NOT NULL THEN fault
@@ -395,7 +372,7 @@ def _line_reason() -> str:
 
 
 def _types(path: str) -> str:
-    return f"json_type(line, '{path}')" if "*" in path else f"[json_type(line, '{path}')]"
+    return f"json_type(json, '{path}')" if "*" in path else f"[json_type(json, '{path}')]"
 
 
 def _is_read_whole() -> str:

@@ -25,7 +25,8 @@ from health_assets.logs.growth import Beginning
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
 from health_assets.logs.native_fields import SIGNALS
-from health_assets.logs.otlp import SetAside, parsed_spans
+from health_assets.logs.otlp import parsed_spans
+from health_assets.logs.otlp_lines import SetAside
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
@@ -245,7 +246,7 @@ def _shaped(targets: Targets, believed: Sequence[int], limits: Limits) -> str:
     SELECT file_id, record_type, fingerprint, hour, future_at, line_number, raw, secrets,
         execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
         {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
-        session_id, task_id, model, tool, platform, error, detail, kind,
+        session_id, task_id, model, response_model, tool, platform, error, detail, kind,
         coalesce(rejection, reason) AS reason,
         CASE WHEN {IS_TIMED} THEN started_at END AS started_at,
         ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,

@@ -55,7 +55,7 @@ WITH long AS (
     SELECT trace_id FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback)
 ), points_of_view AS (
     SELECT DISTINCT trace_id, hour FROM spans SEMI JOIN long USING (trace_id) SEMI JOIN hours USING (hour)
-    WHERE kind IN ('agent', 'chat', 'tool')
+    WHERE kind <> 'other'
 )
 SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans ANTI JOIN long USING (trace_id)
 UNION ALL
@@ -73,7 +73,7 @@ FROM seen QUALIFY row_number() OVER (
 
 _LINKS = """
 CREATE OR REPLACE TEMP TABLE links AS
-SELECT span.id, parent.id AS parent, span.kind = 'agent' AS is_agent,
+SELECT span.id, parent.id AS parent, span.kind IN ('agent', 'workflow') AS is_agent,
     CASE WHEN parent.kind <> 'other' THEN parent.id END AS nearest,
     NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
 FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
@@ -88,7 +88,18 @@ SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
 FROM links
 """
 """`execution` is the outermost agent span from the span itself to before the one that it has reached. `nearest`, an
-agent, chat or tool span, and what wrappers say are those from above the span itself to the one that it has reached."""
+agent, workflow, chat or tool span, and what wrappers say are those from above the span itself to the one that it has
+reached."""
+
+_JUMP = """
+CREATE OR REPLACE TEMP TABLE above AS
+SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
+    nearest, wrapper_session, wrapper_version, failed_wrapper
+FROM links
+"""
+"""`execution` is the outermost agent span from the span itself to before the one that it has reached. `nearest`, an
+agent, workflow, chat or tool span, and what wrappers say are those from above the span itself to the one that it has
+reached."""
 
 _JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
@@ -111,9 +122,12 @@ def find_what_is_above(connection: duckdb.DuckDBPyConnection) -> None:
         _break_circles(connection)
         _jump_to_the_roots(connection)
     if connection.execute(_MAY_HAVE_WRAPPERS).fetchall():
+        connection.execute(_AGENTS)
+        _look_below(connection)
+        connection.execute(_WORKFLOWS_AROUND_AGENTS)
         connection.execute(_NAMED)
         _look_below(connection)
-        connection.execute(_WRAPPERS)
+        connection.execute(_UNNAMED_AROUND_NAMED)
         connection.execute(_PASS_THROUGH)
         _jump_to_the_roots(connection)
     connection.execute(_FAILED)
@@ -145,26 +159,38 @@ def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("UPDATE links SET parent = NULL, nearest = NULL WHERE id IN (SELECT unnest(?))", [firsts])
 
 
-_MAY_HAVE_WRAPPERS = """
-SELECT 1 FROM nodes WHERE kind = 'agent'
-GROUP BY trace_id, seen_from HAVING count(agent_id) > 0 AND count(agent_id) < count(*) LIMIT 1
+_TRACES_WITH_WRAPPERS = """
+SELECT trace_id FROM nodes WHERE kind IN ('agent', 'workflow') GROUP BY trace_id
+HAVING count(agent_id) BETWEEN 1 AND count(*) - 1 OR bool_or(kind = 'agent') AND bool_or(kind = 'workflow')
 """
 
-_NAMED = """
+_MAY_HAVE_WRAPPERS = f"{_TRACES_WITH_WRAPPERS} LIMIT 1"
+
+_AGENTS = f"""
 CREATE OR REPLACE TEMP TABLE below AS
-SELECT links.id, links.parent AS reached, nodes.kind = 'agent' AND nodes.agent_id IS NOT NULL AS holds
-FROM links JOIN nodes ON nodes.id = links.id
-WHERE nodes.trace_id IN (
-    SELECT trace_id FROM nodes WHERE kind = 'agent'
-    GROUP BY trace_id HAVING count(agent_id) > 0 AND count(agent_id) < count(*)
-)
+SELECT links.id, links.parent AS reached, nodes.kind = 'agent' AS holds
+FROM links JOIN nodes ON nodes.id = links.id WHERE nodes.trace_id IN ({_TRACES_WITH_WRAPPERS})
+"""
+"""To tell which spans have an agent span below them."""
+
+_WORKFLOWS_AROUND_AGENTS = """
+CREATE TEMP TABLE wrappers AS
+SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id WHERE nodes.kind = 'workflow' AND below.holds
+"""
+"""A workflow runs agents, whatever names it has: it is an execution only where no agent span is below it."""
+
+_NAMED = f"""
+CREATE OR REPLACE TEMP TABLE below AS
+SELECT links.id, links.parent AS reached,
+    links.is_agent AND nodes.agent_id IS NOT NULL AND links.id NOT IN (SELECT id FROM wrappers) AS holds
+FROM links JOIN nodes ON nodes.id = links.id WHERE nodes.trace_id IN ({_TRACES_WITH_WRAPPERS})
 """
 """To tell which spans have a named agent span below them."""
 
-_WRAPPERS = """
-CREATE TEMP TABLE wrappers AS
-SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id
-WHERE nodes.kind = 'agent' AND nodes.agent_id IS NULL AND below.holds
+_UNNAMED_AROUND_NAMED = """
+INSERT INTO wrappers
+SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id JOIN links ON links.id = nodes.id
+WHERE links.is_agent AND nodes.agent_id IS NULL AND below.holds AND nodes.id NOT IN (SELECT id FROM wrappers)
 """
 
 _PASS_THROUGH = """

@@ -89,6 +89,7 @@ def _records(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that has the records of each kind in the table of their name."""
     with nodes_of(spans, hours, lookback_hours, is_apart=is_apart) as connection:
+        connection.execute(_FAILED_INSIDE)
         find_what_is_above(connection)
         connection.execute(_FAILURES)
         _find_calls(connection, "calls", "chat", is_same="true")
@@ -97,6 +98,15 @@ def _records(
             connection.execute(f"CREATE TEMP TABLE {TABLE_OF_RECORD[record_type]} AS {sql}")
         yield connection
 
+
+_FAILED_INSIDE = """
+UPDATE nodes SET failed = true, error = inner_span.error FROM nodes AS inner_span
+WHERE inner_span.operation = 'tool.execution' AND inner_span.convention = 'claude_code' AND inner_span.failed
+    AND nodes.convention = 'claude_code' AND nodes.kind = 'tool' AND NOT nodes.failed
+    AND inner_span.trace_id = nodes.trace_id AND inner_span.seen_from IS NOT DISTINCT FROM nodes.seen_from
+    AND inner_span.parent_span_id = nodes.span_id
+"""
+"""Claude Code tells the outcome of a tool on a span of its own, right below the one that names the tool."""
 
 _FAILURES = """
 CREATE TEMP TABLE failures AS
@@ -127,7 +137,8 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
     )
     connection.execute(f"""
     CREATE OR REPLACE TEMP TABLE held AS
-    SELECT inner_span.id, outer_span.id AS reached, outer_span.id AS outer_id, outer_span.model, {amounts},
+    SELECT inner_span.id, outer_span.id AS reached, outer_span.id AS outer_id, outer_span.model,
+        outer_span.response_model, {amounts},
         row_number() OVER (siblings ORDER BY inner_span.ended_at DESC, inner_span.span_id DESC) = 1 AS is_last,
         CASE WHEN outer_span.failed AND NOT bool_or(inner_span.failed) OVER siblings
             THEN {{'error': outer_span.error}} END AS failure
@@ -144,11 +155,12 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
     while connection.execute("SELECT 1 FROM held JOIN held AS next ON next.id = held.reached LIMIT 1").fetchall():
         connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE held AS
-        SELECT span.id, next.reached, span.outer_id, coalesce(span.model, next.model) AS model, {inherited},
+        SELECT span.id, next.reached, span.outer_id, coalesce(span.model, next.model) AS model,
+            coalesce(span.response_model, next.response_model) AS response_model, {inherited},
             span.is_last AND coalesce(next.is_last, true) AS is_last
         FROM held AS span LEFT JOIN held AS next ON next.id = span.reached
         """)
-    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in ("model", *AMOUNTS))
+    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in ("model", "response_model", *AMOUNTS))
     connection.execute(f"""
     CREATE TEMP TABLE {table} AS
     SELECT nodes.* REPLACE (
@@ -218,13 +230,14 @@ WHERE {_IS_ASKED}
 
 _OF_A_CALL = f"""
 span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS call_id,
-    span.ended_at, {_STATUS} AS status, CASE WHEN caller.id IS NOT NULL THEN {_agent_id("caller")} END AS agent_id,
+    span.ended_at, {_STATUS} AS status,
+    CASE WHEN caller.id IS NOT NULL THEN {_agent_id("caller")} ELSE span.agent_id END AS agent_id,
     caller.trace_id || ':' || caller.span_id AS execution_id, {_RUNTIME_US} / 1e3 AS latency_ms, span.error,
     span.span_id
 """
 
 _MODEL_CALLS = f"""
-SELECT {_OF_A_CALL}, coalesce(span.model, '{UNKNOWN_MODEL}') AS model,
+SELECT {_OF_A_CALL}, coalesce(span.model, '{UNKNOWN_MODEL}') AS model, span.response_model,
     span.input_tokens, span.output_tokens, span.cost_usd
 FROM calls AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
 WHERE {_IS_ASKED}

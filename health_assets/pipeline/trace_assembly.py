@@ -39,7 +39,7 @@ SPANS_PER_CALL = 100_000
 """About how many spans an executor puts together at once: a call has its price, and its spans are in memory."""
 ROWS_AT_ONCE = 100_000
 """How many rows may wait to be inserted together: each statement has its price, and far spans make few rows each."""
-STARTING_KINDS = ("agent", "chat", "tool")
+STARTING_KINDS = ("agent", "workflow", "chat", "tool")
 """Kinds of spans that can become an execution, a model call or a tool call."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
+from health_assets.logs.span_kinds import BOOKKEEPING
 from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.spans import CallsOfSpans, Spans
@@ -18,6 +19,7 @@ DOCS = "docs/opentelemetry.md"
 _NOT_USED = {
     ("agent", True): "agent span without a name, around named ones or inside another agent's run",
     ("agent", False): "agent span inside another agent's run",
+    ("workflow", None): "workflow span around agents' runs or inside another run",
     ("chat", None): "chat span around another one, which is the call",
     ("tool", None): "tool span around another one of the same tool, which is the call",
 }
@@ -57,7 +59,7 @@ def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
     made = {table: spans.records(table) for table in ("executions", "model_calls", "tool_calls")}
     unused = {reason: count for reason, count in _unused(spans) if count}
     most_first = dict(sorted(unused.items(), key=lambda item: (-item[1], item[0])))
-    warnings = list(_warnings(spans.model_calls(), made["executions"]))
+    warnings = [*_warnings(spans.model_calls(), made["executions"]), *_remarks(spans)]
     return TraceReading(spans=count, **made, unused=most_first, warnings=warnings)
 
 
@@ -79,7 +81,14 @@ def _unused(spans: Spans) -> Iterator[tuple[str, int]]:
     for operation, count in spans.of_other_kinds().items():
         told = f"of the kind {operation}" if operation else "that states no kind"
         yield f"span {told}, which is no agent, model call or tool", count
+    yield f"span for {BOOKKEEPING}", spans.remarks().get(BOOKKEEPING, 0)
     yield "span that came more than once", spans.copies()
+
+
+def _remarks(spans: Spans) -> Iterator[str]:
+    for remark, count in spans.remarks().items():
+        if remark != BOOKKEEPING:
+            yield f"{counted(count, 'span')}: {remark}"
 
 
 def _warnings(calls: CallsOfSpans, executions: int) -> Iterator[str]:

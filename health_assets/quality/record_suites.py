@@ -166,7 +166,7 @@ SPANS = _record_suite(
     "ended_at",
     [
         Check(name="spans_end_after_they_start", expectations=at_least("ended_at", "started_at")),
-        Check(name="kinds_are_known", expectations=[*one_of("kind", "agent", "chat", "tool", "other")]),
+        Check(name="kinds_are_known", expectations=[*one_of("kind", "agent", "workflow", "chat", "tool", "other")]),
         Check(
             name="amounts_are_not_negative", expectations=between(0, None, "input_tokens", "output_tokens", "cost_usd")
         ),

@@ -7,6 +7,7 @@ records (`logs.traces`), and what is said of the counts (`pipeline.trace_reading
 from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
+from health_assets.logs.span_kinds import BOOKKEEPING
 from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
 
@@ -16,7 +17,7 @@ class UnusedSpans:
     """The number of spans of a kind that are no record of their own.
 
     Args:
-        kind: agent, chat or tool.
+        kind: agent, workflow, chat or tool.
         is_unnamed: whether they state no agent's name; None of another kind than agent.
         count: how many.
     """
@@ -64,19 +65,21 @@ class Spans:
         return count
 
     def unused(self) -> list[UnusedSpans]:
-        """Agent, chat and tool spans that are no record, each span once."""
+        """Agent, workflow, chat and tool spans that are no record, each span once."""
         rows = self._rows(
             """
             WITH own AS (
                 SELECT DISTINCT kind, trace_id || ':' || span_id AS id,
-                    CASE WHEN kind = 'agent' THEN agent_id IS NULL END AS is_unnamed
+                    CASE WHEN kind = 'agent' THEN agent_id IS NULL END AS is_unnamed,
+                    CASE WHEN kind = 'workflow' THEN 'agent' ELSE kind END AS used_as
                 FROM spans WHERE kind <> 'other' AND INSIDE
             ), used AS (
                 SELECT 'agent' AS kind, execution_id AS id FROM executions WHERE span_id IS NOT NULL AND INSIDE
                 UNION ALL SELECT 'chat', call_id FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
                 UNION ALL SELECT 'tool', call_id FROM tool_calls WHERE span_id IS NOT NULL AND INSIDE
             )
-            SELECT own.kind, is_unnamed, count(*) FROM own LEFT JOIN used ON used.kind = own.kind AND used.id = own.id
+            SELECT own.kind, is_unnamed, count(*)
+            FROM own LEFT JOIN used ON used.kind = own.used_as AND used.id = own.id
             WHERE used.id IS NULL GROUP BY 1, 2
             """
         )
@@ -87,7 +90,16 @@ class Spans:
         return dict(
             self._rows(
                 "SELECT operation, count(DISTINCT trace_id || span_id) FROM spans "
-                "WHERE kind = 'other' AND INSIDE GROUP BY 1"
+                f"WHERE kind = 'other' AND coalesce(remark, '') <> '{BOOKKEEPING}' AND INSIDE GROUP BY 1"
+            )
+        )
+
+    def remarks(self) -> dict[str, int]:
+        """By remark, the spans whose attributes do not agree, each span once."""
+        return dict(
+            self._rows(
+                "SELECT remark, count(DISTINCT trace_id || span_id) FROM spans WHERE remark IS NOT NULL AND INSIDE "
+                "GROUP BY 1 ORDER BY 2 DESC, 1"
             )
         )
 

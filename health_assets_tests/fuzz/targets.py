@@ -30,6 +30,7 @@ from health_assets_tests.support import foreign_logs_made, langfuse_made, refere
 from health_assets_tests.support.health_servers import document
 from health_assets_tests.support.logs_made import START, line, random_lines, random_targets
 from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved, hours_from
+from health_assets_tests.support.traces_made import in_snake_case
 
 SAMPLES = Path(__file__).parent / "samples"
 RECORDED = Path(__file__).parents[1] / "recorded_traces"
@@ -171,7 +172,11 @@ def strict_json(one: bytes) -> bytes:
 
 def is_otlp(one: bytes) -> bool:
     return (
-        re.match(rb'\s*\{\s*("schemaUrl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs)"\s*:', one) is not None
+        re.match(
+            rb'\s*\{\s*("schema_?[uU]rl"\s*:\s*"[^"\\]*"\s*,\s*)?"resource(Spans|Metrics|Logs|_spans|_metrics|_logs)"\s*:',
+            one,
+        )
+        is not None
     )
 
 
@@ -179,7 +184,8 @@ def is_otlp(one: bytes) -> bool:
 def span_samples() -> list[bytes]:
     files = sorted(RECORDED.glob("*/*.jsonl"))
     lines = [one for file in files for one in file.read_bytes().splitlines()]
-    return [one for one in lines if len(one) <= LARGEST_SPAN_SAMPLE_BYTES]
+    short = [one for one in lines if len(one) <= LARGEST_SPAN_SAMPLE_BYTES]
+    return [*short, *(in_snake_case(one.decode()).encode() for one in short[::5])]
 
 
 def check_spans(lines: Sequence[bytes], folder: Path) -> None:
@@ -222,8 +228,8 @@ def spans_in(one: bytes) -> int | None:
     except ValueError:
         return None
     owners = [whole]
-    for name in ("resourceSpans", "scopeSpans", "spans"):
-        lists = [value for owner in owners if isinstance(owner, Pairs) for key, value in owner if key == name]
+    for names in (("resourceSpans", "resource_spans"), ("scopeSpans", "scope_spans"), ("spans",)):
+        lists = [value for owner in owners if isinstance(owner, Pairs) for key, value in owner if key in names]
         owners = [element for own in lists if type(own) is list for element in own]
     return len(owners)
 

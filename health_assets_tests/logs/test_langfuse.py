@@ -508,10 +508,22 @@ MODELS = [
     ({"model": "", "providedModelName": "m-1"}, "m-1"),
     ({"model": None} | attributes(gen_ai__request__model="m-2"), "m-2"),
     ({"model": None} | attributes(llm__model_name="m-3"), "m-3"),
+    ({"model": "m-4-dated"} | attributes(gen_ai__request__model="m-4", gen_ai__response__model="m-4-dated"), "m-4"),
+    ({"model": "m-5-dated"} | attributes(llm__invocation_parameters='{"model": "m-5"}'), "m-5"),
 ]
 
 
 @pytest.mark.parametrize(("fields", "model"), MODELS)
 def test_the_model_of_a_call_is_found_under_all_of_its_names(project: Project, fields: Row, model: str) -> None:
     call, _ = call_of(project, **fields)
-    assert call["attributes"]["gen_ai.response.model"] == model
+    assert call["attributes"]["gen_ai.request.model"] == model
+
+
+def test_the_model_that_answered_is_what_the_instrumentation_told_of_it(project: Project) -> None:
+    told = attributes(gen_ai__request__model="m", gen_ai__response__model="m-dated")
+    assert call_of(project, model="m-dated", **told)[0]["attributes"]["gen_ai.response.model"] == "m-dated"
+
+
+def test_a_level_that_says_error_of_waiting_for_a_person_is_no_failure(project: Project) -> None:
+    waiting = {"level": "ERROR", "statusMessage": "GraphInterrupt((Interrupt(value='approve?'),))"}
+    assert "status" not in call_of(project, **waiting)[0]

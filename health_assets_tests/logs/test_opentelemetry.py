@@ -224,9 +224,11 @@ def test_the_text_of_a_long_line_is_cut(project: Project) -> None:
 AGENT = {"gen_ai__operation__name": "invoke_agent"}
 CHAT = {"gen_ai__operation__name": "chat"}
 OPENINFERENCE_AGENT = {"openinference__span__kind": "AGENT"}
+LLM = {"openinference__span__kind": "LLM"}
 KINDS = [
     ({"gen_ai__operation__name": "invoke_agent"}, "agent", "gen_ai"),
-    ({"gen_ai__operation__name": "invoke_workflow"}, "agent", "gen_ai"),
+    ({"gen_ai__operation__name": "invoke_workflow"}, "workflow", "gen_ai"),
+    ({"gen_ai__operation__name": "handle_conversation_turn"}, "workflow", "gen_ai"),
     ({"gen_ai__operation__name": "text_completion"}, "chat", "gen_ai"),
     ({"gen_ai__operation__name": "generate_content"}, "chat", "gen_ai"),
     ({"gen_ai__operation__name": "execute_tool"}, "tool", "gen_ai"),
@@ -267,9 +269,15 @@ NAMES = [
     ({**AGENT, "error__type": "Timeout"}, "status", "failure"),
     ({**AGENT, "error__type": ""}, "status", "success"),
     ({**AGENT, "status": {"code": 1, "message": "not an error"}}, "error", None),
-    ({**CHAT, "gen_ai__response__model": "a", "gen_ai__request__model": "b"}, "model", "a"),
+    ({**CHAT, "gen_ai__response__model": "a", "gen_ai__request__model": "b"}, "model", "b"),
+    ({**CHAT, "gen_ai__response__model": "a", "gen_ai__request__model": "b"}, "response_model", "a"),
     ({**CHAT, "gen_ai__request__model": "b"}, "model", "b"),
+    ({**CHAT, "gen_ai__request__model": "b"}, "response_model", None),
+    ({**CHAT, "gen_ai__response__model": "a"}, "model", "a"),
+    ({**CHAT, "gen_ai__response__model": "a", "gen_ai__request__model": "None"}, "model", "a"),
     ({"openinference__span__kind": "LLM", "llm__model_name": "c"}, "model", "c"),
+    ({**LLM, "llm__model_name": "c-1", "llm__invocation_parameters": '{"model": "c"}'}, "model", "c"),
+    ({**LLM, "llm__model_name": "c-1", "llm__invocation_parameters": '{"model": "c"}'}, "response_model", "c-1"),
     ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"model": "d"}'}, "model", "d"),
     ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"model_name": "e"}'}, "model", "e"),
     ({"openinference__span__kind": "LLM", "llm__invocation_parameters": '{"temperature": 1}'}, "model", "unknown"),

@@ -106,10 +106,11 @@ def test_an_instrumented_agent_becomes_an_execution_with_its_calls_and_actions(
     assert (execution["started_at"], execution["ended_at"]) == (moment(agent.start_time), moment(agent.end_time))
     assert (execution["status"], execution["succeeded"], execution["error"]) == ("success", True, None)
     assert (execution["actions"], execution["action_count"]) == (["lookup", "reply"], 2)
-    assert execution["model"] == "gpt-4o-2024-08-06"
+    assert execution["model"] == "gpt-4o"
     [call] = tables["model_calls"]
     assert (call["call_id"], call["execution_id"], call["agent_id"]) == (id_of(chat), id_of(agent), "triage")
-    assert (call["model"], call["status"], call["ended_at"]) == (
+    assert (call["model"], call["response_model"], call["status"], call["ended_at"]) == (
+        "gpt-4o",
         "gpt-4o-2024-08-06",
         "success",
         moment(chat.end_time),

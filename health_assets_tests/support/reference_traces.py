@@ -13,7 +13,8 @@ from typing import Any
 
 Span = dict[str, Any]
 Row = dict[str, Any]
-AGENT_OPERATIONS = ("invoke_agent", "invoke_workflow")
+WORKFLOW_OPERATIONS = ("invoke_workflow", "handle_conversation_turn")
+AGENT_OPERATIONS = ("invoke_agent", *WORKFLOW_OPERATIONS)
 CHAT_OPERATIONS = ("chat", "text_completion", "generate_content")
 
 
@@ -65,9 +66,9 @@ def own_name(name: str) -> str | None:
     return name or None
 
 
-def agent_name(name: str, model: str | None) -> str | None:
+def agent_name(name: str, *models: str | None) -> str | None:
     own = own_name(name)
-    return own if own != model else None
+    return own if own not in models else None
 
 
 def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span:
@@ -78,16 +79,18 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
     texts = [text for text in (values.get("error.type"), one.get("status", {}).get("message")) if text]
     ended_at = moment(one["endTimeUnixNano"])
     model = (
-        values.get("gen_ai.response.model")
-        or values.get("gen_ai.request.model")
+        values.get("gen_ai.request.model")
         or told_in_json(values.get("llm.invocation_parameters"), "model", "model_name")
+        or values.get("gen_ai.response.model")
     )
     return {
         "trace": one["traceId"].lower(),
         "id": one["spanId"].lower(),
         "parent": (one.get("parentSpanId") or "").lower() or None,
         "position": position,
-        "kind": "agent"
+        "kind": "workflow"
+        if operation in WORKFLOW_OPERATIONS
+        else "agent"
         if operation in AGENT_OPERATIONS
         else "chat"
         if operation in CHAT_OPERATIONS
@@ -98,11 +101,14 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
         or values.get("gen_ai.agent.id")
         or values.get("agent.name")
         or told_in_json(values.get("metadata"), "lc_agent_name"),
-        "agent": agent_name(one["name"], model) or service.get("service.name") or "unknown_service",
+        "agent": agent_name(one["name"], model, values.get("gen_ai.response.model"))
+        or service.get("service.name")
+        or "unknown_service",
         "version": values.get("gen_ai.agent.version"),
         "service_version": service.get("service.version"),
         "session": values.get("gen_ai.conversation.id") or values.get("session.id"),
         "model": model,
+        "response_model": values.get("gen_ai.response.model"),
         "tool": values.get("gen_ai.tool.name") or own_name(one["name"]) or "unknown",
         "input_tokens": int(values["gen_ai.usage.input_tokens"]) if "gen_ai.usage.input_tokens" in values else None,
         "output_tokens": int(values["gen_ai.usage.output_tokens"]) if "gen_ai.usage.output_tokens" in values else None,
@@ -148,20 +154,24 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
         parent = parent_of[name]
         return [] if parent is None else [spans[parent], *above(parent)]
 
-    named_below = {other["id"] for one in spans.values() if one["kind"] == "agent" and one["named"]
+    runs = [one for one in spans.values() if one["kind"] in ("agent", "workflow")]
+    above_agents = {other["id"] for one in runs if one["kind"] == "agent" for other in above(one["id"])}
+    passed = {one["id"] for one in runs if one["kind"] == "workflow" and one["id"] in above_agents}
+    above_named = {other["id"] for one in runs if one["named"] and one["id"] not in passed
                    for other in above(one["id"])}  # fmt: skip
+    passed |= {one["id"] for one in runs if not one["named"] and one["id"] in above_named}
 
     def is_wrapper(one: Span) -> bool:
-        return one["kind"] == "agent" and not one["named"] and one["id"] in named_below
+        return one["id"] in passed
 
     def execution_of(one: Span) -> Span | None:
-        agents = [other for other in [one, *above(one["id"])] if other["kind"] == "agent" and not is_wrapper(other)]
+        agents = [other for other in [one, *above(one["id"])] if other in runs and not is_wrapper(other)]
         return agents[-1] if agents else None
 
     def name_of(one: Span) -> str:
         return one["named"] or one["agent"]
 
-    found = [one for one in spans.values() if one["kind"] == "agent" and execution_of(one) is one]
+    found = [one for one in runs if execution_of(one) is one]
     told_below = {other["id"] for one in found if one["status"] == "failure" for other in above(one["id"])}
 
     def calls_of(kind: str, is_same: Callable[[Span, Span], bool]) -> list[Span]:
@@ -217,7 +227,8 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
         )
     calls = []
     for one in leaves:
-        row = call_row(one, execution_of(one), name_of) | {"model": one["model"] or "unknown"}
+        row = call_row(one, execution_of(one), name_of)
+        row |= {"model": one["model"] or "unknown", "response_model": one["response_model"]}
         calls.append(row | {column: one[name] for name, column in AMOUNTS.items()})
     tools = [call_row(one, execution_of(one), name_of) | {"tool": one["tool"]} for one in tool_leaves]
     return executions, calls, tools
@@ -232,7 +243,8 @@ def with_what_is_around(leaf: Span, held: dict[str, list[Span]], outer_of: dict[
         outer = outer_of[inner["id"]]
         siblings = held[outer["id"]]
         is_last = is_last and inner is max(siblings, key=lambda one: (one["ended_at"], one["id"]))
-        made["model"] = made["model"] or outer["model"]
+        for name in ("model", "response_model"):
+            made[name] = made[name] or outer[name]
         is_told = made["status"] == "failure" or any(one["status"] == "failure" for one in siblings)
         if is_last and outer["status"] == "failure" and not is_told:
             made |= {"status": "failure", "error": outer["error"]}
@@ -262,7 +274,7 @@ def total(values: Iterable[Any]) -> Any:
 def call_row(one: Span, execution: Span | None, name_of: Callable[[Span], str]) -> Row:
     return row_of(one) | {
         "call_id": f"{one['trace']}:{one['id']}",
-        "agent_id": execution and name_of(execution),
+        "agent_id": name_of(execution) if execution else one["named"],
         "execution_id": execution and f"{execution['trace']}:{execution['id']}",
         "latency_ms": (one["ended_at"] - one["started_at"]) / timedelta(milliseconds=1),
     }

@@ -1,6 +1,7 @@
 """Makes lines of OTLP-JSON by hand: single spans, whole lines, and random traces with everything odd in them."""
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -64,6 +65,11 @@ def agent(trace: int, number: int, ended_at: datetime, parent: int | None = None
     return span(trace, number, ended_at, parent, **{"runtime_s": 30.0, **own, **values})
 
 
+def workflow(trace: int, number: int, ended_at: datetime, parent: int | None = None, **values: Any) -> Span:
+    own = {"gen_ai__operation__name": "invoke_workflow", "gen_ai__agent__name": "pipeline"}
+    return span(trace, number, ended_at, parent, **{"runtime_s": 40.0, **own, **values})
+
+
 def chat(trace: int, number: int, ended_at: datetime, parent: int | None = None, **values: Any) -> Span:
     return span(
         trace,
@@ -87,6 +93,16 @@ def otlp_line(*spans: Span, service: str | None = "shop") -> str:
     return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}, ensure_ascii=False)
 
 
+def in_snake_case(text: str) -> str:
+    """A line with the keys of the protocol's own files, Protobuf's other spelling."""
+    keys = ("resourceSpans", "scopeSpans", "traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano",
+            "stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "schemaUrl")  # fmt: skip
+    for key in keys:
+        snake = re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key)
+        text = re.sub(rf'(?<!\\)"{key}"(\s*:)', rf'"{snake}"\1', text)
+    return text
+
+
 def random_spans(random: Random, traces: int, hours: int) -> list[Span]:
     """Spans of traces that reach over hours: nested agents, wrapped chats, lost parents, circles, odd attributes."""
     return [one for trace in range(1, traces + 1) for one in _random_trace(random, trace, hours)]
@@ -102,7 +118,7 @@ def _random_trace(random: Random, trace: int, hours: int) -> list[Span]:
             hours=min(first_hour + random.randrange(width + 1), hours - 1), seconds=random.choice([0, 1800, 3599])
         )
         parent = random.choice([None, 99, *range(1, count + 1)]) if random.random() < 0.2 else random.randrange(number)
-        make = random.choices([agent, chat, tool, span], [3, 4, 3, 2])[0]
+        make = random.choices([agent, chat, tool, span, workflow], [3, 4, 3, 2, 1])[0]
         spans.append(make(trace, number, at, parent or None, **_random_values(random)))
     return spans
 

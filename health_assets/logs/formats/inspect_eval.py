@@ -182,6 +182,7 @@ def _model_call(event: Any, key: str) -> Record:
         "type": "model_call",
         "call_id": event.uuid or key,
         "model": event.model,
+        "response_model": as_name(event.output.model),
         **_of_a_call(event),
         "status": "success" if event.error is None else "failure",
         "error": event.error,

@@ -15,7 +15,14 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_AI_SDK, KIND_OF_OPERATION, KINDS
+from health_assets.logs.conventions import (
+    ATTRIBUTES,
+    CLAUDE_CODE,
+    KIND_IN_AI_SDK,
+    KIND_OF_OPERATION,
+    MODELS_IN_PARAMETERS,
+    NO_MODELS,
+)
 from health_assets.logs.formats.foreign_lines import (
     Record,
     UnusableRecordError,
@@ -27,6 +34,8 @@ from health_assets.logs.formats.foreign_lines import (
     hex_id,
     present,
 )
+from health_assets.logs.span_kinds import KINDS
+from health_assets.logs.span_outcomes import BEGINS_WITH_CONTROL_FLOW, IS_CONTROL_FLOW
 
 KIND_OF_TYPE = {"GENERATION": "chat", "TOOL": "tool", "AGENT": "agent"}
 OTHER_TYPES = ("SPAN", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
@@ -50,7 +59,8 @@ LOOKED_UP = {
         name
         for column in (
             *KINDS, "agent_id", "graph_node", "traceloop_name", "ai_sdk_function", "agent_version", "metadata",
-            "model", "tool_name", "error_type",
+            "workflow_name", "request_model", "answering_model", "openinference_model", "invocation_parameters",
+            "tool_name", "error_type",
         )
         for name in ATTRIBUTES[column]
     ),
@@ -188,28 +198,49 @@ def error(record: Record) -> str | None:
     """
     if "level" not in record:
         raise UnusableRecordError(NO_LEVEL)
-    told_type = told(record, "error_type")
+    told_type, message = told(record, "error_type"), as_name(record.get("statusMessage"))
     if str(record["level"]).upper() != ERROR_LEVEL and told_type is None:
         return None
-    return as_name(record.get("statusMessage")) or told_type or ""
+    if re.search(IS_CONTROL_FLOW, told_type or "") or re.search(BEGINS_WITH_CONTROL_FLOW, message or ""):
+        return None
+    return message or told_type or ""
 
 
 def kind(record: Record) -> str:
-    """`agent`, `chat`, `tool` or `other`: by its type, and for a type that says nothing by what its tool told."""
+    """The kind of its span: by its type, and for a type that says nothing by what its tool told."""
     of_type = KIND_OF_TYPE.get(str(record.get("type")), "other")
     if record.get("type") == EVENT or of_type in ("chat", "tool"):
         return of_type
     stated = {column: told(record, column) for column in KINDS}
     if of_type == "agent":  # Langfuse calls `create_agent` so, too, and that is no run
-        return "other" if stated["operation"] == "create_agent" else "agent"
+        named = {"create_agent": "other", **KIND_OF_OPERATION}.get(stated["operation"] or "")
+        return named if named in ("other", "workflow") else "agent"
     stated["openinference_kind"] = (stated["openinference_kind"] or "").upper()
-    found = (kinds.get(stated[column] or "") for column, (_, kinds, _) in KINDS.items())
+    if not (as_name(record.get("name")) or "").startswith(CLAUDE_CODE):
+        stated["span_type"] = None
+    found = (kinds.get(stated[column] or "") for column, (_, kinds, *_) in KINDS.items())
     return next(filter(None, found), "other")
 
 
 def model(record: Record) -> str | None:
-    """The model of a model call; None where no field names it."""
-    return as_name(record.get("model")) or as_name(record.get("providedModelName")) or told(record, "model")
+    """The model of a model call that was asked for; None where no field names it.
+
+    Langfuse's own field names the model that answered wherever the instrumentation told that one, so what the
+    instrumentation itself told of the request goes before it.
+    """
+    parameters = _json_object(told(record, "invocation_parameters"))
+    of_request = (told(record, "request_model"), *(as_name(parameters.get(name)) for name in MODELS_IN_PARAMETERS))
+    asked_for = next((name for name in of_request if name is not None and name not in NO_MODELS), None)
+    return asked_for or _own_model(record) or told(record, "openinference_model") or told(record, "answering_model")
+
+
+def response_model(record: Record) -> str | None:
+    """The model that answered, where the instrumentation told it."""
+    return told(record, "answering_model") or told(record, "openinference_model")
+
+
+def _own_model(record: Record) -> str | None:
+    return as_name(record.get("model")) or as_name(record.get("providedModelName"))
 
 
 def tool_name(record: Record) -> str | None:
@@ -220,6 +251,8 @@ def tool_name(record: Record) -> str | None:
 def agent_name(record: Record) -> str | None:
     """The agent's name where the instrumentation told one; the name of an observation is none by itself."""
     name = told(record, "agent_id") or _of_metadata(record, LANGCHAIN_AGENT)
+    if name is None and kind(record) == "workflow":
+        name = told(record, "workflow_name")
     if name is None and kind(record) == "agent":
         name = told(record, "graph_node") or told(record, "traceloop_name")
     return name or told(record, "ai_sdk_function") or _name_in_name(record)

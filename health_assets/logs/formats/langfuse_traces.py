@@ -27,7 +27,7 @@ from health_assets.logs.formats.foreign_lines import (
     unix_nano,
 )
 
-OPERATIONS = {"chat": "chat", "tool": "execute_tool", "agent": "invoke_agent"}
+OPERATIONS = {"chat": "chat", "tool": "execute_tool", "agent": "invoke_agent", "workflow": "invoke_workflow"}
 STATUS_ERROR = 2
 NO_OUTCOME = "a root observation never ended and the trace has no output, so whether it succeeded is not known"
 LAST_CALL_FAILED = (
@@ -55,11 +55,11 @@ class Outcome:
         if kind == "chat":
             self.last_call = max(filter(None, (self.last_call, (times[1], error is not None))))
         if error is None:
-            if kind in ("chat", "agent"):
+            if kind in ("chat", "agent", "workflow"):
                 self.went_on_at = max(filter(None, (self.went_on_at, times[0])))
         elif is_root and kind not in ("chat", "tool"):
             self.failure = max(filter(None, (self.failure, (times[1], error))))
-        elif is_root or kind == "agent":
+        elif is_root or kind in ("agent", "workflow"):
             self.setback = max(filter(None, (self.setback, (times[1], error))))
 
     @property
@@ -188,7 +188,9 @@ def executions_of_trace(record: Record, held: list[Record]) -> tuple[list[str], 
     roots = {key for key, item in observations.items() if records.is_root(item, trace_key, observations.keys())}
     if _trace(record, [observations[key] for key in roots]).agent is not None:
         return [records.trace_span_id(trace_key)], roots
-    named = {key for key, item in observations.items() if records.kind(item) == "agent" and records.agent_name(item)}
+    kinds = {key: records.kind(item) for key, item in observations.items() if records.agent_name(item)}
+    runs = [kind for kind in ("agent", "workflow") if kind in kinds.values()][:1]  # a workflow runs the agents below it
+    named = {key for key, kind in kinds.items() if kind in runs}
     outermost = [key for key in named if not named & set(_above(key, observations))]
     return [records.observation_span_id(key) for key in outermost] or [records.trace_span_id(trace_key)], roots
 
@@ -305,7 +307,7 @@ def observation_span(source: Source, record: Record, trace: Trace, *, is_root: b
         attributes |= _model_call(source, record)
     elif kind == "tool":
         attributes["gen_ai.tool.name"] = records.tool_name(record)
-    elif kind == "agent":
+    elif kind in ("agent", "workflow"):
         attributes["gen_ai.agent.name"] = records.agent_name(record)
         attributes["gen_ai.agent.version"] = records.version(record) or trace.version
     if kind == "other":
@@ -321,7 +323,7 @@ def _model_call(source: Source, record: Record) -> Record:
         source.notes["Langfuse usage in another unit than tokens"] += 1
     return {
         "gen_ai.request.model": model,
-        "gen_ai.response.model": model,
+        "gen_ai.response.model": records.response_model(record),
         "gen_ai.usage.input_tokens": input_tokens,
         "gen_ai.usage.output_tokens": output_tokens,
         "gen_ai.usage.cost": records.cost(record),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, rejected
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 
-FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics")
+FIELDS = ("resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans", "resource_logs", "resource_metrics")
+"""Both spellings of Protobuf's JSON."""
 
 
 def is_document(members: Record) -> bool:

@@ -1,0 +1,308 @@
+"""Spans whose evidence disagrees: kinds, errors that are none, tokens that cannot all be true, and who is told of it."""
+
+from typing import Any
+
+import pytest
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline.trace_reading import TraceReading, read_traces
+from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved
+from health_assets_tests.support.traces_made import agent, attributes, chat, otlp_line, span, tool, workflow
+
+AT = START + HOUR / 2
+FIRST = HourRange.of(START)
+LATER = AT + HOUR / 3600
+LANGGRAPH = "langgraph.errors.GraphInterrupt"
+
+
+def ingested(project: Project, *spans: dict[str, Any], **line: Any) -> dict[str, list[Row]]:
+    project.write_log("traces.jsonl", [otlp_line(*spans, **line)], modified=AT)
+    project.ingest(FIRST)
+    assert_lines_are_conserved(project)
+    tables = project.tables(names=["executions", "model_calls", "tool_calls", "spans", "rejected_records"])
+    assert tables["rejected_records"] == []
+    return tables
+
+
+def told(project: Project) -> TraceReading:
+    with project.warehouse.read() as session:
+        reading = read_traces(session, FIRST)
+    assert reading is not None
+    return reading
+
+
+def raised(*types: str) -> list[dict[str, Any]]:
+    """Events of exceptions, as SDKs record them."""
+    return [
+        {
+            "name": "exception",
+            "timeUnixNano": "1",
+            "attributes": attributes(exception__type=one, exception__message="x"),
+        }
+        for one in types
+    ]
+
+
+# -- kinds ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agents_run_that_states_the_operation_chat_is_an_agents_run(project: Project) -> None:
+    """As .NET's agent framework writes it: its name and its agent's name outweigh the operation."""
+    named = {"gen_ai__operation__name": "chat", "gen_ai__agent__name": "Language Agent", "gen_ai__request__model": "m"}
+    tables = ingested(
+        project,
+        span(1, 1, AT, name="invoke_agent Language Agent", **named),
+        tool(1, 2, AT, 1, gen_ai__tool__name="translate"),
+        span(2, 1, AT, name="invoke_agent Language Agent", error__type="HttpRequestException", **named),
+    )
+    found = sorted((row["agent_id"], row["status"], row["actions"]) for row in tables["executions"])
+    assert found == [("Language Agent", "failure", None), ("Language Agent", "success", ["translate"])]
+    assert tables["model_calls"] == []
+    assert told(project).warnings == ["2 spans: taken for agent, not for what gen_ai.operation.name chat says"]
+
+
+KINDS: list[tuple[dict[str, Any], str, str | None]] = [
+    ({"name": "chat m", "gen_ai__operation__name": "chat", "gen_ai__agent__name": "a"}, "chat", None),
+    ({"name": "invoke_agent a", "gen_ai__operation__name": "chat"}, "chat", None),  # nothing else says agent
+    (
+        {"name": "execute_tool t", "gen_ai__operation__name": "chat", "gen_ai__tool__name": "t"},
+        "tool",
+        "gen_ai.operation.name chat",
+    ),
+    (
+        {"gen_ai__operation__name": "chat", "openinference__span__kind": "AGENT", "agent__name": "a"},
+        "agent",
+        "gen_ai.operation.name chat",
+    ),
+    (
+        {"gen_ai__operation__name": "execute_tool", "openinference__span__kind": "AGENT"},
+        "tool",
+        "openinference.span.kind AGENT",
+    ),
+    (
+        {
+            "name": "invoke_agent a",
+            "gen_ai__operation__name": "generate_content",
+            "openinference__span__kind": "LLM",
+            "gen_ai__agent__name": "a",
+        },
+        "chat",
+        "the name invoke_agent",
+    ),
+    ({"name": "invoke_agent a", "gen_ai__agent__name": "a"}, "agent", None),
+    ({"name": "execute_tool t", "gen_ai__tool__name": "t", "gen_ai__system": "x"}, "tool", None),
+    ({"name": "tool", "gen_ai__tool__name": "t", "gen_ai__system": "x"}, "other", None),
+    ({"name": "invoke_agent a"}, "other", None),
+    ({"name": "tool", "span__type": "tool"}, "other", None),  # only Claude Code's spans mean it so
+]
+
+
+@pytest.mark.parametrize(("values", "kind", "overruled"), KINDS)
+def test_two_that_agree_outweigh_the_attribute_that_states_the_kind(
+    project: Project, values: dict[str, Any], kind: str, overruled: str | None
+) -> None:
+    [row] = ingested(project, span(1, 1, AT, **values))["spans"]
+    remark = overruled and f"taken for {kind}, not for what {overruled} says"
+    assert (row["kind"], row["remark"]) == (kind, remark)
+
+
+def test_what_a_framework_writes_besides_its_tools_is_no_tool(project: Project) -> None:
+    """Google's ADK writes one span more where it calls tools at once."""
+    tables = ingested(
+        project,
+        agent(1, 1, AT),
+        tool(1, 2, AT, 1, gen_ai__tool__name="get_weather"),
+        tool(1, 3, LATER, 1, gen_ai__tool__name="get_flights", error__type="ConnectionError"),
+        tool(1, 4, LATER, 1, name="execute_tool (merged)", gen_ai__tool__name="(merged tools)"),
+    )
+    assert sorted((row["tool"], row["status"]) for row in tables["tool_calls"]) == [
+        ("get_flights", "failure"),
+        ("get_weather", "success"),
+    ]
+    assert tables["executions"][0]["actions"] == ["get_weather", "get_flights"]
+    assert told(project).unused == {"span for bookkeeping of its framework": 1}
+
+
+def test_an_agent_that_only_a_call_names_is_the_calls_agent(project: Project) -> None:
+    tables = ingested(
+        project,
+        chat(1, 1, AT, gen_ai__agent__name="helper"),
+        tool(2, 1, AT, gen_ai__agent__name="helper"),
+        agent(3, 1, AT, gen_ai__agent__name="boss"),
+        chat(3, 2, AT, 1, gen_ai__agent__name="helper"),
+    )
+    calls = sorted((row["agent_id"], row["execution_id"] is None) for row in tables["model_calls"])
+    assert calls == [("boss", False), ("helper", True)]
+    assert [(row["agent_id"], row["execution_id"]) for row in tables["tool_calls"]] == [("helper", None)]
+
+
+# -- workflows -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", ["invoke_workflow", "handle_conversation_turn"])
+@pytest.mark.parametrize("name", ["gen_ai__agent__name", "gen_ai__workflow__name"])
+def test_two_agents_that_hand_over_below_a_workflow_both_count(project: Project, operation: str, name: str) -> None:
+    """By the newer conventions the workflow has its name where agents have theirs, and by the older ones apart."""
+    around = {"gen_ai__operation__name": operation, name: "support", "gen_ai__conversation__id": "c"}
+    nested = {"gen_ai__invocation__is_nested": True}
+    tables = ingested(
+        project,
+        span(1, 1, LATER, **around),
+        agent(1, 2, AT, 1, gen_ai__agent__name="triage", **nested),
+        agent(1, 3, LATER, 1, gen_ai__agent__name="billing", **nested),
+        agent(1, 4, LATER, 3, gen_ai__agent__name="helper", **nested),
+        chat(1, 5, LATER, 4),
+    )
+    found = sorted((row["agent_id"], row["session_id"]) for row in tables["executions"])
+    assert found == [("billing", "c"), ("triage", "c")]
+    assert [row["agent_id"] for row in tables["model_calls"]] == ["billing"]
+    assert told(project).unused == {
+        "agent span inside another agent's run": 1,
+        "workflow span around agents' runs or inside another run": 1,
+    }
+
+
+@pytest.mark.parametrize("name", ["gen_ai__agent__name", "gen_ai__workflow__name"])
+def test_a_workflow_without_agents_is_an_execution_itself(project: Project, name: str) -> None:
+    tables = ingested(
+        project,
+        span(1, 1, AT, gen_ai__operation__name="invoke_workflow", **{name: "rag"}),
+        workflow(1, 2, AT, 1),
+        chat(1, 3, AT, 2),
+    )
+    assert [row["agent_id"] for row in tables["executions"]] == ["rag"]
+    assert tables["model_calls"][0]["agent_id"] == "rag"
+
+
+def test_an_error_of_a_workflow_that_no_agent_below_it_has_is_theirs(project: Project) -> None:
+    tables = ingested(project, workflow(1, 1, AT, error__type="GraphRecursionError"), agent(1, 2, AT, 1))
+    assert [(row["agent_id"], row["error"]) for row in tables["executions"]] == [("planner", "GraphRecursionError")]
+
+
+# -- errors that are none ------------------------------------------------------------------------------------------------
+
+ERROR = {"code": 2}
+NO_FAILURES: list[dict[str, Any]] = [
+    {"error__type": "GraphInterrupt"},
+    {"error__type": LANGGRAPH, "status": ERROR},
+    {"status": {"code": 2, "message": "GraphInterrupt((Interrupt(value={'ask': 'refund?'}, id='f00d'),))Traceback"}},
+    {"status": {"code": 2, "message": f"{LANGGRAPH}: waits"}},
+    {"status": ERROR, "events": raised(LANGGRAPH)},
+    {"status": ERROR, "events": raised("ValueError", "langgraph.errors.ParentCommand")},
+    {"status": ERROR, "events": raised("langgraph.errors.NodeInterrupt")},
+    {"status": ERROR, "events": raised("langgraph.errors.GraphBubbleUp")},
+    {"status": ERROR, "events": raised("pydantic_ai.exceptions.CallDeferred")},
+    {"status": ERROR, "events": raised("pydantic_ai.exceptions.ApprovalRequired")},
+    {"status": ERROR, "events": raised("crewai.flow.async_feedback.types.HumanFeedbackPending")},
+    {"status": ERROR, "events": raised("workflows.runtime.types.step_function.WaitingForEvent")},
+    {"status": ERROR, "events": raised("agent_framework.exceptions.UserInputRequiredException")},
+    {"status": ERROR, "events": raised("google.adk.workflow._errors.NodeInterruptedError")},
+    {"status": ERROR, "events": raised("strands.types.interrupt.InterruptException")},
+]
+FAILURES: list[dict[str, Any]] = [
+    {"status": ERROR},
+    {"status": ERROR, "events": raised("asyncio.exceptions.CancelledError")},
+    {"status": ERROR, "events": raised(LANGGRAPH, "ValueError")},
+    {"status": ERROR, "events": raised("cluster.NodeInterruptedError")},
+    {"status": {"code": 2, "message": "NotAGraphInterrupt(1)"}},
+    {"status": {"code": 2, "message": "the tool raised GraphInterrupt"}},
+    {"error__type": "pydantic_ai.exceptions.ToolRetryError"},
+]
+
+
+def with_events(values: dict[str, Any]) -> list[dict[str, Any]]:
+    own = dict(values)
+    events = own.pop("events", None)
+    made = [agent(1, 1, AT, **own), tool(1, 2, AT, 1, **own)]
+    return [one | {"events": events} if events else one for one in made]
+
+
+@pytest.mark.parametrize("values", NO_FAILURES)
+def test_waiting_for_a_person_and_handing_over_are_no_failures_wherever_they_are_told(
+    project: Project, values: dict[str, Any]
+) -> None:
+    tables = ingested(project, *with_events(values))
+    assert [row["status"] for row in tables["executions"] + tables["tool_calls"]] == ["success", "success"]
+    assert told(project).warnings == [
+        "2 spans: an error by which its framework waits or hands over, which is no failure"
+    ]
+
+
+@pytest.mark.parametrize("values", FAILURES)
+def test_any_other_error_is_a_failure(project: Project, values: dict[str, Any]) -> None:
+    tables = ingested(project, *with_events(values))
+    assert [row["status"] for row in tables["executions"] + tables["tool_calls"]] == ["failure", "failure"]
+    assert told(project).warnings == []
+
+
+# -- Claude Code ---------------------------------------------------------------------------------------------------------
+
+
+def of_claude(trace: int, number: int, span_type: str, parent: int | None = None, **values: Any) -> dict[str, Any]:
+    own = {"name": f"claude_code.{span_type}", "span__type": span_type, "session__id": "s"}
+    return span(trace, number, AT, parent, **own, **values)
+
+
+def test_the_spans_of_claude_code_are_what_they_are(project: Project) -> None:
+    model = {"model": "claude-opus-5", "gen_ai__system": "anthropic", "gen_ai__request__model": "claude-opus-5"}
+    tables = ingested(
+        project,
+        of_claude(1, 1, "interaction"),
+        of_claude(1, 2, "llm_request", 1, **model, input_tokens=2, output_tokens=1200, cache_read_tokens=84562,
+                  cache_creation_tokens=7096, success=True),
+        of_claude(1, 3, "llm_request", 1, **model, input_tokens=0, output_tokens=0, success=False, error="529 overloaded"),
+        of_claude(1, 4, "tool", 1, tool_name="Bash"),
+        of_claude(1, 5, "tool.blocked_on_user", 4),
+        of_claude(1, 6, "tool.execution", 4, success=True),
+        of_claude(1, 7, "tool", 1, tool_name="Edit"),
+        of_claude(1, 8, "tool.execution", 7, success=False, error="no such file"),
+        service="claude-code",
+    )  # fmt: skip
+    [execution] = tables["executions"]
+    assert (execution["agent_id"], execution["session_id"], execution["status"]) == ("claude-code", "s", "success")
+    assert (execution["input_tokens"], execution["output_tokens"]) == (91660, 1200)
+    assert sorted(execution["actions"]) == ["Bash", "Edit"]
+    calls = {(row["model"], row["status"], row["error"], row["input_tokens"]) for row in tables["model_calls"]}
+    assert calls == {
+        ("claude-opus-5", "success", None, 91660),
+        ("claude-opus-5", "failure", "529 overloaded", 0),
+    }
+    assert {(row["tool"], row["status"], row["error"]) for row in tables["tool_calls"]} == {
+        ("Bash", "success", None),
+        ("Edit", "failure", "no such file"),
+    }
+
+
+def test_flat_names_mean_nothing_on_the_spans_of_others(project: Project) -> None:
+    [call] = ingested(project, chat(1, 1, AT, success=False, error="x", model="y", input_tokens=5))["model_calls"]
+    assert (call["status"], call["model"], call["input_tokens"]) == ("success", "m1", None)
+
+
+# -- tokens --------------------------------------------------------------------------------------------------------------
+
+READ = "gen_ai__usage__cache_read__input_tokens"
+ADDED = "input_tokens without the cached ones, which were added, as its provider counts"
+IMPOSSIBLE = "more cached tokens than input_tokens, left as they are"
+TOKENS: list[tuple[dict[str, Any], int, str | None]] = [
+    ({READ: 80}, 100, None),
+    ({READ: 80, "gen_ai__usage__cache_write__input_tokens": 20}, 100, None),
+    ({READ: 80, "gen_ai__usage__cache_write__input_tokens": 30, "gen_ai__provider__name": "anthropic"}, 210, ADDED),
+    ({READ: 80, "gen_ai__usage__cache_creation__input_tokens": 30, "gen_ai__system": "aws.bedrock"}, 210, ADDED),
+    ({"gen_ai__usage__cache_read_input_tokens": 500, "gen_ai__request__model": "claude-sonnet-4-5"}, 600, ADDED),
+    ({"llm__token_count__prompt_details__cache_read": 500, "llm__provider": "anthropic"}, 600, ADDED),
+    ({READ: 500, "gen_ai__provider__name": "openai"}, 100, IMPOSSIBLE),
+    ({READ: 500}, 100, IMPOSSIBLE),
+]
+
+
+@pytest.mark.parametrize(("values", "expected", "remark"), TOKENS)
+def test_input_tokens_hold_the_cached_ones_whoever_wrote_them(
+    project: Project, values: dict[str, Any], expected: int, remark: str | None
+) -> None:
+    tables = ingested(project, chat(1, 1, AT, gen_ai__usage__input_tokens=100, **values))
+    assert [row["input_tokens"] for row in tables["model_calls"]] == [expected]
+    assert [row["remark"] for row in tables["spans"]] == [remark]
+    assert tables["spans"][0]["cache_read_tokens"] == max(value for value in values.values() if isinstance(value, int))
+    warnings = [one for one in told(project).warnings if "tokens" in one]
+    assert warnings == ([f"1 span: {remark}"] if remark else [])
