@@ -83,7 +83,7 @@ def materialize(
         list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
     ] = None,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Make a run also where it could change nothing since the last one.")
+        bool, typer.Option("--anew", help="Make a run also where nothing has changed, and read every raw log.")
     ] = False,
 ) -> None:
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""

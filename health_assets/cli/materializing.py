@@ -62,13 +62,13 @@ def materialize_hours(
         hours: the hours.
         since: when the user began to wait, by the monotonic clock.
         systems: the scoring systems; all where none is named.
-        anew: whether to make a run although it could change nothing.
+        anew: whether to make a run although it could change nothing, in which every raw log is read.
 
     Raises:
         HealthAssetsError: the run failed, or met faults that did not stop it.
     """
     if anew or not _show_what_is_up_to_date(settings, hours, since, systems):
-        _run(settings, hours, since, systems)
+        _run(settings, hours, since, systems, read_anew=anew)
 
 
 def _show_what_is_up_to_date(
@@ -108,7 +108,9 @@ def _show_what_is_up_to_date(
     return True
 
 
-def _run(settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str]) -> None:
+def _run(
+    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str], *, read_anew: bool
+) -> None:
     """Make a run, and show what came of it.
 
     Raises:
@@ -133,7 +135,7 @@ def _run(settings: Settings, hours: HourRange | HourGroups, since: float, system
             shown.on_wait()
             say(sentence)
 
-        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits)
+        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits, read_anew=read_anew)
     if outcome.error is not None and not any(check.is_error for check in outcome.failed_checks):
         # the logs are loaded by then: whoever asks for a report sees scores that are older than they
         again = f"; {NOT_AS_A_WHOLE}" if outcome.files_seen else ""

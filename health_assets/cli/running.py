@@ -31,7 +31,7 @@ from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableEr
 from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress_logger import listening
-from health_assets.defs.specs import RECORDS_TAG
+from health_assets.defs.specs import READ_ANEW_TAG, RECORDS_TAG
 from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.defs.turns.turns import Turn, ended_by_sigterm, this_command
 from health_assets.pipeline.first_hour import EARLIEST
@@ -165,6 +165,7 @@ def run_hours(
     systems: Collection[str] = (),
     *,
     say: Callable[[str], None] = lambda _: None,
+    read_anew: bool = False,
 ) -> Outcome:
     """Materialize the assets for these hours, with checks, as one Dagster run in this process.
 
@@ -174,6 +175,7 @@ def run_hours(
         on_event: called with every event of the run.
         systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
         say: told which other run has to be waited for, if any.
+        read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
 
     Raises:
         HealthAssetsError: the range is empty, or there is no such system.
@@ -198,7 +200,7 @@ def run_hours(
         definitions = build_definitions(settings, partitions, systems, shared_duckdb, turn, is_partitioned=is_lasting)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(groups) | (hours_tags(groups) if is_lasting else {}) | NEVER_AGAIN
-        tags |= {RECORDS_TAG: records_in(settings, os.environ)}
+        tags |= {RECORDS_TAG: records_in(settings, os.environ)} | ({READ_ANEW_TAG: "true"} if read_anew else {})
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )

@@ -5,8 +5,8 @@ What belongs here: the stamp alone. What does not: digests of what a file holds 
 
 from pathlib import Path
 
-Stamp = tuple[int, int, int]
-"""Inode, size in bytes, and time of the last change in nanoseconds."""
+Stamp = tuple[int, int, int, int]
+"""Inode, size in bytes, and modification and change time in nanoseconds; the system alone sets the latter."""
 
 
 def stamp(path: Path) -> Stamp | None:
@@ -15,4 +15,4 @@ def stamp(path: Path) -> Stamp | None:
         stat = path.stat()
     except OSError:
         return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

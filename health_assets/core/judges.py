@@ -4,10 +4,14 @@ What belongs here: kinds of judges, and the SQL that says as whose a judgement c
 up to (`systems.reliability.safety`) and the model that judges (`apps.judge`).
 
 Everybody who writes a log can write `"judged_by": "person"`. So a claim counts only where the log lies in a place that
-an operator trusts; from anywhere else it is kept, and the judgement counts as the agent's own.
+an operator trusts, and that nobody else can write; from anywhere else it is kept, and the judgement counts as the
+agent's own.
 """
 
-from collections.abc import Collection, Sequence
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 AGENT, MODEL, PERSON = "agent", "model", "person"
@@ -16,18 +20,53 @@ KINDS = (AGENT, MODEL, PERSON)
 
 FOLDER = "judgements"
 """Where the product's own judge writes, below the raw root."""
-TRUSTED = (f"{FOLDER}/*",)
-"""Logs whose judgements may speak as a model or a person, unless a setting names others."""
+ROOT_USER = 0
+
+Writers = frozenset[int] | None
+"""Ids of the users to whom a file and the folders above it, up to the raw root, belong; None where others can write one
+of them. Of an object in a store, nobody: who may write there is the store's business."""
+NOBODY: frozenset[int] = frozenset()
 
 
-def is_trusted(source_file: str, patterns: Collection[str]) -> bool:
-    """Whether a log's judgements count as whose they say they are.
+def writers_of(above: Writers, status: os.stat_result) -> Writers:
+    """Who can write a file or folder of this status, or what it lies in."""
+    if above is None or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return None
+    return above | {status.st_uid}
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The logs whose judgements may speak as a model or a person.
 
     Args:
-        source_file: the log, relative to the raw root.
-        patterns: shell patterns of such paths; `*` stands for slashes, too.
+        patterns: shell patterns of paths relative to the raw root; `*` stands for slashes, too.
+        users: ids of users, besides the program's own and root, whose files count.
     """
-    return any(fnmatchcase(source_file, pattern) for pattern in patterns)
+
+    patterns: Sequence[str] = (f"{FOLDER}/*",)
+    users: frozenset[int] = NOBODY
+
+    def names(self, source_file: str) -> bool:
+        """Whether a log has a name that is trusted; whoever can write there is another matter."""
+        return any(fnmatchcase(source_file, pattern) for pattern in self.patterns)
+
+    def covers(self, source_file: str, writers: Writers) -> bool:
+        """Whether a log's judgements count as whose they say they are."""
+        return self.names(source_file) and self.why_not(writers) is None
+
+    def why_not(self, writers: Writers) -> str | None:
+        """The reason why nobody can tell whose words a file's are; None where there is none."""
+        if writers is None:
+            return "it or a folder above it can be written by others than its owner"
+        others = sorted(writers - self.users - {ROOT_USER, os.geteuid()})
+        if others:
+            return f"it or a folder above it belongs to user {others[0]}, whom HEALTH_TRUSTED_USERS does not name"
+        return None
+
+
+TRUSTED = Trust()
+"""The trust where no setting names another."""
 
 
 def judged_by(is_trusted_log: str, reported: str) -> str:

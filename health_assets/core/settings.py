@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
-from health_assets.core.judges import TRUSTED
+from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.raw_roots import is_inside, raw_root, shown
 
 
@@ -76,6 +76,23 @@ def _hour(value: datetime | str | None) -> datetime | None:
 def _patterns(value: object) -> object:
     """Patterns that a text names between commas; those of a program as they are."""
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+def _user_ids(value: object) -> object:
+    """Numbers of the users that a text names between commas."""
+    names = filter(None, map(str.strip, value.split(","))) if isinstance(value, str) else None
+    return value if names is None else tuple(map(_user_id, names))
+
+
+def _user_id(name: str) -> int:
+    if name.isdecimal():
+        return int(name)
+    try:
+        import pwd  # there is none on Windows
+
+        return pwd.getpwnam(name).pw_uid
+    except (ImportError, KeyError):
+        raise ValueError(f"there is no user {name} on this machine") from None
 
 
 def _local_file(value: Path | str | None) -> Path | str | None:
@@ -223,9 +240,14 @@ class Settings(BaseSettings):
         50, ge=1, le=10_000, description="Most parts of one long run that are sent; of more, chance decides which."
     )
     trusted_judgements: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = Field(
-        TRUSTED,
+        tuple(TRUSTED.patterns),
         description="Logs, as path patterns between commas, whose judgements may speak as a "
         "[model or a person](reliability.md#whom-to-believe).",
+    )
+    trusted_users: Annotated[tuple[int, ...], NoDecode, BeforeValidator(_user_ids)] = Field(
+        (),
+        description="Users, by name or number between commas, to whom these logs and their folders may belong, besides "
+        "root and the user that the program runs as.",
     )
     registry: Path | None = Field(
         None, description="YAML file of the agents (name, platform, url) that are [surveyed](consumer-and-survey.md)."
@@ -344,6 +366,11 @@ class Settings(BaseSettings):
         if self.lake_among_logs is not None:
             raise ValueError(self.lake_among_logs)
         return self
+
+    @property
+    def trust(self) -> Trust:
+        """The logs whose judgements may speak as a model or a person."""
+        return Trust(self.trusted_judgements, frozenset(self.trusted_users))
 
     @property
     def lake_among_logs(self) -> str | None:

@@ -14,7 +14,7 @@ from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement, table_of
-from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
+from health_assets.defs.specs import ONLY_STALE_TAG, READ_ANEW_TAG, asset_spec
 from health_assets.defs.summaries import (
     lost_summary,
     many_rejected_summary,
@@ -24,7 +24,7 @@ from health_assets.defs.summaries import (
     unreadable_summary,
 )
 from health_assets.logs.files import list_files
-from health_assets.logs.stores import Faults, RawFile, is_among, require_root
+from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_among, require_root
 from health_assets.pipeline.grounds import Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
@@ -41,7 +41,13 @@ MOST_TRIES = 3
 
 
 def _up_to_date(
-    pipeline: Pipeline, asked: HourGroups, drawn: Sequence[datetime], names: Sequence[str], *, only_stale: bool
+    pipeline: Pipeline,
+    asked: HourGroups,
+    drawn: Sequence[datetime],
+    names: Sequence[str],
+    *,
+    only_stale: bool,
+    read_anew: bool,
 ) -> tuple[IngestReport, dict[str, dict[str, dg.MetadataValue]], dict[str, HourlyNumbers]]:
     """Bring the record tables up to date with every readable raw log; with a summary and curves of each asset.
 
@@ -62,13 +68,14 @@ def _up_to_date(
                 unreadable |= failures.still_of(files)
                 files = [file for file in files if not is_among(unreadable, file.source_file)]
                 Ledger(session).require_root(pipeline.raw_root, files)
+                oddities = distrusted(files, settings.trust) | oddities
                 odd = FileLedger(session).write_oddities(oddities)
                 targets = pipeline.load_targets()
                 report = ingest(
                     session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not only_stale,
-                    unreadable=unreadable, trusted_judgements=settings.trusted_judgements, limits=pipeline.limits,
-                    grounds=Grounds.of(settings, targets, asked),
+                    unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
+                    grounds=Grounds.of(settings, targets, asked), read_anew=read_anew,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(HourRange(asked.start - settings.reach_hours * HOUR, asked.end))
                 curves = {name: numbers_by_hour(session, name, drawn, record_curves(name)) for name in names}
@@ -84,7 +91,7 @@ class _Failures:
     """
 
     def __init__(self) -> None:
-        self._stamps: dict[str, set[tuple[int, int]]] = {}
+        self._stamps: dict[str, set[Stamp]] = {}
         self._reasons: Faults = {}
 
     def add(self, files: Sequence[RawFile], faults: Faults) -> None:
@@ -146,8 +153,9 @@ def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placeme
         names = [name for name in ("raw_logs", *RECORD_TABLES) if name in selected]
         with readable_failures(), noticed():
             report, summaries, curves = _up_to_date(
-                pipeline, asked, drawn_hours(context, asked), names, only_stale=ONLY_STALE_TAG in context.run.tags
-            )
+                pipeline, asked, drawn_hours(context, asked), names,
+                only_stale=ONLY_STALE_TAG in context.run.tags, read_anew=READ_ANEW_TAG in context.run.tags,
+            )  # fmt: skip
         read: dict[str, dg.MetadataValue | int] = {
             "files_seen": report.files_seen,
             "files_read": len(report.files_read),

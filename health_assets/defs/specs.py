@@ -17,6 +17,8 @@ from health_assets.warehouse.location import is_postgres, is_spark
 
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
+READ_ANEW_TAG = "health-assets/read-anew"
+"""A run with this tag compares every raw log with what was read of it, whatever its size and times say."""
 RECORDS_TAG = "health-assets/records-in"
 """Where Dagster keeps its records of a run of the command line; empty where nobody will see them again."""
 

@@ -14,7 +14,7 @@ from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
 from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
 from health_assets.logs.read_ahead import Ahead
-from health_assets.logs.stores import RawFile
+from health_assets.logs.stores import RawFile, Stamp
 
 
 @dataclass(kw_only=True)
@@ -22,14 +22,14 @@ class Looked:
     """The findings about one file, to be added to.
 
     Args:
-        stamp: its size and modification time then.
+        stamp: its size and times then.
         heads: `Identity.heads`; None where nobody has looked.
         identity: identity of its content; None where it was not read to its end.
         is_damaged: whether it cannot be unpacked to its end.
         beginnings: digests of its first bytes, by how many these are.
     """
 
-    stamp: tuple[int, int]
+    stamp: Stamp
     heads: str | None = None
     identity: Identity | None = None
     is_damaged: bool = False

@@ -1,27 +1,36 @@
 """Raw logs in a folder of this machine, whoever wrote there and whatever names and times the files have.
 
-What belongs here: walking the folder, opening what is a file, and what is odd about files: names that are no text,
-times that no calendar of ours has, links that lead out. What does not: object stores, and reading files (`stores`).
+What belongs here: walking the folder, who can write what lies in it, and what is odd about files: names that are no
+text, times that no calendar of ours has, links that lead out, pipes. What does not: opening (`beneath`), object stores,
+and reading files (`stores`).
 
 Listing never fails for a single file. What cannot be read is told as a fault; what is merely odd is put right in the
 same way each time, and told as an oddity.
 """
 
-import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.judges import NOBODY, Writers, writers_of
 from health_assets.core.raw_roots import as_text
+from health_assets.logs.beneath import open_file, open_file_in, open_folder, status_of, why_not
 
 EARLIEST_NS = int(datetime(2000, 1, 1, tzinfo=UTC).timestamp()) * 10**9
 LATEST_NS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp()) * 10**9 - 1
 SECOND_NS = 10**9
+OUT_OF_ROOT = "a link that leads out of the raw root is not followed"
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +42,16 @@ class FolderFile:
         path: where it is; of a link, where that leads.
         size_bytes: its size.
         modified_ns: its modification time, nanoseconds since 1970, in the years 2000 to 2099.
+        changed_ns: when its content or its owner, mode or name changed, as the system says, which nobody can set.
+        writers: who can write it, or put another file in its place.
     """
 
     name: str
     path: Path
     size_bytes: int
     modified_ns: int
+    changed_ns: int
+    writers: Writers
 
 
 def within_calendar(modified_ns: int) -> int:
@@ -52,17 +65,23 @@ def within_calendar(modified_ns: int) -> int:
     return second + int.from_bytes(hashlib.sha256(str(modified_ns).encode()).digest()[:8]) % SECOND_NS
 
 
-def open_file(path: Path | str) -> int:
-    """A descriptor for reading a file, without waiting for whatever else may stand there since it was listed.
+@dataclass(frozen=True)
+class _Place:
+    """A file or folder, by its path below the root.
 
-    Raises:
-        OSError: it cannot be opened, or is a link, a pipe, a device or a folder.
+    Args:
+        name: the path by which it was found, perhaps through links.
+        real: the path without any link.
+        writers: who can write the folders on both.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is no file any more")
+
+    name: str
+    real: str
+    writers: Writers
+
+    def entry(self, name: str) -> "_Place":
+        """What has this name in the folder."""
+        return _Place(_joined(self.name, name), _joined(self.real, name), self.writers)
 
 
 class Walk:
@@ -77,6 +96,9 @@ class Walk:
         self._root = root
         self._real_root = os.path.realpath(root)
         self._is_log = is_log
+        self._found: dict[str, FolderFile] = {}
+        self._inner: list[_Place] = []
+        self._links: list[_Place] = []
         self.faults: dict[str, str] = {}
         """By the name of a file, or of a folder with a slash behind, why it cannot be read, as a sentence."""
         self.oddities: dict[str, str] = {}
@@ -85,107 +107,141 @@ class Walk:
     def files(self) -> list[FolderFile]:
         """Every file of interest that can be opened, sorted by name.
 
+        Each folder is listed once: one that links lead to, too, under its own name if it has one here. Files are known
+        by their names, so these must not follow from the order in which a file system lists a folder.
+
         Raises:
             HealthAssetsError: the root itself cannot be listed.
         """
-        found: dict[str, FolderFile] = {}
-        for folder, names in self._folders():
-            for path in (Path(folder, name) for name in names if self._is_log(as_text(name))):
-                try:
-                    file = self._looked_at(path) if self._is_inside(path) and _is_file(path) else None
-                except OSError as error:  # as in a folder that may be listed and not entered
-                    self._cannot_read(path, error)
-                    continue
-                if file is None:
-                    continue
-                if file.name in found:  # one of them is named as the other is written
-                    self.faults[f"{file.name} (another)"] = f"two raw logs have the name {file.name}; rename one"
-                    if self._name(path) != path.relative_to(self._root).as_posix():
-                        continue
-                found[file.name] = file
-        return sorted(found.values(), key=lambda file: file.name)
-
-    def _folders(self) -> Iterator[tuple[str, list[str]]]:
-        """Every folder with the names in it, once: one that links lead to, too, under its own name if it has one here.
-
-        Files are known by their names, so these must not follow from the order in which a file system lists a folder.
-        """
         visited: set[str] = set()
-        waiting = [self._root]
-        while waiting:
-            links: list[Path] = []
-            for start in waiting:
-                for folder, subfolders, names in os.walk(start, onerror=self._cannot_list):
-                    real = os.path.realpath(folder)
-                    if real in visited:
-                        subfolders.clear()
-                        continue
-                    visited.add(real)
-                    links += [path for name in subfolders if _is_link(path := Path(folder, name))]
-                    yield folder, names
-            waiting = sorted(link for link in links if self._is_inside(link, "/"))
+        self._inner = [_Place("", "", NOBODY)]
+        while self._inner:
+            folder = self._inner.pop()
+            if folder.real not in visited and self._is_listed(folder):
+                visited.add(folder.real)
+            if not self._inner:
+                self._inner, self._links = sorted(self._links, key=lambda link: link.name, reverse=True), []
+        return sorted(self._found.values(), key=lambda file: file.name)
 
-    def _cannot_list(self, error: OSError) -> None:
-        folder = Path(error.filename)
-        sentence = f"cannot list the raw logs in {as_text(folder)}: {error.strerror}"
-        if folder == self._root:
-            raise HealthAssetsError(sentence) from error
-        self.faults[f"{self._name(folder)}/"] = sentence
-
-    def _cannot_read(self, path: Path, error: OSError) -> None:
-        why = _leads_nowhere(path) if error.errno == errno.ENOENT else None
-        self.faults[self._name(path)] = f"cannot read the raw log {as_text(path)}: {why or error.strerror}"
-
-    def _is_inside(self, path: Path, mark: str = "") -> bool:
-        """Whether a path is no link that leads out of the root."""
-        if not path.is_symlink() or Path(os.path.realpath(path)).is_relative_to(self._real_root):
-            return True
-        self.oddities[f"{self._name(path)}{mark}"] = "a link that leads out of the raw root is not followed"
-        return False
-
-    def _looked_at(self, path: Path) -> FolderFile | None:
-        """The file, if it can be opened."""
-        name = self._name(path)
+    def _is_listed(self, folder: _Place) -> bool:
+        """Look at all that is in a folder; gives whether that could be listed."""
         try:
-            place = Path(os.path.realpath(path)) if path.is_symlink() else path
-            descriptor = open_file(place)
-            try:
-                status = os.fstat(descriptor)
-            finally:
-                os.close(descriptor)
+            descriptor = open_folder(self._root, folder.real)
         except OSError as error:
-            self._cannot_read(path, error)
-            return None
+            self._cannot_list(folder, error)
+            return False
+        try:
+            with os.scandir(descriptor) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+            if folder.real:
+                folder = replace(folder, writers=writers_of(folder.writers, os.fstat(descriptor)))
+            for entry in entries:
+                self._look_at(folder.entry(entry.name), entry, descriptor)
+        except OSError as error:
+            self._cannot_list(folder, error)
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def _look_at(self, place: _Place, entry: "os.DirEntry[str]", folder: int) -> None:
+        is_log = self._is_log(as_text(entry.name))
+        try:
+            if entry.is_symlink():
+                self._look_behind(place, entry, folder, is_log=bool(is_log))
+            elif entry.is_dir(follow_symlinks=False):
+                self._inner.append(place)
+            elif is_log and self._may_be_file(place, entry.stat(follow_symlinks=False)):
+                self._add(place, open_file_in(folder, entry.name))
+        except OSError as error:  # as in a folder that may be listed and not entered
+            if is_log:
+                self._cannot_read(place, why_not(error))
+
+    def _look_behind(self, place: _Place, entry: "os.DirEntry[str]", folder: int, *, is_log: bool) -> None:
+        """Look at what a link leads to, unless that is out of the root.
+
+        Where it leads is opened by the path that it has then, so that nothing is gained by changing the link meanwhile.
+        """
+        behind = Path(os.path.realpath(Path(self._real_root, place.real)))
+        if not behind.is_relative_to(self._real_root):
+            is_folder = entry.is_dir()
+            if is_log or is_folder:
+                self.oddities[f"{as_text(place.name)}{'/' if is_folder else ''}"] = OUT_OF_ROOT
+            return
+        target = replace(place, real=_below(behind, self._real_root))
+        try:
+            status = status_of(self._root, target.real)
+        except FileNotFoundError:
+            status = None
+        if status is None or stat.S_ISLNK(status.st_mode):
+            if is_log:
+                leads_to = as_text(os.readlink(entry.name, dir_fd=folder))
+                self._cannot_read(place, f"it is a link that leads nowhere, to {leads_to}")
+        elif stat.S_ISDIR(status.st_mode):
+            self._links.append(replace(target, writers=self._writers_on_the_way(target)))
+        elif is_log and self._may_be_file(place, status):
+            target = replace(target, writers=self._writers_on_the_way(target))
+            self._add(target, open_file(self._root, target.real))
+
+    def _writers_on_the_way(self, target: _Place) -> Writers:
+        """The writers of a link's folders, and of those that its target lies in."""
+        passed: list[os.stat_result] = []
+        os.close(open_folder(self._root, target.real.rpartition("/")[0], passed.append))
+        writers = target.writers
+        for status in passed:
+            writers = writers_of(writers, status)
+        return writers
+
+    def _may_be_file(self, place: _Place, status: os.stat_result) -> bool:
+        """Whether it is a file; what stands in the place of one is told."""
+        for is_kind, name in _KINDS:
+            if is_kind(status.st_mode):
+                self.oddities[as_text(place.name)] = f"it is {name} and no file, so it is not read"
+                return False
+        return True
+
+    def _add(self, place: _Place, descriptor: int) -> None:
+        """Add a file that is open."""
+        try:
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        name = as_text(place.name)
+        if name in self._found:  # one of them is named as the other is written
+            self.faults[f"{name} (another)"] = f"two raw logs have the name {name}; rename one"
+            if name != place.name:
+                return
         modified_ns = within_calendar(status.st_mtime_ns)
         odd = []
-        if name != str(path.relative_to(self._root)):
+        if name != place.name:
             odd.append("its name is not UTF-8, so it is written with escapes")
         if modified_ns != status.st_mtime_ns:
             odd.append("its modification time is not in the years 2000 to 2099, so the nearest of these counts")
         if odd:
             self.oddities[name] = "; ".join(odd)
-        return FolderFile(name=name, path=place, size_bytes=status.st_size, modified_ns=modified_ns)
+        self._found[name] = FolderFile(
+            name=name,
+            path=self._root / place.real,
+            size_bytes=status.st_size,
+            modified_ns=modified_ns,
+            changed_ns=status.st_ctime_ns,
+            writers=writers_of(place.writers, status),
+        )
 
-    def _name(self, path: Path) -> str:
-        return as_text(path.relative_to(self._root).as_posix())
+    def _cannot_list(self, folder: _Place, error: OSError) -> None:
+        sentence = f"cannot list the raw logs in {as_text(self._root / folder.name)}: {why_not(error)}"
+        if not folder.real:
+            raise HealthAssetsError(sentence) from error
+        self.faults[f"{as_text(folder.name)}/"] = sentence
 
-
-def _is_link(path: Path) -> bool:
-    """Whether it is a link; where nobody can tell, whoever lists it as a folder finds out."""
-    try:
-        return path.is_symlink()
-    except OSError:
-        return False
-
-
-def _leads_nowhere(path: Path) -> str | None:
-    """A sentence on a link that leads nowhere; None on anything else, as on a file that is gone by now."""
-    try:
-        return f"it is a link that leads nowhere, to {as_text(path.readlink())}"
-    except OSError:
-        return None
+    def _cannot_read(self, place: _Place, why: str) -> None:
+        self.faults[as_text(place.name)] = f"cannot read the raw log {as_text(self._root / place.name)}: {why}"
 
 
-def _is_file(path: Path) -> bool:
-    """Whether it is a file, or a link that leads nowhere (which must be told); a pipe or a device is no log."""
-    return path.is_file() or not path.exists()
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _below(path: Path, root: str) -> str:
+    below = path.relative_to(root).as_posix()
+    return "" if below == "." else below

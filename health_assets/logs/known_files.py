@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from health_assets.logs.identity import Identity
-from health_assets.logs.stores import RawFile
+from health_assets.logs.stores import RawFile, Stamp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class KnownFile:
     """A file as the ledger knows it.
 
     Args:
-        stamp: size and modification time when it was read.
+        stamp: size and times when it was read.
         identity: identity of its content; None where an older version read it.
         rejected: how many of its records were rejected.
         copy_of: the file that counts in its place.
@@ -26,7 +26,7 @@ class KnownFile:
         is_cut: whether it is not a file, but what a file held before it was cut or replaced.
     """
 
-    stamp: tuple[int, int]
+    stamp: Stamp
     identity: Identity | None
     rejected: int = 0
     copy_of: str | None = None
@@ -51,7 +51,8 @@ class Recognized:
         resumed: files that were copies of a log that is gone and count again, with that log's known name.
         pushed_out: known names that hold another known log now, of logs that are gone, not replaced.
         contained: known names whose logs are part of other logs that count by themselves.
-        same: files that hold exactly what was read of a log that moved there, so that nothing has to be read again.
+        same: files that hold exactly what was read of a log that moved there, or of themselves before something about
+            them changed, so that nothing has to be loaded again.
         gone: known names of logs that are nowhere any more.
         new: files of which nothing was read before.
         changed: files of which an earlier or another content was read.
@@ -82,21 +83,27 @@ class Recognized:
         before = {now: known for known, now in self.moved.items()}
         return {file.source_file: before.get(file.source_file, file.source_file) for file in self.changed}
 
-    def has_copies_of(self, known: Mapping[str, KnownFile]) -> bool:
+    def has_copies_of(self, known: Mapping[str, KnownFile], *, with_change_times: bool = True) -> bool:
         """Whether the copies are those that the ledger knows, and of the same files."""
-        noted = {name: (own.stamp, own.copy_of) for name, own in known.items() if own.copy_of is not None}
-        return noted == {name: (file.stamp, self.name_now(keeper)) for name, (file, _, keeper) in self.copies.items()}
+        length = 3 if with_change_times else 2
+        noted = {name: own for name, own in known.items() if own.copy_of is not None}
+        return noted.keys() == self.copies.keys() and all(
+            noted[name].stamp[:length] == file.stamp[:length] and noted[name].copy_of == self.name_now(keeper)
+            for name, (file, _, keeper) in self.copies.items()
+        )
 
 
 def is_settled(known: Mapping[str, KnownFile], found: Recognized) -> bool:
     """Whether nothing became of the known files that the ledger does not know, and there is none to be read.
+
+    A file that was read to its end, and holds what it did, may have another change time.
 
     Args:
         known: the ledger's word on the files.
         found: files that were recognized with it.
     """
     fates = (
-        found.new, found.changed, found.moved, found.resumed, found.pushed_out, found.contained, found.same, found.back,
+        found.new, found.changed, found.moved, found.resumed, found.pushed_out, found.contained, found.back,
     )  # fmt: skip
     gone = {name for name, own in known.items() if own.gone_at is not None}
-    return not any(fates) and found.gone == gone and found.has_copies_of(known)
+    return not any(fates) and found.gone == gone and found.has_copies_of(known, with_change_times=False)

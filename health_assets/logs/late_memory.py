@@ -214,10 +214,10 @@ def _count_values(count: Count) -> list[Any]:
 
 
 def _looked(
-    stamp: list[int], heads: str | None, own: list[Any] | None, is_damaged: bool, beginnings: list, counts: list | None
+    stamp: list[Any], heads: str | None, own: list[Any] | None, is_damaged: bool, beginnings: list, counts: list | None
 ) -> Remembered:
     return Remembered(
-        stamp=(stamp[0], stamp[1]),
+        stamp=(stamp[0], stamp[1], stamp[2]),
         heads=heads,
         identity=Identity(*own) if own else None,
         is_damaged=is_damaged,

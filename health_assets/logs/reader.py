@@ -4,7 +4,7 @@ What belongs here: running the parser over files and shaping its rows like the t
 itself (`native`) and what has been loaded before (`pipeline.ingestion`).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
@@ -16,7 +16,7 @@ import pyarrow as pa
 from health_assets.core.agent_names import mapped, reported
 from health_assets.core.duckdb_sql import duckdb_sql
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.judges import KINDS, TRUSTED, among, is_trusted, judged_by
+from health_assets.core.judges import KINDS, TRUSTED, Trust, among, judged_by
 from health_assets.core.private_files import private_files
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
@@ -29,6 +29,7 @@ from health_assets.logs.otlp import parsed_spans
 from health_assets.logs.otlp_lines import SetAside
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
+from health_assets.logs.stores import is_trusted
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
 from health_assets.scoring.target_columns import resolve_sla
@@ -104,7 +105,7 @@ class Reading:
                     tally.add(batch, tied=None)
         return tally.contents()
 
-    def records(self, targets: Targets, trusted: Collection[str] = TRUSTED) -> pa.RecordBatchReader:
+    def records(self, targets: Targets, trusted: Trust = TRUSTED) -> pa.RecordBatchReader:
         """Stream every native line that is not blank as one row, cleaned for the table of its kind.
 
         The rows have the columns of all record tables together, so that a table's rows are a selection of rows and
@@ -113,9 +114,9 @@ class Reading:
 
         Args:
             targets: what rows are made with.
-            trusted: patterns of logs whose judgements count as whose they say they are.
+            trusted: the logs whose judgements count as whose they say they are.
         """
-        believed = [place for place, file in enumerate(self._files) if is_trusted(file.source_file, trusted)]
+        believed = [place for place, file in enumerate(self._files) if is_trusted(file, trusted)]
         self._connection.execute(f"CREATE TEMP VIEW shaped AS {_shaped(targets, believed, self._limits)}")
         rows = resolve_sla(ibis.table(_shaped_schema(), name="shaped"), targets)
         return self._connection.sql(duckdb_sql(self._connection, rows)).to_arrow_reader(ROWS_PER_BATCH)

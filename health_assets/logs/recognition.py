@@ -8,6 +8,9 @@ A log is *contained* in a file whose plain bytes begin with the log's: the same 
 and perhaps grown since. Of files that are there now, one that is contained in another is its copy and counts for
 nothing; of equal ones the greatest name counts. So what counts follows from the files alone, not from when they came.
 
+A file whose size and modification time are those of before, and whose change time is another, is read to its end: it
+may have been rewritten by a program that sets times.
+
 A log that was read and is no longer under its name has *moved* to the file that contains it now, or is gone. Of
 files that were not read before, a few kilobytes are looked at; whole files are compared only where these agree.
 """
@@ -15,11 +18,11 @@ files that were not read before, a few kilobytes are looked at; whole files are 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from health_assets.core.judges import TRUSTED, is_trusted
+from health_assets.core.judges import TRUSTED, Trust
 from health_assets.logs.file_looks import Looks, Memory
 from health_assets.logs.identity import Identity, shorter_heads
 from health_assets.logs.known_files import KnownFile, Recognized
-from health_assets.logs.stores import RawFile, is_among
+from health_assets.logs.stores import RawFile, Stamp, is_among, is_same_stamp, is_trusted
 
 
 def recognize(
@@ -28,8 +31,9 @@ def recognize(
     unreadable: Collection[str] = (),
     *,
     unpacked_bytes: int,
-    trusted: Collection[str] = TRUSTED,
+    trusted: Trust = TRUSTED,
     memory: Memory | None = None,
+    anew: bool = False,
 ) -> Recognized:
     """Find out what became of known files, and which of those there are now count.
 
@@ -38,11 +42,12 @@ def recognize(
         files: all raw logs that there are now.
         unreadable: files that are there and cannot be read; nothing is found out about them.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
-        trusted: patterns of logs whose judgements count as whose they say they are; no other log counts for these.
+        trusted: the logs whose judgements count as whose they say they are; no other log counts for these.
         memory: what is known of files by now, and how much may be read; by default nothing and everything. A file that
             it puts off counts as one that nobody knows.
+        anew: whether to read every file to its end, also where size and times tell of no change.
     """
-    return _Comparison(known, files, unreadable, unpacked_bytes, trusted, memory).result()
+    return _Comparison(known, files, unreadable, unpacked_bytes, trusted, memory, anew=anew).result()
 
 
 def cut_or_replaced(
@@ -73,15 +78,19 @@ class _Comparison:
         files: Sequence[RawFile],
         unreadable: Collection[str],
         unpacked_bytes: int,
-        trusted: Collection[str],
+        trusted: Trust,
         memory: Memory | None,
+        *,
+        anew: bool,
     ) -> None:
         self._known = known
         self._files = {file.source_file: file for file in files}
         self._unreadable = unreadable
         self._trusted = trusted
         self._unchanged = {
-            name for name, file in self._files.items() if name in known and known[name].stamp == file.stamp
+            name
+            for name, file in self._files.items()
+            if not anew and name in known and is_same_stamp(known[name].stamp, file.stamp)
         }
         self._logs_by_heads = Counter(
             own.identity.heads
@@ -94,6 +103,18 @@ class _Comparison:
             unpacked_bytes,
             memory,
         )
+        doubtful = {
+            name: file
+            for name, file in self._files.items()
+            if name in known and name not in self._unchanged and known[name].stamp[:2] == file.stamp[:2]
+        }
+        self._confirmed = {
+            name: file
+            for name, file in doubtful.items()
+            if (before := known[name].identity) is not None and self._looks.is_whole_and(file, before)
+        }
+        self._rewritten = doubtful.keys() - self._confirmed.keys()
+        self._unchanged |= self._confirmed.keys()
 
     def result(self) -> Recognized:
         copies = self._copies()
@@ -115,6 +136,8 @@ class _Comparison:
             and name not in found.back
             and (own.is_cut or not is_among(self._unreadable, name))
         }
+        counted = {name: file for name, file in self._confirmed.items() if self._counted(name) and name not in copies}
+        found.same |= {name: file for name, file in counted.items() if file.stamp != self._known[name].stamp}
         self._find_unread(found)
         return found
 
@@ -126,13 +149,15 @@ class _Comparison:
             for name, own in self._known.items()
             if own.copy_of is None and name not in displaced
         }
-        stamps |= {name: file.stamp for name, file in found.same.items()}
         for file in found.files:
             if file.source_file not in stamps:
                 found.new.append(file)
-            elif stamps[file.source_file] != file.stamp:
+            elif self._is_changed(file, stamps[file.source_file]) and file.source_file not in found.same:
                 found.changed.append(file)
         found.before = {now: self._known[name] for now, name in found.names_before.items()}
+
+    def _is_changed(self, file: RawFile, before: Stamp) -> bool:
+        return file.source_file in self._rewritten or not is_same_stamp(file.stamp, before)
 
     # -- files that are there now --
 
@@ -195,11 +220,16 @@ class _Comparison:
 
         Else anybody who copies what a person wrote could make it an agent's.
         """
-        return is_trusted(other, self._trusted) or not is_trusted(name, self._trusted)
+        return self._is_trusted(other) or not self._is_trusted(name)
 
     def _rank(self, name: str) -> tuple[bool, str]:
         """The rank of a file among equal ones: the greatest counts."""
-        return is_trusted(name, self._trusted), name
+        return self._is_trusted(name), name
+
+    def _is_trusted(self, name: str) -> bool:
+        """Whether a log is trusted; of one that is gone its name decides, so that no trust is lost with it."""
+        file = self._files.get(name)
+        return self._trusted.names(name) if file is None else is_trusted(file, self._trusted)
 
     # -- files that were read --
 

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from health_assets.core.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
+from health_assets.core.judges import NOBODY, Trust, Writers
 from health_assets.core.raw_roots import PASSWORD, RawRoot, as_text, shown, without_password
 from health_assets.logs import fsspec_loop
-from health_assets.logs.folders import Walk, open_file, within_calendar
+from health_assets.logs.beneath import open_file, status_of, why_not
+from health_assets.logs.folders import Walk, within_calendar
 
 _ROTATED = r"([.-]\d+)?(\.gz)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607`."""
@@ -41,6 +43,19 @@ READ_AHEAD_BYTES = 8 << 20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+Stamp = tuple[int, int, int | None]
+"""Size, modification time and change time of a file, times in nanoseconds since 1970.
+
+Any program can set the modification time, so a file that was rewritten may have the old one; the change time is set by
+the system alone. It is None in an object store, and in what an older version remembered, where it counts as any.
+"""
+
+
+def is_same_stamp(one: Stamp, other: Stamp) -> bool:
+    """Whether two stamps tell of no change between them."""
+    return one[:2] == other[:2] and (one[2] == other[2] or None in (one[2], other[2]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
     """A raw log as it lies below the raw root.
@@ -50,6 +65,9 @@ class RawFile:
         path: where it is, behind any link: in a folder, or in the store.
         size_bytes: size when it was listed.
         modified_ns: modification time when it was listed, nanoseconds since 1970.
+        changed_ns: when the system last saw its bytes, owner, mode or name change; None in an object store.
+        root: the folder that no link may lead out of when it is opened; by default its own. None in an object store.
+        writers: who can write it, or put another in its place.
         store: the object store's file system; None for a folder of this machine.
     """
 
@@ -57,22 +75,32 @@ class RawFile:
     path: Path | str
     size_bytes: int
     modified_ns: int
+    changed_ns: int | None = None
+    root: Path | None = None
+    writers: Writers = None
     store: Any = None
 
     @property
-    def stamp(self) -> tuple[int, int]:
-        """Size and modification time in nanoseconds, by which a changed file is known."""
-        return self.size_bytes, self.modified_ns
+    def stamp(self) -> Stamp:
+        """Size, modification time and change time, by which a changed file is known."""
+        return self.size_bytes, self.modified_ns, self.changed_ns
 
-    def stamp_now(self) -> tuple[int, int] | None:
+    def stamp_now(self) -> Stamp | None:
         """The stamp as it is now; None of an object of a store, and of a file that cannot be looked at any more."""
         if self.store is not None:
             return None
         try:
-            found = Path(self.path).stat()
+            found = status_of(*self._place)
         except OSError:  # which whoever reads it is told
             return None
-        return found.st_size, within_calendar(found.st_mtime_ns)
+        return found.st_size, within_calendar(found.st_mtime_ns), found.st_ctime_ns
+
+    @property
+    def _place(self) -> tuple[Path, str]:
+        """The folder that it is opened beneath, and its path there."""
+        path = Path(self.path)
+        root = self.root or path.parent
+        return root, path.relative_to(root).as_posix()
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -83,7 +111,7 @@ class RawFile:
         """
         if self.store is None:
             try:
-                with FileIO(self.path, opener=lambda path, _: open_file(path)) as raw:
+                with FileIO(self.path, opener=lambda *_: open_file(*self._place)) as raw:
                     yield cast(BinaryIO, raw)
             except OSError as error:
                 raise self._unreadable(error) from error
@@ -114,7 +142,7 @@ class RawFile:
         return _told("read", f"the raw log {self.store.unstrip_protocol(self.path)}")
 
     def _unreadable(self, error: OSError) -> HealthAssetsError:
-        return HealthAssetsError(f"cannot read the raw log {as_text(Path(self.path))}: {error.strerror or error}")
+        return HealthAssetsError(f"cannot read the raw log {as_text(Path(self.path))}: {why_not(error)}")
 
     def beginning(self, count: int) -> bytes:
         """The file's first bytes, at most so many.
@@ -127,7 +155,7 @@ class RawFile:
             with self.told():
                 return cast(bytes, self.store.cat_file(self.path, start=0, end=count)) if count else b""
         try:
-            with os.fdopen(open_file(self.path), "rb", buffering=0) as raw:
+            with os.fdopen(open_file(*self._place), "rb", buffering=0) as raw:
                 return cast(bytes, raw.read(count))
         except OSError as error:
             raise self._unreadable(error) from error
@@ -182,6 +210,17 @@ def reason_of(unreadable: Mapping[str, str], source_file: str) -> str:
     return next(why for name, why in unreadable.items() if is_among([name], source_file))
 
 
+def is_trusted(file: RawFile, trust: Trust) -> bool:
+    """Whether a log's judgements count as whose they say they are."""
+    return trust.covers(file.source_file, file.writers)
+
+
+def distrusted(files: Collection[RawFile], trust: Trust) -> dict[str, str]:
+    """Tell of each log that has a trusted name why its judgements count as the agents' own all the same."""
+    named = [(file, why) for file in files if trust.names(file.source_file) and (why := trust.why_not(file.writers))]
+    return {file.source_file: f"its judgements count as the agents' own, since {why}" for file, why in named}
+
+
 def require_root(root: RawRoot) -> None:
     """Make sure that there is something to list; of an object store, one request finds out.
 
@@ -213,7 +252,15 @@ def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[Raw
 
     walk = Walk(root, LOG_NAME.search)
     files = [
-        RawFile(source_file=file.name, path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns)
+        RawFile(
+            source_file=file.name,
+            path=file.path,
+            size_bytes=file.size_bytes,
+            modified_ns=file.modified_ns,
+            changed_ns=file.changed_ns,
+            root=root,
+            writers=file.writers,
+        )
         for file in walk.files()
     ]
     faults |= walk.faults
@@ -233,6 +280,7 @@ def _in_store(url: str) -> list[RawFile]:
                 path=path,
                 size_bytes=details["size"],
                 modified_ns=_modified_ns(path, details),
+                writers=NOBODY,
                 store=store,
             )
             for path, details in found.items()

@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import chain
 
 from health_assets.core.errors import UnreadableFilesError
+from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import Identities, Notes, RawFile
@@ -65,7 +66,7 @@ class Pass:
         files: the files.
         wanted: the parts whose rows go to their tables.
         targets: what rows are made with.
-        trusted_judgements: patterns of logs whose judgements count as whose they say they are.
+        trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: what is taken of the files.
         grown: those of which only what is new is read.
         is_apart: whether it is one of several, each for a core of its own on any machine.
@@ -74,7 +75,7 @@ class Pass:
     files: Sequence[RawFile]
     wanted: Wanted
     targets: Targets
-    trusted_judgements: Sequence[str]
+    trusted_judgements: Trust
     limits: Limits
     grown: Grown
     is_apart: bool = False
@@ -98,7 +99,7 @@ class Account(Seen):
         rejections: the reasons where every record was rejected, none without any record; None where one was not.
         secrets: secrets that were replaced in wanted rows and in rejected ones.
         lines_with_secrets: such rows that had any.
-        stamps: by file, its size and its time of change, as a pass apart saw them; not of objects of a store.
+        stamps: by file, its size and times, as a pass apart saw them; not of objects of a store.
         faults: by file that could not be read, why. No other account counts where there is one.
     """
 

@@ -83,5 +83,5 @@ def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
     limits = Limits.of(settings, now)
-    facts = facts_of(None, files, limits=limits, trusted=settings.trusted_judgements)
+    facts = facts_of(None, files, limits=limits, trusted=settings.trust)
     return set(held_hours(facts, unreadable, limits).events)

@@ -21,7 +21,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from health_assets.core.hours import HourGroups, HourRange, contiguous
-from health_assets.core.judges import TRUSTED
+from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
@@ -60,9 +60,10 @@ def ingest(
     trace_hours: int | None = None,
     with_new_targets: bool = True,
     unreadable: Mapping[str, str] = {},
-    trusted_judgements: Sequence[str] = TRUSTED,
+    trusted_judgements: Trust = TRUSTED,
     limits: Limits | None = None,
     grounds: Grounds | None = None,
+    read_anew: bool = False,
 ) -> IngestReport:
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
@@ -81,9 +82,10 @@ def ingest(
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
             loaded of them before stays; hours that need what was not are held until they can be read.
-        trusted_judgements: patterns of logs whose judgements count as whose they say they are.
+        trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: limits on what is taken of logs; by default those of now.
         grounds: grounds of the run, by which the hours asked for are marked where all that it does applies to them.
+        read_anew: whether every file is compared with what was read of it, whatever its size and times say.
 
     Raises:
         HealthAssetsError: a file is gone or cannot be read although an hour that retention dropped needs it to come
@@ -94,7 +96,7 @@ def ingest(
     groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
     report = IngestReport(hours=hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
-    recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits)
+    recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
     present = names_of(recognized.files) | Ledger(session).emptied()
     asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
     loading = Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
@@ -136,13 +138,17 @@ def _settled(
     session: Session,
     files: Sequence[RawFile],
     unreadable: Mapping[str, str],
-    trusted: Sequence[str],
+    trusted: Trust,
     limits: Limits,
+    *,
+    read_anew: bool,
 ) -> tuple[Recognized, dict[str, str]]:
     """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
     known = ledger.known(limits.until)
-    recognized = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    recognized = recognize(
+        known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted, anew=read_anew
+    )
     return recognized, ledger.settle(known, recognized)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from health_assets.core.errors import UnreadableFilesError
-from health_assets.core.judges import TRUSTED
+from health_assets.core.judges import TRUSTED, Trust
 from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.late_memory import LateMemory
@@ -51,7 +51,7 @@ def unread(
     unreadable: Collection[str] = (),
     *,
     limits: Limits | None = None,
-    trusted: Collection[str] = TRUSTED,
+    trusted: Trust = TRUSTED,
 ) -> Unread:
     """Look up what there is to compare; files that were merely renamed or packed are compared with what they were.
 
@@ -62,7 +62,7 @@ def unread(
         files: all raw logs that there are now.
         unreadable: files that are there and cannot be read.
         limits: limits on what is taken of logs; by default those of now.
-        trusted: patterns of logs whose judgements count as whose they say they are.
+        trusted: the logs whose judgements count as whose they say they are.
     """
     limits = limits or current_limits()
     before = FileLedger(session).known(limits.until)
@@ -84,7 +84,7 @@ def compared(session: Session, found: Recognized, unreadable: Collection[str] = 
     )
 
 
-def all_unread(files: Sequence[RawFile], limits: Limits, trusted: Collection[str] = TRUSTED) -> Unread:
+def all_unread(files: Sequence[RawFile], limits: Limits, trusted: Trust = TRUSTED) -> Unread:
     """The files that count, where there is no warehouse that knows any."""
     found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
     return Unread(found=found, files=found.files, entries=[], not_loaded=[])
@@ -185,7 +185,7 @@ def facts_of(
     unreadable: Collection[str] = (),
     *,
     limits: Limits,
-    trusted: Collection[str] = TRUSTED,
+    trusted: Trust = TRUSTED,
 ) -> Facts:
     """Look up what there is to know before files are read.
 
@@ -194,7 +194,7 @@ def facts_of(
         files: all raw logs that there are now.
         unreadable: files that are there and cannot be read.
         limits: limits on what is taken of the files.
-        trusted: patterns of logs whose judgements count as whose they say they are.
+        trusted: the logs whose judgements count as whose they say they are.
     """
     if session is None:
         return Facts(all_unread(files, limits, trusted))

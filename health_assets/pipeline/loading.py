@@ -13,6 +13,7 @@ from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import EVER, HourRange, contiguous
+from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
@@ -46,7 +47,7 @@ class Loading:
         asked: the scope of the run.
         targets: targets that resolve SLA breaches.
         unreadable: files and folders that cannot be read, with the reason.
-        trusted_judgements: patterns of logs whose judgements count as whose they say they are.
+        trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: limits on what is taken of the files.
     """
 
@@ -57,7 +58,7 @@ class Loading:
         asked: Asked,
         targets: Targets,
         unreadable: Mapping[str, str],
-        trusted_judgements: Sequence[str],
+        trusted_judgements: Trust,
         limits: Limits,
     ) -> None:
         self._session = session
@@ -317,7 +318,9 @@ class Loading:
         if "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets):
             changed["executions"] |= set(asked.hours)
         if "judgements" in asked.tables:
-            changed["judgements"] |= resolve_judges(session, asked.span, self._trusted_judgements)
+            changed["judgements"] |= resolve_judges(
+                session, asked.span, self._recognized.files, self._trusted_judgements
+            )
         return changed
 
 

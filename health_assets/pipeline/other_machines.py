@@ -10,7 +10,7 @@ from operator import le
 from pathlib import Path
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.logs.stores import RawFile
+from health_assets.logs.stores import RawFile, Stamp
 
 BYTES_PER_PASS = 128 << 20
 """Files of about so many bytes are read together where several machines read. A larger file is one pass by itself."""
@@ -24,11 +24,11 @@ class Seen:
     """Files as another machine saw them.
 
     Args:
-        stamps: by file, its size and its time of change; not of objects of a store.
+        stamps: by file, its size and times; not of objects of a store.
         faults: by file that could not be read, why. Nothing else of its pass counts where there is one.
     """
 
-    stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
 
 
@@ -51,10 +51,14 @@ def dealt_out(files: Sequence[RawFile]) -> Iterator[list[RawFile]]:
 
 def _anywhere(file: RawFile) -> RawFile:
     """The same file, under a name that does not depend on the folder that a process works in."""
-    return file if file.store is not None else replace(file, path=Path(file.path).absolute())
+    return (
+        file
+        if file.store is not None
+        else replace(file, path=Path(file.path).absolute(), root=file.root and file.root.absolute())
+    )
 
 
-def stamps_of(files: Iterable[RawFile]) -> dict[str, tuple[int, int]]:
+def stamps_of(files: Iterable[RawFile]) -> dict[str, Stamp]:
     """The stamps that files have on this machine now, by name; not of objects of a store."""
     return {file.source_file: stamp for file in files if (stamp := file.stamp_now())}
 
@@ -72,12 +76,13 @@ def faults_of(files: Sequence[RawFile], seen: Iterable[Seen]) -> dict[str, str]:
     return faults
 
 
-def _is_same(file: RawFile, seen: tuple[int, int]) -> bool:
+def _is_same(file: RawFile, seen: Stamp) -> bool:
     """Whether what another machine read was the file of this one, which may have grown since it was listed."""
-    if seen == file.stamp:
+    own, found = file.stamp[:2], seen[:2]  # a copy on another file system was changed at another time
+    if found == own:
         return True
-    now = file.stamp_now() or seen
-    return all(map(le, file.stamp, seen)) and all(map(le, seen, now))
+    now = (file.stamp_now() or seen)[:2]
+    return all(map(le, own, found)) and all(map(le, found, now))
 
 
 def _can_be_read(file: RawFile) -> bool:

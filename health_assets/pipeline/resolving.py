@@ -5,7 +5,7 @@ set-based and for whole hours.
 What does not: loading lines (`ingestion`), and what any of them means for a score (`scoring`).
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from datetime import datetime
 
 import ibis
@@ -14,8 +14,9 @@ from ibis import ir
 
 from health_assets.core.agent_names import agents_of
 from health_assets.core.hours import HourRange, contiguous
-from health_assets.core.judges import is_trusted
+from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
+from health_assets.logs.stores import RawFile, is_trusted
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, amounts_of_calls, with_amounts
@@ -67,16 +68,20 @@ def _renamed(rows: ir.Table, agents: dict[str, str]) -> ir.Table:
     return joined.mutate(agent_id=joined.agent, agent_id_reported=joined.said.nullif(joined.agent))
 
 
-def resolve_judges(session: Session, hours: HourRange, trusted: Collection[str]) -> set[datetime]:
+def resolve_judges(session: Session, hours: HourRange, files: Iterable[RawFile], trusted: Trust) -> set[datetime]:
     """Count judgements of these hours as the trusted logs are now; gives the hours of which any counts otherwise.
 
     Args:
         session: a write session.
         hours: the hours.
-        trusted: patterns of logs whose judgements count as whose they say they are.
+        files: all raw logs that there are now. Judgements of a log that is gone count as before, as long as it has a
+            trusted name, since nobody can tell any more who could write it.
+        trusted: the logs whose judgements count as whose they say they are.
     """
     stored = Resolutions(session, hours)
-    return stored.trust([name for name in stored.logs_of_judgements() if is_trusted(name, trusted)])
+    logs, there = stored.logs_of_judgements(), {file.source_file: file for file in files}
+    believed = [name for name in logs & there.keys() if is_trusted(there[name], trusted)]
+    return stored.trust(believed, [name for name in logs - there.keys() if trusted.names(name)])
 
 
 def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> set[datetime]:

@@ -15,7 +15,7 @@ from health_assets.core.settings import Settings
 from health_assets.logs.known_files import is_settled
 from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import recognize
-from health_assets.logs.stores import Faults, list_files
+from health_assets.logs.stores import Faults, distrusted, list_files
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.pipeline.late_logs import names_of
 from health_assets.schema.records import RECORD_TABLES
@@ -44,6 +44,7 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     unreadable: Faults = {}
     oddities: dict[str, str] = {}
     files = list_files(settings.raw, unreadable, oddities)
+    oddities = distrusted(files, settings.trust) | oddities
     ledger, file_ledger = Ledger(session), FileLedger(session)
     if not files:
         yield "no raw log is there"
@@ -55,9 +56,7 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
         yield "something else is odd about the raw logs"
     limits = Limits.of(settings, now)
     known = file_ledger.known(limits.until)
-    found = recognize(
-        known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=settings.trusted_judgements
-    )
+    found = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=settings.trust)
     if not is_settled(known, found):
         yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
     asked = Asked(

@@ -104,10 +104,10 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     limits = Limits.of(settings, now)
     try:
         with warehouse.read() as session:
-            facts = facts_of(session, files, unreadable, limits=limits, trusted=settings.trusted_judgements)
+            facts = facts_of(session, files, unreadable, limits=limits, trusted=settings.trust)
             scored = MaterializedHours(session).of_any(_scores())
     except NoWarehouseError:
-        facts, scored = facts_of(None, files, limits=limits, trusted=settings.trusted_judgements), set()
+        facts, scored = facts_of(None, files, limits=limits, trusted=settings.trust), set()
     held = held_hours(facts, unreadable, limits, counting_of(warehouse))  # while nobody waits for the warehouse
     if held.events:
         return held, scored

@@ -15,6 +15,10 @@ class RawFile(SQLModel, table=True):
     source_file: str = text("Raw log, relative to the raw root.", key=True)
     size_bytes: int = count("Size when it was read.")
     modified_ns: int = count("Modification time when it was read, nanoseconds since 1970.")
+    changed_ns: int | None = count(
+        "Change time when it was read, which only the system sets, nanoseconds since 1970; null in an object store and "
+        "of files that an older version read."
+    )
     lines: int = count("Records in it: lines that were not blank, and where a line holds spans, these.")
     rejected: int = count("Records among them that were rejected.")
     plain_bytes: int | None = count("Bytes that it holds, unpacked.")

@@ -23,7 +23,7 @@ from health_assets.core.systems import parts
 from health_assets.core.wording import counted
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import KnownFile, Recognized
-from health_assets.logs.stores import RawFile
+from health_assets.logs.stores import RawFile, Stamp
 from health_assets.schema.catalog import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
 from health_assets.warehouse.ledger import ODD, Ledger
@@ -89,8 +89,8 @@ class FileLedger:
         """
         rows = self._session.query(
             """
-            SELECT source_file, size_bytes, CASE WHEN future_at <= ? THEN -1 ELSE modified_ns END, rejected,
-                plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
+            SELECT source_file, size_bytes, CASE WHEN future_at <= ? THEN -1 ELSE modified_ns END, changed_ns,
+                rejected, plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
                     SELECT source_file FROM raw_logs
                     WHERE lines > 0 AND (coalesce(lost, 0) > 0 OR (NOT is_loaded AND NOT coalesce(is_dropped, false)))
                 )
@@ -100,7 +100,7 @@ class FileLedger:
         )
         return {
             name: KnownFile(
-                stamp=(size, modified),
+                stamp=(stamp[0], stamp[1], stamp[2]),
                 identity=None if digest is None else Identity(plain_bytes, digest, heads),
                 rejected=rejected,
                 copy_of=copy_of,
@@ -108,7 +108,7 @@ class FileLedger:
                 is_complete=is_complete,
                 is_cut=_is_cut(name),
             )
-            for name, size, modified, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
+            for name, *stamp, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
     def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:
@@ -135,12 +135,28 @@ class FileLedger:
             self._write_copies(copies)
         for name, file in found.same.items():
             self._session.query(
-                "UPDATE raw_files SET size_bytes = ?, modified_ns = ? WHERE source_file = ?",
-                [file.size_bytes, file.modified_ns, name],
+                "UPDATE raw_files SET size_bytes = ?, modified_ns = ?, changed_ns = ? WHERE source_file = ?",
+                [file.size_bytes, file.modified_ns, file.changed_ns, name],
             )
+        self._learn_change_times(known, found)
         self._unload_ties([*found.moved.values()])
         self._note_gone(found.gone | {renamed[name] for name in found.pushed_out})
         return told
+
+    def _learn_change_times(self, known: Mapping[str, KnownFile], found: Recognized) -> None:
+        """Note when files last changed of which an older version did not."""
+        times = {
+            file.source_file: file.changed_ns
+            for file in found.files
+            if (own := known.get(file.source_file)) and own.stamp == (*file.stamp[:2], None) and file.changed_ns
+        }
+        if times:
+            self._session.query(
+                "UPDATE raw_files SET changed_ns = learned.changed_ns "
+                "FROM (SELECT unnest($names) AS name, unnest($times) AS changed_ns) AS learned "
+                "WHERE raw_files.source_file = learned.name AND raw_files.changed_ns IS NULL",
+                {"names": [*times], "times": [*times.values()]},
+            )
 
     def _resumption(self, gone: str) -> str:
         """Tell of a file that it counts again, since the log is gone that counted for it."""
@@ -385,10 +401,11 @@ def _is_cut(name: str) -> bool:
     return _CUT_NAME.search(name) is not None
 
 
-def _file_row(name: str, stamp: tuple[int, int], identity: Identity | None) -> dict[str, object]:
+def _file_row(name: str, stamp: Stamp, identity: Identity | None) -> dict[str, object]:
     """A row of `raw_files` for a log of which no table has lines."""
-    size, modified = stamp
-    own = {"source_file": name, "size_bytes": size, "modified_ns": modified, "lines": 0, "rejected": 0}
+    size, modified, changed = stamp
+    times = {"modified_ns": modified, "changed_ns": changed}
+    own = {"source_file": name, "size_bytes": size, **times, "lines": 0, "rejected": 0}
     return {**own, **columns_of_identity(identity)}
 
 

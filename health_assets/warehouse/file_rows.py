@@ -15,6 +15,7 @@ _SCHEMA = pa.schema(
         ("source_file", pa.string()),
         ("size_bytes", pa.int64()),
         ("modified_ns", pa.int64()),
+        ("changed_ns", pa.int64()),
         ("lines", pa.int64()),
         ("rejected", pa.int64()),
         ("plain_bytes", pa.int64()),

@@ -187,6 +187,7 @@ class Ledger:
             "source_file": [file.source_file for file in files],
             "size_bytes": [file.size_bytes for file in files],
             "modified_ns": [file.modified_ns for file in files],
+            "changed_ns": [file.changed_ns for file in files],
             "lines": [lines[file.source_file] for file in files],
             "rejected": [rejected[file.source_file] for file in files],
             "future_at": [future_at.get(file.source_file) for file in files],

@@ -57,12 +57,18 @@ class Resolutions:
         rows = self._session.query(f"SELECT DISTINCT source_file FROM judgements WHERE {_INSIDE}", self._hours)
         return {name for (name,) in rows}
 
-    def trust(self, logs: Collection[str]) -> set[datetime]:
-        """Believe the judgements of these logs, and no others, to be whose they say; gives the hours that change."""
-        parameters = {**self._hours, "believed": list(logs)} if logs else self._hours
+    def trust(self, logs: Collection[str], kept: Collection[str] = ()) -> set[datetime]:
+        """Believe the judgements of these logs, and no others, to be whose they say; gives the hours that change.
+
+        Args:
+            logs: the logs that are believed.
+            kept: logs whose judgements stay as they are.
+        """
+        parameters = {**self._hours, "kept": list(kept)} | ({"believed": list(logs)} if logs else {})
         is_believed = "source_file IN (SELECT unnest($believed))" if logs else "false"
         counts_as = judged_by(is_believed, "judged_by_reported")
-        differs = f"{_INSIDE} AND judged_by IS DISTINCT FROM {counts_as}"
+        is_kept = "source_file IN (SELECT unnest($kept))"
+        differs = f"{_INSIDE} AND NOT {is_kept} AND judged_by IS DISTINCT FROM {counts_as}"
         rows = self._session.query(f"SELECT DISTINCT hour FROM judgements WHERE {differs}", parameters)
         if rows:
             self._session.query(f"UPDATE judgements SET judged_by = {counts_as} WHERE {differs}", parameters)

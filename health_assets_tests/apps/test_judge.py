@@ -597,3 +597,18 @@ def test_a_raw_root_that_cannot_be_written_is_one_sentence(tmp_path: Path, endpo
     (project.raw / FOLDER).write_text("a file where a folder should be")
     with pytest.raises(dg.Failure, match="cannot write the judgements to"):
         judge_due_runs(pipeline_of(project, endpoint), NOW)
+
+
+@pytest.mark.parametrize("way", ["a folder that others can write", "a link"])
+def test_nothing_is_judged_where_the_judgements_would_not_count(tmp_path: Path, endpoint: Endpoint, way: str) -> None:
+    folder = tmp_path / "project" / "raw" / FOLDER
+    folder.parent.mkdir(parents=True)
+    if way == "a link":
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(HealthAssetsError, match=r"judgements in .* would count as the agents' own, since it "):
+        judged_directly(tmp_path, endpoint, 1)
+    assert not endpoint.requests

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from health_assets.core.judges import TRUSTED
+from health_assets.core.judges import TRUSTED, Trust
 from health_assets.logs import file_looks
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
@@ -25,7 +25,7 @@ def write(root: Path, name: str, content: bytes) -> None:
 
 
 def found(
-    root: Path, known: Known, unreadable: Collection[str] = (), trusted: Collection[str] = TRUSTED
+    root: Path, known: Known, unreadable: Collection[str] = (), trusted: Trust = TRUSTED
 ) -> tuple[Recognized, Known]:
     """Recognize the files; also gives what the ledger knows once all that counts was read."""
     files = [file for file in list_files(root) if file.source_file.partition("/")[0] + "/" not in unreadable]
@@ -77,7 +77,7 @@ def test_whom_to_trust_is_asked_again_where_a_copy_was_settled(tmp_path: Path) -
     write(tmp_path, "z.jsonl", b"verdict\n")
     _, known = found(tmp_path, {})
     assert known["a.jsonl"].copy_of == "z.jsonl"
-    result, _ = found(tmp_path, known, trusted=["a.jsonl"])
+    result, _ = found(tmp_path, known, trusted=Trust(["a.jsonl"]))
     assert (result.moved, names(result.files)) == ({"z.jsonl": "a.jsonl"}, ["a.jsonl"])
 
 

@@ -11,6 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from health_assets.core.errors import UnreadableFilesError
+from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import RawFile, list_files
@@ -47,7 +48,7 @@ def of_all(files: list[RawFile]) -> Pass:
         files=files,
         wanted=Wanted(asked=asked, fresh=names),
         targets=Targets(),
-        trusted_judgements=["*"],
+        trusted_judgements=Trust(["*"]),
         limits=current_limits(),
         grown=NOTHING,
     )

@@ -27,8 +27,11 @@ def test_a_file_that_the_cluster_cannot_read_is_told(file: RawFile) -> None:
 
 
 def test_another_file_of_the_same_name_on_another_machine_does_not_count(file: RawFile) -> None:
-    size, modified = file.stamp
-    for seen in ((size + 1, modified), (size - 1, modified), (size, modified - 1), (size, modified + 1)):
+    size, modified, changed = file.stamp
+    for seen_size, seen_modified in (
+        (size + 1, modified), (size - 1, modified), (size, modified - 1), (size, modified + 1)
+    ):  # fmt: skip
+        seen = (seen_size, seen_modified, changed)
         assert "is another file on the cluster" in faults_of([file], [Seen(stamps={"a.jsonl": seen})])["a.jsonl"]
 
 

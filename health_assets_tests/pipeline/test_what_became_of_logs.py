@@ -12,9 +12,12 @@ import pytest
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.known_files import Recognized
+from health_assets.logs.stores import RawFile, list_files
 from health_assets.pipeline import ingestion
+from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World, batching_instance
 from health_assets_tests.support.dagster_world import execution as world_execution
@@ -61,6 +64,12 @@ def restarts(project: Project) -> list[tuple]:
 def lost(project: Project) -> list[tuple[str, int]]:
     with project.warehouse.read() as session:
         return [(log.source_file, log.lines) for log in FileLedger(session).lost()]
+
+
+def late(project: Project) -> dict[Part, Lines]:
+    """What the sensor for late logs would find."""
+    with project.warehouse.read() as session:
+        return late_parts(unread(session, list_files(project.raw)))
 
 
 def assert_like_a_clean_rebuild(project: Project) -> None:
@@ -468,3 +477,85 @@ def test_links_that_lead_out_of_the_raw_root_are_not_followed_and_told_once(proj
     ]
     assert [row[0] for row in restarts(project)] == ["a"]
     assert "odd files" not in project.materialize(FIRST, only=["ingest"])["raw_logs"]
+
+
+# -- the same size and modification time, and other bytes --
+
+
+def rewritten(path: Path, *lines: str) -> None:
+    """Another content of the same size, with the modification time of the one before."""
+    before, content = path.stat(), bytes_of(*lines)
+    assert len(content) == before.st_size
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # the system's clock ticks every few milliseconds
+        path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "judgements/a.jsonl"])
+def test_a_file_that_was_rewritten_at_the_same_size_and_time_is_read_again(project: Project, name: str) -> None:
+    path = project.write_log(name, [restart("one", 0)])
+    project.ingest(HOURS)
+    rewritten(path, restart("two", 0))
+    assert {part.source_file for part in late(project)} == {name}
+    assert project.ingest(HOURS).files_read == [name]
+    assert [row[0] for row in restarts(project)] == ["two"]
+    assert_like_a_clean_rebuild(project)
+
+
+def test_a_copy_that_was_rewritten_at_the_same_size_and_time_counts(project: Project) -> None:
+    project.write_log("b.jsonl", [restart("one", 0)])
+    path = project.write_log("a.jsonl", [restart("one", 0)])
+    project.ingest(HOURS)
+    assert [row[1] for row in restarts(project)] == ["b.jsonl"]
+    rewritten(path, restart("two", 0))
+    assert project.ingest(HOURS).files_read == ["a.jsonl"]
+    assert [row[:2] for row in restarts(project)] == [("one", "b.jsonl"), ("two", "a.jsonl")]
+
+
+def test_a_file_of_which_only_the_mode_changed_is_compared_once_and_not_loaded_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project.write_log("a.jsonl", [restart("one", 0)])
+    project.ingest(HOURS)
+    before = project.query("SELECT changed_ns FROM raw_files")
+    path.chmod(0o600)
+    assert late(project) == {}
+    assert project.ingest(HOURS).files_read == []
+    assert project.query("SELECT changed_ns FROM raw_files") == [(path.stat().st_ctime_ns,)] != before
+    monkeypatch.setattr(RawFile, "opened", None)
+    assert project.ingest(HOURS).files_read == []
+
+
+def test_a_run_that_reads_anew_finds_what_no_time_tells(project: Project) -> None:
+    """As where a clock was set back, or a file system keeps no change times."""
+    path = project.write_log("a.jsonl", [restart("one", 0)])
+    project.write_log("b.jsonl", [restart("other", 0)])
+    project.ingest(HOURS)
+    rewritten(path, restart("two", 0))
+    project.change("UPDATE raw_files SET changed_ns = ? WHERE source_file = 'a.jsonl'", [path.stat().st_ctime_ns])
+    assert project.ingest(HOURS).files_read == []
+    assert project.ingest(HOURS, read_anew=True).files_read == ["a.jsonl"]
+    assert [row[0] for row in restarts(project)] == ["other", "two"]
+
+
+def test_the_flag_anew_reads(project: Project) -> None:
+    path = project.write_log("a.jsonl", [restart("one", 0)])
+    arguments = materialize_arguments(project, FIRST, "session_scores")
+    assert forked_command(*arguments, folder=project.folder).returncode == 0
+    rewritten(path, restart("two", 0))
+    project.change("UPDATE raw_files SET changed_ns = ?", [path.stat().st_ctime_ns])
+    done = forked_command(*arguments, folder=project.folder)
+    assert "no run was made" in done.stdout
+    assert [row[0] for row in restarts(project)] == ["one"]
+    assert forked_command(*arguments, "--anew", folder=project.folder).returncode == 0
+    assert [row[0] for row in restarts(project)] == ["two"]
+
+
+def test_a_ledger_of_an_older_version_learns_the_change_times(project: Project) -> None:
+    path = project.write_log("a.jsonl", [restart("one", 0)])
+    project.ingest(HOURS)
+    project.change("UPDATE raw_files SET changed_ns = NULL")
+    assert project.ingest(HOURS).files_read == []
+    assert project.query("SELECT changed_ns FROM raw_files") == [(path.stat().st_ctime_ns,)]
+    rewritten(path, restart("two", 0))
+    assert project.ingest(HOURS).files_read == ["a.jsonl"]

@@ -190,14 +190,21 @@ class Project:
         return replace(self, folder=folder, **copies)
 
     def ingest(
-        self, hours: HourRange, tables: Sequence[str] = RECORD_TABLES, *, limits: Limits | None = None
+        self,
+        hours: HourRange,
+        tables: Sequence[str] = RECORD_TABLES,
+        *,
+        limits: Limits | None = None,
+        read_anew: bool = False,
     ) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
         with self.warehouse.write() as session:
             files = list_files(self.raw)
             targets = load_targets(self.settings.targets)
             limits = limits or self.pipeline.limits
-            return ingest(session, files, hours, list(tables), targets, self.lookback_hours, limits=limits)
+            return ingest(
+                session, files, hours, list(tables), targets, self.lookback_hours, limits=limits, read_anew=read_anew
+            )
 
     # -- what came of it --
 

@@ -1,6 +1,7 @@
 """The reliability evaluation: worked examples, an independent reference on random logs, and what must not matter."""
 
 import math
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from io import StringIO
@@ -15,7 +16,9 @@ from rapidfuzz.distance import Levenshtein
 from rich.console import Console
 from scipy.spatial.distance import jensenshannon
 
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import load_settings
 from health_assets.defs.pipeline import Pipeline
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.reliability import timeline, trajectories
@@ -494,6 +497,70 @@ def test_another_setting_of_whom_to_trust_holds_for_judgements_that_are_there(pr
         Pipeline(settings=settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=OWN_STEPS
     )
     assert {row["judged_by"] for row in project.rows("judgements")} == {"agent"}
+
+
+NOBODY_ELSE = 65534
+OPENED = {
+    "a folder that the group can write": lambda folder: folder.chmod(0o775),
+    "a folder that all can write": lambda folder: folder.chmod(0o1777),
+    "a file that all can write": lambda folder: (folder / "1.jsonl").chmod(0o666),
+    "a folder of another user": lambda folder: os.chown(folder, NOBODY_ELSE, -1),
+    "a file of another user": lambda folder: os.chown(folder / "1.jsonl", NOBODY_ELSE, -1),
+    "a link from a folder of another user": lambda folder: _moved_behind_a_link(folder),
+}
+
+
+def _moved_behind_a_link(folder: Path) -> None:
+    (folder / "1.jsonl").rename(folder.parent / "behind")
+    (folder / "1.jsonl").symlink_to("../behind")
+    os.chown(folder, NOBODY_ELSE, -1)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("way", OPENED)
+def test_who_can_write_to_a_trusted_path_speaks_as_no_person_there(project: Project, way: str) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=[]))])
+    project.write_log("judgements/1.jsonl", [line(judgement("person", 1, "high"))])
+    OPENED[way](project.raw / "judgements")
+    told = project.materialize(HourRange.of(START), only=OWN_STEPS)["raw_logs"]
+    assert [(row["judged_by"], row["judged_by_reported"]) for row in project.rows("judgements")] == [
+        ("agent", "person")
+    ]
+    (odd,) = told["odd files"].data
+    assert odd.startswith("judgements/1.jsonl: its judgements count as the agents' own, since it or a folder above it ")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_user_whom_a_setting_names_is_believed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
+    path = project.write_log("judgements/1.jsonl", [line(judgement("person", 1))])
+    os.chown(path, NOBODY_ELSE, -1)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    assert [row["judged_by"] for row in project.rows("judgements")] == ["agent"]
+    monkeypatch.setenv("HEALTH_TRUSTED_USERS", f"root, {NOBODY_ELSE}")
+    assert project.settings.trusted_users == (0, NOBODY_ELSE)
+    told = project.materialize(HourRange.of(START), only=OWN_STEPS)["raw_logs"]
+    assert [row["judged_by"] for row in project.rows("judgements")] == ["person"]
+    assert "odd files" not in told
+
+
+def test_a_user_who_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEALTH_TRUSTED_USERS", "no-such-user")
+    with pytest.raises(HealthAssetsError, match="there is no user no-such-user on this machine"):
+        load_settings()
+
+
+def test_a_log_counts_as_before_once_it_is_gone_whoever_could_write_it(project: Project) -> None:
+    """Else somebody would put it there, delete it, and be believed from then on."""
+    project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
+    paths = [project.write_log(f"judgements/{number}.jsonl", [line(judgement("person", number))]) for number in (1, 2)]
+    paths[0].chmod(0o666)
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    for path in paths:
+        path.unlink()
+    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    counts_as = {row["source_file"]: row["judged_by"] for row in project.rows("judgements")}
+    assert counts_as == {"judgements/1.jsonl": "agent", "judgements/2.jsonl": "person"}
 
 
 def test_an_id_in_two_hours_is_two_runs(project: Project) -> None:

@@ -13,6 +13,7 @@ runs of an id are judged together, again once one is newer than the judgement.
 
 import json
 import os
+import stat
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -31,14 +32,14 @@ from health_assets.apps.judge.judge_evidence import Evidence, Run, evidence
 from health_assets.apps.judge.judge_verdict import Judge, NoVerdict, Verdict
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import floor_hour
-from health_assets.core.judges import FOLDER, MODEL, PERSON, is_trusted
+from health_assets.core.judges import FOLDER, MODEL, NOBODY, PERSON, Trust, writers_of
 from health_assets.core.private_files import private_files
 from health_assets.core.raw_roots import local_root
 from health_assets.core.redaction import REDACTION, Redaction
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.logs.reader import reading
-from health_assets.logs.stores import Faults, RawFile, is_among, list_files
+from health_assets.logs.stores import Faults, RawFile, is_among, is_trusted, list_files
 from health_assets.scoring.relations import lookup
 from health_assets.warehouse.session import Session
 
@@ -119,9 +120,12 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
         redaction: patterns of what is replaced in all that is sent.
 
     Raises:
-        HealthAssetsError: no judge is configured, the raw root is an object store, or the log cannot be written.
+        HealthAssetsError: no judge is configured, the raw root is an object store, or the log cannot be written where
+            it would count.
     """
     raw, model = local_root(settings.raw, JUDGE), Judge(settings)
+    if (raw / FOLDER).exists():  # before anything is paid for
+        _require_trusted(raw / FOLDER, settings.trust)
     report, records = Report(), []
     failures_in_a_row = 0
     try:
@@ -144,7 +148,7 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
                 report.violated += bool(verdict.violations)
                 records.append(_record(of_id[-1], sent, verdict, settings.judge_model, now))
     finally:
-        report.file = _write(raw, records, now)
+        report.file = _write(raw, settings.trust, records, now)
     return report
 
 
@@ -168,7 +172,7 @@ def _record(run: Run, sent: Evidence, verdict: Verdict, model: str | None, now: 
     }
 
 
-def _write(raw: Path, records: Sequence[dict[str, Any]], now: datetime) -> str | None:
+def _write(raw: Path, trust: Trust, records: Sequence[dict[str, Any]], now: datetime) -> str | None:
     """A new log below the raw root, visible only once it is whole; its name, or None if there is nothing to write."""
     if not records:
         return None
@@ -177,6 +181,7 @@ def _write(raw: Path, records: Sequence[dict[str, Any]], now: datetime) -> str |
     try:
         with private_files():
             path.parent.mkdir(exist_ok=True)
+            _require_trusted(path.parent, trust)
             opened = unfinished.open("w", encoding="utf-8")
         with opened as file:
             file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -188,6 +193,18 @@ def _write(raw: Path, records: Sequence[dict[str, Any]], now: datetime) -> str |
     return path.relative_to(raw).as_posix()
 
 
+def _require_trusted(folder: Path, trust: Trust) -> None:
+    """Make sure that judgements in a folder count, and that nobody has put a link there.
+
+    Raises:
+        HealthAssetsError: anybody else can write there, or somebody else made it.
+    """
+    status = folder.lstat()
+    why = "it is a link" if stat.S_ISLNK(status.st_mode) else trust.why_not(writers_of(NOBODY, status))
+    if why is not None:
+        raise HealthAssetsError(f"judgements in {folder} would count as the agents' own, since {why}")
+
+
 def _logs_not_loaded(session: Session, settings: Settings) -> list[RawFile]:
     """Trusted logs whose judgements the warehouse does not all hold yet, of those that can be read."""
     lines = session.table("raw_logs")
@@ -196,7 +213,7 @@ def _logs_not_loaded(session: Session, settings: Settings) -> list[RawFile]:
     loaded = {row["source_file"] for row in session.dicts(logs) if row["is_loaded"]}
     unreadable: Faults = {}  # the pipeline reports them
     files = list_files(local_root(settings.raw, JUDGE), unreadable)
-    trusted = (file for file in files if is_trusted(file.source_file, settings.trusted_judgements))
+    trusted = (file for file in files if is_trusted(file, settings.trust))
     return [file for file in trusted if file.source_file not in loaded]
 
 
@@ -208,7 +225,7 @@ def _judged_in(files: Sequence[RawFile], settings: Settings) -> set[str]:
     try:
         with reading(files) as parser:
             judged: set[str] = set()
-            for batch in parser.records(Targets(), settings.trusted_judgements):
+            for batch in parser.records(Targets(), settings.trust):
                 counts = pc.and_(
                     pc.equal(batch["record_type"], "judgement"),
                     pc.is_in(batch["judged_by"], pa.array([MODEL, PERSON])),
