@@ -11,19 +11,19 @@ connection of the fetch goes to the address that was found. TLS certificates and
 import asyncio
 import socket
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
+
+from health_assets.consumer.networks import is_special
 
 PINS = "health_assets.pins"
 """Extension of a request: a mapping of host to address that the requests of one fetch share."""
 MOST_ADDRESSES = 4
 CONNECT_S = 2.5
 """How long a host's address may take to connect where there is another one to try."""
-NAT64 = IPv6Network("64:ff9b::/96")
-MORE_REFUSED = tuple(map(IPv6Network, ("64:ff9b:1::/48", "2001:db8::/32", "3fff::/20", "fec0::/10")))
 
 
 class PrivateAddressError(Exception):
@@ -33,27 +33,12 @@ class PrivateAddressError(Exception):
 def is_public(address: str) -> bool:
     """Whether an address belongs to the public internet.
 
-    Private, loopback, link-local, shared (CGNAT), unique-local, multicast, reserved and unspecified addresses do not,
-    nor do IPv6 addresses that stand for such IPv4 ones (mapped, 6to4, NAT64).
+    Addresses of special purpose (`networks`) do not, nor do IPv6 addresses that stand for such IPv4 ones.
 
     Args:
         address: an IP address, with a zone or without.
     """
-    parsed = ip_address(address.partition("%")[0])
-    if isinstance(parsed, IPv6Address):
-        inner = _inner(parsed)
-        if inner is not None:
-            return is_public(str(inner))
-        if parsed.teredo or any(parsed in network for network in MORE_REFUSED):
-            return False
-    return parsed.is_global and not (parsed.is_multicast or parsed.is_reserved or parsed.is_unspecified)
-
-
-def _inner(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for."""
-    if address in NAT64:
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address.sixtofour
+    return not is_special(ip_address(address.partition("%")[0]))
 
 
 async def look_up(host: str, *, allow_private: bool) -> tuple[str, ...]:
