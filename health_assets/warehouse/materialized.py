@@ -101,11 +101,13 @@ class MaterializedHours:
         [(first,)] = self._session.query("SELECT min(hour) FROM materialized_hours WHERE asset = ?", [asset])
         return first
 
-    def newest(self, asset: str, over_by: datetime | None = None) -> datetime | None:
-        """The newest hour that was ever materialized, of those that were over by a time; None where none was."""
+    def newest(
+        self, asset: str, over_by: datetime | None = None, *, made_by: datetime | None = None
+    ) -> datetime | None:
+        """The newest hour that was ever materialized, of those over and made by a time; None where none was."""
         [(newest,)] = self._session.query(
-            "SELECT max(hour) FROM materialized_hours WHERE asset = ? AND hour <= ?",
-            [asset, EVER.end if over_by is None else over_by - HOUR],
+            "SELECT max(hour) FROM materialized_hours WHERE asset = ? AND hour <= ? AND materialized_at <= ?",
+            [asset, EVER.end if over_by is None else over_by - HOUR, made_by or EVER.end],
         )
         return newest
 
@@ -128,10 +130,10 @@ class MaterializedHours:
         """The assets of which any hour was ever materialized."""
         return {asset for (asset,) in self._session.query("SELECT DISTINCT asset FROM materialized_hours")}
 
-    def last_made_at(self, asset: str) -> datetime | None:
-        """The time at which any hour of the asset was last materialized; None if none was."""
-        sql = "SELECT max(materialized_at) FROM materialized_hours WHERE asset = ?"
-        [(last,)] = self._session.query(sql, [asset])
+    def last_made_at(self, asset: str, *, made_by: datetime | None = None) -> datetime | None:
+        """The time at which any hour of the asset was last materialized, by a time; None if none was."""
+        sql = "SELECT max(materialized_at) FROM materialized_hours WHERE asset = ? AND materialized_at <= ?"
+        [(last,)] = self._session.query(sql, [asset, made_by or EVER.end])
         return last
 
     def made_at(self, hours: HourRange) -> dict[datetime, dict[str, datetime]]:

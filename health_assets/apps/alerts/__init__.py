@@ -16,9 +16,11 @@
 | `digest_facts` | reading what a periodic digest tells |
 | `digest_store` | writing each period's digest once |
 | `watching` | which hours are ready, and judging them in order |
-| `messages` | what a notice says, as JSON, Slack blocks and e-mail |
+| `messages` | what a notice says, as lines and as JSON |
+| `message_forms` | a message as Slack blocks and as e-mail |
 | `digest_texts` | what a periodic digest says |
 | `channels` | sending one message: webhook, Slack, SMTP |
+| `smtp` | a session with a mail server that ends in time |
 | `delivering` | the outbox: what is due, sent side by side, marked afterwards |
 | `ticking` | all of these, as sensor and command do them |
 

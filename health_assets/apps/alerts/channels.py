@@ -5,10 +5,13 @@ message, reads an answer to its end, names hosts in its log, and says of a failu
 whether to try again and when, nor whether a smaller message or another recipient would do.
 """
 
+import asyncio
 import json
 import logging
+import os
 import smtplib
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +25,10 @@ import httpx
 import tenacity
 
 from health_assets.apps.alerts.config import Channel, Email, Slack, Webhook
-from health_assets.apps.alerts.messages import KEY_HEADER, Message, mail_of, slack_body
+from health_assets.apps.alerts.message_forms import mail_of, slack_body
+from health_assets.apps.alerts.messages import KEY_HEADER, Message
+from health_assets.apps.alerts.smtp import mail_session
+from health_assets.consumer.fetching import run_async
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.terminal import printable
 
@@ -30,6 +36,7 @@ ATTEMPTS = 3
 """How often a message is tried within one tick."""
 RETRY_PAUSE_S = 1.0
 MOST_ERROR = 300
+LATE = "it did not answer in time"
 LONGEST_REST_S = 5
 """A channel that asks to be left alone for longer is not tried again within the tick."""
 AGAIN = frozenset({408, 409, 425, 429})
@@ -67,13 +74,14 @@ class TakenInPart(NotDelivered):
     """Some recipients have the message and others may get it later: to try at once would send it to all again."""
 
 
-def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) -> None:
+def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S, until: float = float("inf")) -> None:
     """Send a message, trying again for a moment where that may help.
 
     Args:
         channel: where to.
         message: what.
         pause_s: about how long to wait before trying again.
+        until: when all of it must be over, by the monotonic clock.
 
     Raises:
         TooLarge: the channel does not want a message of this size.
@@ -92,21 +100,45 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S) 
             lambda error: not isinstance(error, Refused | TakenInPart) and _rest_s(error) <= LONGEST_REST_S
         ),
         wait=lambda state: max(pause(state), _rest_s(state.outcome.exception()) if state.outcome else 0),
-        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        stop=lambda state: state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= until,
         reraise=True,
     )
-    sender: Callable[[Channel, Written, dict[str, str]], None] = _SENDERS[type(channel)]
     kind, sentence, rest_s = NotDelivered, None, 0
     try:
-        retrying(sender, channel, written, secrets)
+        retrying(_try, channel, written, secrets, until)
     except NotDelivered as error:
         kind, sentence, rest_s = type(error), str(error), error.rest_s
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
         sentence = "its address is not valid"  # which the error repeats in pieces
-    except (httpx.HTTPError, smtplib.SMTPException, OSError) as error:
+    except httpx.HTTPError as error:
+        sentence = f"{type(error).__name__}: {_system_error(error) or error}"
+    except (smtplib.SMTPException, OSError) as error:
         sentence = f"{type(error).__name__}: {error}"
     if sentence is not None:  # outside of the handlers: what the libraries raise may hold addresses and passwords
         raise kind(_without(secrets, channel, sentence), rest_s)
+
+
+def _try(channel: Channel, written: "Written", secrets: dict[str, str], until: float) -> None:
+    """Send a message once; one deadline is for all of it, from the connection to the end of the answer's head."""
+    seconds = min(channel.timeout_s, until - time.monotonic())
+    if seconds <= 0:
+        raise NotDelivered(LATE)
+    sender: Callable[[Channel, Written, dict[str, str], float], None] = _SENDERS[type(channel)]
+    try:
+        sender(channel, written, secrets, seconds)
+    except TimeoutError:
+        is_own_limit = seconds == channel.timeout_s
+        raise NotDelivered(f"it did not answer within {channel.timeout_s:g} s" if is_own_limit else LATE) from None
+
+
+def _system_error(error: BaseException) -> str | None:
+    """What the operating system says behind an error, without the addresses that libraries add to it."""
+    found, cause = None, error.__cause__ or error.__context__
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None and not isinstance(cause, ssl.SSLError):
+            found = os.strerror(cause.errno) if cause.errno > 0 else found
+        cause = cause.__cause__ or cause.__context__
+    return found
 
 
 def _rest_s(error: BaseException | None) -> int:
@@ -159,16 +191,16 @@ def _written(channel: Channel, message: Message) -> Written:
 # -- sending -----------------------------------------------------------------------------------------------------------
 
 
-def _post_webhook(channel: Channel, written: Written, secrets: dict[str, str]) -> None:
+def _post_webhook(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
     assert isinstance(channel, Webhook)
     url = channel.url or secrets[channel.url_env or ""]
     headers = {"Authorization": f"Bearer {secrets[channel.token_env]}"} if channel.token_env else {}
-    _post(url, written, headers, channel.timeout_s)
+    _post(url, written, headers, seconds)
 
 
-def _post_slack(channel: Channel, written: Written, secrets: dict[str, str]) -> None:
+def _post_slack(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
     assert isinstance(channel, Slack)
-    _post(secrets[channel.url_env], written, {}, channel.timeout_s)
+    _post(secrets[channel.url_env], written, {}, seconds)
 
 
 _is_logged: ContextVar[Any] = ContextVar("is_logged")
@@ -187,15 +219,21 @@ def _discreetly() -> Iterator[None]:
         _is_logged.reset(token)
 
 
-def _post(url: str, written: Written, headers: dict[str, str], timeout_s: float) -> None:
-    headers = {**headers, KEY_HEADER: written.key, "Content-Type": "application/json"}
-    # the answer's body is not read: nobody needs it, and it may never end
-    with (
-        _discreetly(),
-        httpx.Client(timeout=timeout_s, follow_redirects=False) as client,
+async def _answer(url: str, written: Written, headers: dict[str, str], seconds: float) -> tuple[int, str]:
+    """Status of the answer, and for how long it asks to be left alone; its body is not read, and may never end."""
+    # the client's own limits are of each read, which a receiver that sends a byte a second never reaches
+    async with (
+        asyncio.timeout(seconds),
+        httpx.AsyncClient(timeout=None, follow_redirects=False) as client,
         client.stream("POST", url, content=written.content, headers=headers) as answer,
     ):
-        status, rest = answer.status_code, answer.headers.get("retry-after", "").strip()[:9]
+        return answer.status_code, answer.headers.get("retry-after", "").strip()[:9]
+
+
+def _post(url: str, written: Written, headers: dict[str, str], seconds: float) -> None:
+    headers = {**headers, KEY_HEADER: written.key, "Content-Type": "application/json"}
+    with _discreetly():
+        status, rest = run_async(_answer(url, written, headers, seconds))
     if 200 <= status < 300:
         return
     sentence = f"it answered {status}"
@@ -206,12 +244,10 @@ def _post(url: str, written: Written, headers: dict[str, str], timeout_s: float)
     raise NotDelivered(sentence, int(rest) if rest.isascii() and rest.isdigit() else 0)
 
 
-def _mail(channel: Channel, written: Written, secrets: dict[str, str]) -> None:
+def _mail(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
     assert isinstance(channel, Email)
     assert written.mail
-    with _server(channel) as server:
-        if channel.security == "starttls":
-            server.starttls(context=ssl.create_default_context())
+    with mail_session(channel.host, channel.port, channel.security, seconds) as server:
         if channel.username and channel.password_env:
             server.login(channel.username, secrets[channel.password_env])
         answers: list[tuple[int, bytes | str]]
@@ -242,14 +278,7 @@ def _is_about_size(code: int, text: bytes | str) -> bool:
     return code >= 500 and (is_named or (code == MAIL_TOO_LARGE and not said.startswith(MAILBOX_FULL_STATUS)))
 
 
-def _server(channel: Email) -> smtplib.SMTP:
-    if channel.security == "tls":
-        context = ssl.create_default_context()
-        return smtplib.SMTP_SSL(channel.host, channel.port, timeout=channel.timeout_s, context=context)
-    return smtplib.SMTP(channel.host, channel.port, timeout=channel.timeout_s)
-
-
-_SENDERS: dict[type[Channel], Callable[[Channel, Written, dict[str, str]], None]] = {
+_SENDERS: dict[type[Channel], Callable[[Channel, Written, dict[str, str], float], None]] = {
     Webhook: _post_webhook,
     Slack: _post_slack,
     Email: _mail,

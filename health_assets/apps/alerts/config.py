@@ -25,14 +25,16 @@ class Channel(BaseModel):
     """The settings that every channel has.
 
     Args:
-        timeout_s: how long to wait for each answer.
+        timeout_s: most time for sending a message once, from the connection to the answer.
         max_bytes: size of the largest message that is sent; None leaves it to the receiver to refuse.
+        error_texts: whether messages tell texts of errors, which are redacted and may still say anything.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
     max_bytes: Annotated[int, Field(ge=4096)] | None = None
+    error_texts: bool = True
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -16,8 +16,15 @@ from health_assets.apps.alerts.config import Alerts, Channel
 from health_assets.apps.alerts.digest_store import due_digests
 from health_assets.apps.alerts.digest_texts import message_of_digest
 from health_assets.apps.alerts.incidents import personal_by_now
-from health_assets.apps.alerts.messages import Message, gathered, message_about, trial_message
-from health_assets.apps.alerts.outbox import Notice, due_notices, mark_delivered, mark_failed
+from health_assets.apps.alerts.messages import (
+    LISTED_OF_DIGEST,
+    Audience,
+    Message,
+    gathered,
+    message_about,
+    trial_message,
+)
+from health_assets.apps.alerts.outbox import LONGEST_WAIT, Notice, due_notices, mark_delivered, mark_failed
 from health_assets.apps.alerts.periodic import DigestNotice
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
@@ -26,12 +33,13 @@ from health_assets.warehouse.store import Warehouse
 
 BUDGET_S = 30.0
 """Most time that a tick spends on sending."""
-MOST_A_TICK = 1000
+GRACE_S = 3.0
+"""For so long after that what is under way is waited for; by then its own deadline has ended it."""
+MOST_A_TICK = 50_000
 """Notices of one channel."""
 Told = Notice | DigestNotice
 """A notice to a channel: something of an incident, or a periodic digest."""
 FIRST_WAIT = timedelta(minutes=1)
-LONGEST_WAIT = timedelta(hours=1)
 
 
 @dataclass
@@ -62,6 +70,7 @@ def deliver(
     now: datetime,
     *,
     targets: Targets | None = None,
+    pages_url: str | None = None,
     budget_s: float = BUDGET_S,
     pause_s: float = RETRY_PAUSE_S,
 ) -> Delivery:
@@ -73,6 +82,7 @@ def deliver(
         alerts: the channels.
         now: the time.
         targets: the personal agents of now, whatever was so when the incident opened.
+        pages_url: public address of the pages, to which messages link.
         budget_s: most time to spend on sending.
         pause_s: about how long to wait before a channel is tried again.
 
@@ -91,7 +101,7 @@ def deliver(
         for name, notices in due.items()
     }
     sent = _send_side_by_side(
-        {name: notices for name, notices in waiting.items() if notices}, alerts, now, budget_s, pause_s
+        {name: notices for name, notices in waiting.items() if notices}, alerts, now, budget_s, pause_s, pages_url
     )
     if sent.delivered or sent.failed:
         with writing.write() as session:
@@ -101,18 +111,23 @@ def deliver(
 
 
 def _send_side_by_side(
-    waiting: Mapping[str, Sequence[Told]], alerts: Alerts, now: datetime, budget_s: float, pause_s: float
+    waiting: Mapping[str, Sequence[Told]],
+    alerts: Alerts,
+    now: datetime,
+    budget_s: float,
+    pause_s: float,
+    pages_url: str | None,
 ) -> Delivery:
     until = time.monotonic() + budget_s
     posts = {
-        name: _Post(alerts.channels[name], notices, alerts.digest_above, until, pause_s)
+        name: _Post(alerts.channels[name], notices, alerts.digest_above, until, pause_s, pages_url)
         for name, notices in waiting.items()
     }
     for post in posts.values():
         post.start()
     together = Delivery()
     for post in posts.values():
-        post.join(max(0.0, until - time.monotonic()))
+        post.join(max(0.0, until + GRACE_S - time.monotonic()))
         delivered, failed = post.outcome()
         together.delivered += delivered
         together.failed += [
@@ -140,11 +155,18 @@ class _Post(threading.Thread):
     """
 
     def __init__(
-        self, channel: Channel, notices: Sequence[Told], digest_above: int, until: float, pause_s: float
+        self,
+        channel: Channel,
+        notices: Sequence[Told],
+        digest_above: int,
+        until: float,
+        pause_s: float,
+        pages_url: str | None,
     ) -> None:
         super().__init__(daemon=True)
         self.rest_s = 0
         self._channel = channel
+        self._audience = Audience(pages_url=pages_url, has_error_texts=channel.error_texts)
         self._until = until
         self._pause_s = pause_s
         self._lock = threading.Lock()
@@ -158,7 +180,8 @@ class _Post(threading.Thread):
         """Send until all is sent, the channel does not work, or the time is over.
 
         What several rules say of a subject at one time is one message. One about several notices that is too large for
-        the channel is halved until it fits, and one about a single notice is cut. Where one about several is refused
+        the channel is halved until it fits; one about a single notice, or about more than a digest lists, is cut.
+        Where one about several is refused
         for another reason, they are sent one by one, so that one that the channel will not take is set aside and holds
         up the others no longer; of a digest these are the oldest, and the others come with the next tick.
         """
@@ -175,7 +198,7 @@ class _Post(threading.Thread):
             if not part:
                 continue
             error = self._error_of(part)
-            if isinstance(error, TooLarge) and len(part) > 1:
+            if isinstance(error, TooLarge) and 1 < len(part) <= LISTED_OF_DIGEST:
                 parts.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
             elif isinstance(error, Refused | TakenInPart) and len(part) == 1:
                 lost.add(part[0].about_id)
@@ -190,7 +213,7 @@ class _Post(threading.Thread):
     def _is_writable(self, notice: Told, lost: set[str]) -> bool:
         """Whether a message can be made of it; one of which none can is its own failure and no other's."""
         try:
-            _message([notice])
+            _message([notice], self._audience)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             with self._lock:
                 self._failed.append((notice, printable(f"it cannot be written: {type(error).__name__}: {error}")))
@@ -216,13 +239,13 @@ class _Post(threading.Thread):
         return error
 
     def _send(self, notices: Sequence[Told]) -> None:
-        message = _message(notices)
+        message = _message(notices, self._audience)
         try:
-            send(self._channel, message, pause_s=self._pause_s)
+            send(self._channel, message, pause_s=self._pause_s, until=self._until)
         except TooLarge:
-            if len(notices) > 1:
+            if 1 < len(notices) <= LISTED_OF_DIGEST:
                 raise
-            send(self._channel, message.cut(), pause_s=self._pause_s)
+            send(self._channel, message.cut(), pause_s=self._pause_s, until=self._until)
 
     def outcome(self) -> tuple[list[Told], list[tuple[Told, str]]]:
         """The deliveries up to now, good and failed; one that is still under way counts as failed."""
@@ -231,11 +254,11 @@ class _Post(threading.Thread):
             return list(self._delivered), [*self._failed, *hanging]
 
 
-def _message(notices: Sequence[Told]) -> Message:
+def _message(notices: Sequence[Told], audience: Audience) -> Message:
     """The message about one digest, or about these notices."""
     if isinstance(notices[0], DigestNotice):
         return message_of_digest(notices[0].digest)
-    return message_about([notice for notice in notices if isinstance(notice, Notice)])
+    return message_about([notice for notice in notices if isinstance(notice, Notice)], audience)
 
 
 def _singly(notices: Iterable[Told]) -> list[list[Told]]:

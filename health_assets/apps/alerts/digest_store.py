@@ -8,7 +8,7 @@ from datetime import datetime
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.digest_facts import facts
 from health_assets.apps.alerts.kept_rows import append_rows
-from health_assets.apps.alerts.outbox import DIGESTS, OUTBOX, new_row
+from health_assets.apps.alerts.outbox import DIGESTS, OUTBOX, is_due, new_row
 from health_assets.apps.alerts.periodic import PERIODIC, DigestNotice, PeriodicDigest, new_digest
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -37,13 +37,13 @@ def write_due_digest(
     if schedule is None or not channels:
         return None
     with warehouse.read() as session:
-        due_at = schedule.due(_last_due_at(session, schedule.every), now)
+        due_at = schedule.due(_last_due_at(session, schedule.every, now), now)
         if due_at is None:
             return None
         content = facts(session, settings, targets, schedule.every, due_at, now, lines=schedule.lines)
     digest = new_digest(schedule.every, due_at, now, content)
     with warehouse.write() as session:
-        if schedule.due(_last_due_at(session, schedule.every), now) is None:  # another program was faster
+        if schedule.due(_last_due_at(session, schedule.every, now), now) is None:  # another program was faster
             return None
         append_rows(session, DIGESTS, [asdict(digest) | {"content": json.dumps(content, ensure_ascii=False)}])
         rows = [new_row(digest.hour, digest.digest_id, PERIODIC, channel, now) for channel in channels]
@@ -51,9 +51,10 @@ def write_due_digest(
     return digest
 
 
-def _last_due_at(session: Session, cadence: str) -> datetime | None:
+def _last_due_at(session: Session, cadence: str, now: datetime) -> datetime | None:
+    """When the last digest was due; one of a time to come, which a clock that ran ahead wrote, holds up no other."""
     digests = session.table(DIGESTS)
-    own = digests.filter(digests.cadence == cadence).order_by(digests.due_at.desc()).limit(1)
+    own = digests.filter(digests.cadence == cadence, digests.due_at <= now).order_by(digests.due_at.desc()).limit(1)
     return next((row["due_at"] for row in session.dicts(own.select("due_at"))), None)
 
 
@@ -64,7 +65,7 @@ def due_digests(session: Session, channel: str, now: datetime) -> Sequence[Diges
         outbox.channel == channel,
         outbox.event == PERIODIC,
         outbox.delivered_at.isnull(),
-        outbox.next_attempt_at <= now,
+        is_due(outbox, now),
     ).select("incident_id", "attempts")
     told = digests.mutate(content=digests.content.cast(str))
     rows = due.join(told, due.incident_id == told.digest_id).drop("incident_id").order_by("due_at")

@@ -152,7 +152,12 @@ def subject_of(rule: Rule, seen: Seen) -> Subject:
 
 
 def _given_up(incident: Incident, at: datetime, why: str) -> Incident:
-    return replace(incident, closed_at=at, recovery=why, good_hours=0)
+    return replace(incident, closed_at=_end_of(incident, at), recovery=why, good_hours=0)
+
+
+def _end_of(incident: Incident, at: datetime) -> datetime:
+    """When an incident closes, which is not before it opened, whatever the clock said then."""
+    return max(at, incident.opened_at)
 
 
 def _opened(rule: Rule, seen: Seen, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:
@@ -189,4 +194,4 @@ def _after(rule: Rule, seen: Seen, incident: Incident, at: datetime) -> Incident
     good_hours = incident.good_hours + 1
     if good_hours < rule.good_hours:
         return replace(incident, good_hours=good_hours)
-    return replace(incident, good_hours=good_hours, closed_at=at, recovery=rule.recovery(seen))
+    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=rule.recovery(seen))

@@ -1,4 +1,4 @@
-"""Texts of notices: one sentence, the points lost, the events to look at; as JSON, Slack blocks, e-mail.
+"""Texts of notices: one sentence, the points lost, the events to look at; as lines and as JSON.
 
 Every message carries the key of its event, by which a receiver can drop a duplicate: delivery is at least once. Of a
 personal agent a message says that something changed and nothing else; the rest is in the table.
@@ -6,13 +6,12 @@ personal agent a message says that something changed and nothing else; the rest 
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from email.header import Header
-from email.message import EmailMessage
-from email.policy import Policy
 from typing import Any
+from urllib.parse import quote
 
 from health_assets.apps.alerts.outbox import CLOSED, OPENED, Notice
 from health_assets.core.terminal import printable
@@ -20,17 +19,47 @@ from health_assets.core.wording import counted
 
 KEY_HEADER = "Idempotency-Key"
 LINES_OF_DIGEST = 30
+LISTED_OF_DIGEST = 100
+"""Most events that a digest tells one by one, the worst first; of the others it has counts."""
 IDS_SHOWN = 5
+LOG_LINES_SHOWN = 2
 CUT_TEXT = 200
 """Most characters of any text in a message that is cut."""
 ENTRIES_OF_CUT = 5
 CUT_NOTE = "this message is cut, since the channel refused the whole as too large; all of it is in the table alerts"
-SLACK_TEXT = 2900
-"""A block of Slack's takes 3,000 characters."""
 RANKS = {"info": 0, "warning": 1, "critical": 2}
-SIGNS = {"info": "🔵", "warning": "🟠", "critical": "🔴"}
+SIGNS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 RECOVERED, GIVEN_UP = "🟢", "⚪"
 """Signs of the end of an incident: not everything that ends has become good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audience:
+    """What a message may tell those who read a channel, and where they read more.
+
+    Args:
+        pages_url: public address of the pages, to which messages link; None where there is none.
+        has_error_texts: whether they may read texts of errors.
+    """
+
+    pages_url: str | None = None
+    has_error_texts: bool = True
+
+    def page_of_agent(self, agent_id: str) -> str | None:
+        """Address of an agent's page; None without pages."""
+        return None if self.pages_url is None else f"{self._base}/ui/agents/{quote(agent_id, safe='')}"
+
+    @property
+    def place_of_incidents(self) -> str:
+        """Where all incidents can be read."""
+        return "all are in the table alerts" if self.pages_url is None else f"all are at {self._base}/ui/incidents"
+
+    @property
+    def _base(self) -> str:
+        return (self.pages_url or "").rstrip("/")
+
+
+EVERYBODY = Audience()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +82,7 @@ class Message:
 
     def cut(self) -> "Message":
         """The same in at most about 2 KiB, with a note that says so."""
-        body = {name: _short(value) for name, value in self.body.items()}
-        if body.get("evidence") is not None:
-            body["evidence"] = None
+        body = _short(self.body)
         lines = (*(_short(line) for line in self.lines[-1:]), CUT_NOTE)
         return Message(
             key=self.key, event=self.event, title=_short(self.title), lines=lines, body={**body, "note": CUT_NOTE}
@@ -64,36 +91,36 @@ class Message:
 
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _short(one) for name, one in value.items()}
+        return {name: None if name == "evidence" else _short(one) for name, one in value.items()}
     if isinstance(value, list):
         return [_short(one) for one in value[:ENTRIES_OF_CUT]]
     return f"{value[:CUT_TEXT]}…" if isinstance(value, str) and len(value) > CUT_TEXT else value
 
 
-def message_of(notice: Notice) -> Message:
+def message_of(notice: Notice, audience: Audience = EVERYBODY) -> Message:
     """The message about one event."""
-    lines = [] if notice.incident.is_personal else _explained(json.loads(notice.incident.evidence))
+    lines = [] if notice.incident.is_personal else _explained(json.loads(notice.incident.evidence), audience)
     opened_at = _time(notice.incident.opened_at)
     if notice.event == CLOSED:
         lines = [f"open from {opened_at} to {_when(notice)}: {_reason(notice)}"]
     else:
         lines.append(f"opened {opened_at}")
-    lines += _after_a_silence(notice)
+    lines += _after_a_silence(notice) + _page(notice, audience)
     return Message(
         key=notice.key,
         event=notice.event,
         title=f"{_sign(notice)} {_sentence(notice)}",
         lines=tuple(lines),
-        body=_body(notice),
+        body=_body(notice, audience),
     )
 
 
-def message_about(notices: Sequence[Notice]) -> Message:
+def message_about(notices: Sequence[Notice], audience: Audience = EVERYBODY) -> Message:
     """One message about one event, about one event of several rules of a subject, or about many events."""
     if len(notices) == 1:
-        return message_of(notices[0])
+        return message_of(notices[0], audience)
     is_group = len({occasion_of(notice) for notice in notices}) == 1
-    return group_of(notices) if is_group else digest_of(notices)
+    return group_of(notices, audience) if is_group else digest_of(notices, audience)
 
 
 def occasion_of(notice: Notice) -> tuple:
@@ -114,7 +141,7 @@ def gathered(notices: Sequence[Notice]) -> list[list[Notice]]:
     return [groups[occasion] for occasion in sorted(places, key=lambda occasion: places[occasion])]
 
 
-def group_of(notices: Sequence[Notice]) -> Message:
+def group_of(notices: Sequence[Notice], audience: Audience = EVERYBODY) -> Message:
     """One message about what several rules say of a subject at one time; the most severe is its title."""
     ranked = sorted(notices, key=lambda notice: (-RANKS[notice.incident.severity], notice.incident.rule))
     first = ranked[0]
@@ -126,15 +153,17 @@ def group_of(notices: Sequence[Notice]) -> Message:
             for notice in ranked[:LINES_OF_DIGEST]
         ]
         if first.event == OPENED:
-            explained = (line for notice in ranked for line in _explained(json.loads(notice.incident.evidence)))
+            explained = (
+                line for notice in ranked for line in _explained(json.loads(notice.incident.evidence), audience)
+            )
             lines += list(dict.fromkeys(explained))[:LINES_OF_DIGEST]
-    lines += _after_a_silence(first)
+    lines += _after_a_silence(first) + _page(first, audience)
     return Message(
         key=key,
         event="group",
         title=f"{_sign(first)} {_sentence(first)} (and {len(notices) - 1:,} more)",
         lines=tuple(lines),
-        body={"idempotency_key": key, "event": "group", "notices": [_body(notice) for notice in ranked]},
+        body={"idempotency_key": key, "event": "group", "notices": [_body(notice, audience) for notice in ranked]},
     )
 
 
@@ -145,19 +174,42 @@ def _after_a_silence(notice: Notice) -> list[str]:
     return [f"silenced until {_time(incident.unsilenced_at)}, by {printable(incident.silenced_by)}"]
 
 
+def _page(notice: Notice, audience: Audience) -> list[str]:
+    """The address of the agent's page, as a line."""
+    address = _page_of(notice, audience)
+    return [address] if address else []
+
+
+def _page_of(notice: Notice, audience: Audience) -> str | None:
+    incident = notice.incident
+    return audience.page_of_agent(incident.subject_id) if incident.subject_kind == "agent" else None
+
+
 def _key_of(notices: Sequence[Notice]) -> str:
     return hashlib.sha256("\n".join(sorted(notice.key for notice in notices)).encode()).hexdigest()[:20]
 
 
-def digest_of(notices: Sequence[Notice]) -> Message:
-    """One message about many events, so that a bad hour of a large fleet is not a storm."""
+def digest_of(notices: Sequence[Notice], audience: Audience = EVERYBODY) -> Message:
+    """One message about many events, so that a bad hour of a large fleet is not a storm: counts, and the worst."""
     key = _key_of(notices)
-    opened = sum(notice.event == OPENED for notice in notices)
-    title = f"{counted(opened, 'incident')} opened and {len(notices) - opened:,} closed"
-    lines = [f"{_sign(notice)} {_sentence(notice)} ({_when(notice)})" for notice in notices[:LINES_OF_DIGEST]]
+    opened = [notice for notice in notices if notice.event == OPENED]
+    worst = notices if len(notices) <= LINES_OF_DIGEST else sorted(notices, key=_severity_order)
+    lines = [f"{_sign(notice)} {_sentence(notice)} ({_when(notice)})" for notice in worst[:LINES_OF_DIGEST]]
+    severities = Counter(_shown_severity(notice) for notice in opened)
+    rules = Counter(notice.incident.rule for notice in opened if not notice.incident.is_personal)
+    title = f"{counted(len(opened), 'incident')} opened and {len(notices) - len(opened):,} closed"
     if len(notices) > LINES_OF_DIGEST:
-        lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; all are in the table alerts")
-    body = {"notices": [_body(notice) for notice in notices]}
+        by_severity = ", ".join(f"{severities[name]:,} {name}" for name in SIGNS if severities[name])
+        title += f" ({by_severity})" if opened else ""
+        if rules:
+            lines.insert(0, "opened by rule: " + ", ".join(f"{count:,} {rule}" for rule, count in rules.most_common()))
+        lines.append(f"and {len(notices) - LINES_OF_DIGEST:,} more; {audience.place_of_incidents}")
+    body = {
+        "counts": {"opened": dict(severities), "closed": len(notices) - len(opened), "opened_by_rule": dict(rules)},
+        "notices": [_body(notice, audience) for notice in worst[:LISTED_OF_DIGEST]],
+        "not_listed": max(0, len(notices) - LISTED_OF_DIGEST),
+        "read_more": audience.place_of_incidents,
+    }
     return Message(
         key=f"{key}-digest",
         event="digest",
@@ -165,6 +217,16 @@ def digest_of(notices: Sequence[Notice]) -> Message:
         lines=tuple(lines),
         body={"idempotency_key": f"{key}-digest", "event": "digest", **body},
     )
+
+
+def _severity_order(notice: Notice) -> tuple[bool, int]:
+    """Order of notices: openings before ends, and each the most severe first."""
+    return notice.event != OPENED, -RANKS[_shown_severity(notice)]
+
+
+def _shown_severity(notice: Notice) -> str:
+    """The severity that a message may say: of a personal agent always the same."""
+    return "warning" if notice.incident.is_personal else notice.incident.severity
 
 
 def trial_message(channel: str, at: datetime) -> Message:
@@ -183,7 +245,7 @@ def trial_message(channel: str, at: datetime) -> Message:
 def _sign(notice: Notice) -> str:
     if notice.event == CLOSED:
         return RECOVERED if notice.incident.is_recovered else GIVEN_UP
-    return SIGNS["warning" if notice.incident.is_personal else notice.incident.severity]
+    return SIGNS[_shown_severity(notice)]
 
 
 def _sentence(notice: Notice) -> str:
@@ -208,8 +270,8 @@ def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _explained(evidence: dict[str, Any]) -> list[str]:
-    """A line for each component that cost points, or for a budget's failures, with the ids to look at."""
+def _explained(evidence: dict[str, Any], audience: Audience) -> list[str]:
+    """What failed in the last hour, and a line for each component that cost points, with the ids to look at."""
     lines = []
     for loss in evidence.get("explanation", ()):
         ids = ", ".join(printable(name, 80) for name in loss["evidence"][:IDS_SHOWN])
@@ -217,10 +279,29 @@ def _explained(evidence: dict[str, Any]) -> list[str]:
         lines.append(told + (f" ({ids})" if ids else ""))
     if failures := evidence.get("latest_failures"):
         lines.append(f"latest failures: {', '.join(printable(name, 80) for name in failures[:IDS_SHOWN])}")
+    return _failures(evidence, audience) + lines
+
+
+def _failures(evidence: dict[str, Any], audience: Audience) -> list[str]:
+    """The most frequent error of the hour, and lines of logs to look at; without texts where nobody may read them."""
+    lines = []
+    for error in evidence.get("errors", [])[:1] if audience.has_error_texts else ():
+        of = f"{error['count']:,} of {counted(error['failures'], 'failure')} of the hour"
+        lines.append(f"{of}: {printable(error['text'], 300)}")
+    for line in evidence.get("log_lines", ())[:LOG_LINES_SHOWN]:
+        text = f" {printable(line['text'], 200)}" if line["text"] and audience.has_error_texts else ""
+        lines.append(f"{printable(line['source_file'], 200)}:{line['line_number']}{text}")
     return lines
 
 
-def _body(notice: Notice) -> dict[str, Any]:
+def _without_error_texts(evidence: dict[str, Any]) -> dict[str, Any]:
+    lines = [{**line, "text": None} for line in evidence.get("log_lines", ())]
+    return {name: value for name, value in evidence.items() if name != "errors"} | (
+        {"log_lines": lines} if lines else {}
+    )
+
+
+def _body(notice: Notice, audience: Audience) -> dict[str, Any]:
     incident = notice.incident
     common: dict[str, Any] = {
         "idempotency_key": notice.key,
@@ -232,8 +313,11 @@ def _body(notice: Notice) -> dict[str, Any]:
         "closed_at": incident.closed_at.isoformat() if incident.closed_at and notice.event == CLOSED else None,
         "silenced_by": incident.silenced_by,
     }
+    if page := _page_of(notice, audience):
+        common["page"] = page
     if incident.is_personal:
         return _as_text({**common, "is_personal": True})
+    evidence = json.loads(incident.evidence)
     return _as_text(
         {
             **common,
@@ -242,7 +326,7 @@ def _body(notice: Notice) -> dict[str, Any]:
             "severity": incident.severity,
             "reason": incident.reason,
             "recovery": incident.recovery if notice.event == CLOSED else None,
-            "evidence": json.loads(incident.evidence),
+            "evidence": evidence if audience.has_error_texts else _without_error_texts(evidence),
         }
     )
 
@@ -254,58 +338,3 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_text(one) for one in value]
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-# -- forms -------------------------------------------------------------------------------------------------------------
-
-
-def slack_body(message: Message) -> dict[str, Any]:
-    """Text for notifications, and blocks for the eye.
-
-    A name is verbatim: Slack makes neither a link nor a mention of what looks like one.
-    """
-    sections = [f"*{_escaped(message.title)}*"]
-    if message.lines:
-        sections.append("\n".join(_escaped(line) for line in message.lines))
-    blocks: list[dict[str, Any]] = [
-        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text), "verbatim": True}} for text in sections
-    ]
-    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": message.key}]})
-    return {"text": _cut(_escaped(message.title)), "blocks": blocks}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SLACK_TEXT else text[: SLACK_TEXT - 1] + "…"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-class _LiteralSubject(str):
-    """A subject that says its text and nothing else.
-
-    A string that is given to `EmailMessage` is read as a header of a mail that came in: what looks like an encoded word
-    (RFC 2047) is decoded, and what was in it, line ends too, is then written as it stands. A header with a `name` is
-    left as it is, and writes itself.
-    """
-
-    name = "Subject"
-
-    def fold(self, *, policy: Policy) -> str:
-        """The header's lines; what is more than plain words is one or more encoded words, so that it is read once."""
-        is_plain = self.isascii() and self.isprintable() and "=?" not in self
-        header = Header(str(self), "us-ascii" if is_plain else "utf-8", header_name=self.name)
-        return f"{self.name}: {header.encode(linesep=policy.linesep)}{policy.linesep}"
-
-
-def mail_of(message: Message, sender: str, to: Sequence[str]) -> EmailMessage:
-    """A plain e-mail, whose Message-ID follows from the key."""
-    mail = EmailMessage()
-    mail["Subject"] = _LiteralSubject(printable(message.title, 200))
-    mail["From"] = sender
-    mail["To"] = ", ".join(to)
-    mail["Message-ID"] = f"<{message.key}@{sender.partition('@')[2]}>"
-    mail[KEY_HEADER] = message.key
-    mail.set_content("\n".join([message.title, "", *message.lines, "", f"{message.event} {message.key}", ""]))
-    return mail

@@ -6,7 +6,7 @@ hour was judged is noted like that of an asset, under `alerts`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from ibis import ir
@@ -27,6 +27,8 @@ NOTICE = ("hour", "incident_id", "event", "channel")
 """What a row of the outbox is known by."""
 OPENED, CLOSED = "opened", "closed"
 SILENCES, DIGESTS = "alert_silences", "alert_digests"
+LONGEST_WAIT = timedelta(hours=1)
+"""Longest wait between two attempts to deliver a message."""
 
 
 class Waiting(Protocol):
@@ -175,13 +177,13 @@ def new_row(hour: datetime, about_id: str, event: str, channel: str, now: dateti
 
 
 def last_judged(session: Session) -> datetime | None:
-    """The newest hour that was judged; None before the first."""
-    return MaterializedHours(session).newest(ASSET)
+    """The newest hour that was judged, not counting what a clock that ran ahead judged; None before the first."""
+    return MaterializedHours(session).newest(ASSET, made_by=session.now() + LONGEST_WAIT)
 
 
 def last_judged_at(session: Session) -> datetime | None:
-    """The time at which an hour was last judged; None before the first."""
-    return MaterializedHours(session).last_made_at(ASSET)
+    """The time at which an hour was last judged, likewise; None before the first."""
+    return MaterializedHours(session).last_made_at(ASSET, made_by=session.now() + LONGEST_WAIT)
 
 
 def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
@@ -192,12 +194,22 @@ def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
 # -- the outbox --------------------------------------------------------------------------------------------------------
 
 
+def is_due(rows: ir.Table, now: datetime) -> ir.BooleanValue:
+    """Whether rows of the outbox may be tried: their wait is over, or longer than any, as a clock that ran ahead wrote.
+
+    Args:
+        rows: rows of the outbox.
+        now: the time.
+    """
+    return (rows.next_attempt_at <= now) | (rows.next_attempt_at > now + LONGEST_WAIT)
+
+
 def due_notices(session: Session, channel: str, now: datetime, most: int) -> list[Notice]:
     """Notices that wait for a channel and may be tried, the oldest first; no end of an incident before its opening."""
     waiting = _unsent(session)
     waiting = waiting.filter(waiting.channel == channel)
-    due = waiting.filter(waiting.next_attempt_at <= now)
-    openings_to_come = waiting.filter(waiting.event == OPENED, waiting.next_attempt_at > now)
+    due = waiting.filter(is_due(waiting, now))
+    openings_to_come = waiting.filter(waiting.event == OPENED, ~is_due(waiting, now))
     is_early = due.incident_id.isin(openings_to_come.incident_id)
     ready = due.filter((due.event == OPENED) | ~is_early)
     incidents = _incidents(session)

@@ -221,7 +221,8 @@ class Silence(Scope):
             return "ended"
         if now >= self.ends_at:
             return "expired"
-        return "active" if now >= self.starts_at else "planned"
+        begins_at_once = self.starts_at <= self.added_at  # also where a clock that ran ahead wrote both
+        return "active" if begins_at_once or now >= self.starts_at else "planned"
 
     def is_over(self, now: datetime) -> bool:
         """Whether it will never hush again."""

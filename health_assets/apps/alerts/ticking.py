@@ -47,7 +47,7 @@ def tick(settings: Settings, alerts: Alerts, targets: Targets, now: datetime) ->
     warehouse = Warehouse.of(settings, lock_timeout_s=min(settings.lock_timeout_s, LOCK_TIMEOUT_S))
     marking = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, MARK_TIMEOUT_S))
     watched = watch(warehouse, alerts, settings, targets, now)
-    sent = deliver(warehouse, marking, alerts, now, targets=targets)
+    sent = deliver(warehouse, marking, alerts, now, targets=targets, pages_url=settings.pages_url)
     if write_due_digest(warehouse, alerts, settings, targets, now):
-        sent += deliver(warehouse, marking, alerts, now, targets=targets)
+        sent += deliver(warehouse, marking, alerts, now, targets=targets, pages_url=settings.pages_url)
     return Tick(watched, sent)

@@ -166,5 +166,8 @@ def _events_of_the_reason(incident: Incident) -> list[str]:
 
 
 def _length(span: timedelta) -> str:
-    hours = span.total_seconds() / 3600
-    return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"
+    """How long an incident was open: in minutes below two hours; never less than nothing."""
+    minutes = max(0.0, span.total_seconds() / 60)
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / (24 * 60):.0f} d"

@@ -87,10 +87,11 @@ def survey(
     Raises:
         HealthAssetsError: the warehouse cannot be read or written; probes that were kept stay.
     """
-    last_asked = _last_asked(Warehouse.of(settings))
+    interval = timedelta(seconds=settings.survey_interval_s)
+    last_asked = _last_asked(Warehouse.of(settings), interval)
     # an answer cannot be had again, so it waits longer for the warehouse
     warehouse = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, LEAST_LOCK_TIMEOUT_S))
-    due = _due(agents, last_asked, datetime.now(UTC) - timedelta(seconds=settings.survey_interval_s))
+    due = _due(agents, last_asked, datetime.now(UTC) - interval)
     hours: set[datetime] = set()
     lost = 0
 
@@ -128,13 +129,17 @@ def _manners(settings: Settings) -> Manners:
     )
 
 
-def _last_asked(warehouse: Warehouse) -> dict[str, datetime]:
-    """The time at which each health document was last asked for, within the last week."""
-    since = datetime.now(UTC) - timedelta(days=REMEMBERED_DAYS)
+def _last_asked(warehouse: Warehouse, interval: timedelta) -> dict[str, datetime]:
+    """The time at which each health document was last asked for, within the last week.
+
+    A time further ahead than the interval was written by a clock that ran ahead, and holds up nothing.
+    """
+    now = datetime.now(UTC)
+    since = now - timedelta(days=REMEMBERED_DAYS)
     try:
         with warehouse.read() as session:
             probes = session.table("agent_probes")
-            lately = probes.filter(probes.hour >= floor_hour(since))
+            lately = probes.filter(probes.hour >= floor_hour(since), probes.probed_at <= now + interval)
             found = session.dicts(lately.group_by("url").aggregate(asked_at=lately.probed_at.max()))
     except NoWarehouseError:
         return {}
