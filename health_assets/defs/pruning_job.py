@@ -15,7 +15,7 @@ from health_assets.pipeline.retention import Pruned, cutoff, prune
 from health_assets.systems.declared_assets import DERIVED
 
 JOB = "prune_old_hours"
-COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_component)
+COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_component and not asset.is_kept)
 """What is made only for other tables to be made from it."""
 
 

@@ -83,6 +83,7 @@ class Derived:
         gates: assets whose failing checks stop it, although it is not made from their rows.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
+        is_kept: of a component, whether retention leaves its rows; it is made also where the hours before were dropped.
         curves: what Dagster's page draws of the asset hour by hour, besides the number of rows: aggregates of the rows
             of an hour, by name.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
@@ -102,6 +103,7 @@ class Derived:
     beside: Sequence[str] = ()
     gates: Sequence[str] = ()
     is_component: bool = False
+    is_kept: bool = False
     curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
     after: Callable[[Inputs], None] = lambda _: None
     looks_at_itself: bool = False
@@ -129,7 +131,7 @@ def require_sources(session: Session, derived: Derived, hours: HourRange | HourG
     Raises:
         HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
     """
-    reach = HourGroups(hours.ranges).extended_back(derived.back_hours(settings) - 1)
+    reach = HourGroups(hours.ranges).extended_back(0 if derived.is_kept else derived.back_hours(settings) - 1)
     for source in (*derived.deps, *derived.beside):
         needed = hours if source in derived.beside else reach
         if dropped := {hour for hour in MaterializedHours(session).dropped(source, reach.span) if hour in needed}:

@@ -131,7 +131,7 @@ def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> Non
         "tool_components", "usage_components",
     }  # fmt: skip
     assert set(HISTORY) >= {
-        "agent_health", "system_health", "session_scores", "agent_reliability", "error_budget", "tool_health", "agent_usage",
+        "agent_changes", "agent_health", "system_health", "session_scores", "agent_reliability", "error_budget", "tool_health", "agent_usage",
     }  # fmt: skip
 
 

@@ -14,7 +14,10 @@ from health_assets_tests.support.projects import Project, assert_lines_are_conse
 HOURS = hours_from(START, 12)
 NEWEST = HourRange.of(HOURS.end - HOUR)
 STEPS = [asset.op.name for asset in all_assets(hourly_partitions(HOURS))]
-FEW_STEPS = ["ingest", "health_components", "agent_health", "system_health", "state_components", "agent_health_state"]
+FEW_STEPS = [
+    "ingest", "health_components", "agent_health", "system_health", "state_components", "agent_changes",
+    "agent_health_state",
+]  # fmt: skip
 """The steps of two systems, one of which is made from the other's components; they stand for all by day."""
 
 

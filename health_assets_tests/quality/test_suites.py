@@ -259,6 +259,7 @@ def _counting(asset: str) -> frozenset[str]:
         "evidence_components": {"every_failure_has_its_place"},
         "score_evidence": set(),
         "state_components": {"latencies_agree_with_the_executions"},
+        "agent_changes": set(),
         "agent_health_state": {"windows_agree_with_the_components"},
         "error_budget": {"windows_agree_with_the_components"},
         "tool_components": {"calls_agree_with_the_records"},
@@ -376,6 +377,10 @@ def _breaks_of_states() -> Iterator[Break]:
         ("latencies_agree_with_the_executions", "latency_buckets = NULL"),
     ]:
         yield Break("state_components", check, (part % assignment,), 1, frozenset(also))
+    no_facts = (
+        "last_restart_at = NULL, last_model_update_at = NULL, last_capability_update_at = NULL, first_model_at = NULL"
+    )
+    yield Break("agent_changes", "rows_tell_a_change", (f"UPDATE {{asset}} SET {no_facts} WHERE {{row}}",))
     sampled = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
     ratios, samples = "statuses_agree_with_the_ratios", "few_samples_are_unknown"
     for check, assignment, *also in [

@@ -38,7 +38,7 @@ from health_assets_tests.systems.test_scores_equal_reference import window_rows
 HOURS = hours_from(START, 24)
 LAST = HOURS.end - HOUR
 FLEET = ["ingest", "health_components", "agent_health", "system_health"]
-STATES = ["ingest", "health_components", "state_components", "agent_health_state"]
+STATES = ["ingest", "health_components", "state_components", "agent_changes", "agent_health_state"]
 AS_A_PERSON_WANTS_THEM = ["unhealthy", "unhealthy?", "degraded", "degraded?", "healthy?", "healthy", "inactive"]
 
 

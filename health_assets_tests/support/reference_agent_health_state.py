@@ -4,13 +4,14 @@ As in `reference`, nothing here imports the product, and being easy to check by 
 exact here; the warehouse's may be off by 1 %.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 from health_assets_tests.support.reference import Record, deduplicate, targets_for
 
 ONE_HOUR = timedelta(hours=1)
+EVER = datetime.min.replace(tzinfo=UTC)
 
 
 def nearest_rank(values: list[float], percent: int) -> float:
@@ -93,10 +94,9 @@ def state_row(events: list[Record], target: dict[str, Any], end: datetime, windo
 
 
 def times_row(events: list[Record], end: datetime) -> Record:
-    """What an agent's events of the look-back tell of its past."""
+    """What an agent's events, however old, tell of its past; contract section 4."""
     updates = [one for one in events if one["type"] == "agent_update"]
-    restarted_at = latest([one["_at"] for one in updates if one["kind"] == "restart"])
-    since = restarted_at or min((one["_at"] for one in events), default=None)
+    since = latest([one["_at"] for one in updates if one["kind"] == "restart"])
     changed_at = latest(model_changes(events))
     return {
         "uptime_seconds": None if since is None else (end - since).total_seconds(),
@@ -111,10 +111,12 @@ def agent_health_state(
     hours: list[datetime],
     window_hours: int = 24,
     lookback_hours: int = 168,
+    known_from: datetime = EVER,
 ) -> list[Record]:
     """Contract section 4, `agent_health_state`: a row for each of these hours, in order, and each known agent.
 
-    `hours` are all that are materialized: `last_healthy_at` knows no others.
+    `hours` are all that are materialized: `last_healthy_at` knows no others. Of changes before the look-back only those
+    since `known_from` are known.
     """
     events_of: dict[str, list[Record]] = {agent_id: [] for agent_id in targets.get("agents") or {}}
     for record in deduplicate(records):
@@ -133,7 +135,7 @@ def agent_health_state(
                 continue
             row = {"hour": hour, "agent_id": agent_id}
             row |= state_row(past, target, end, timedelta(hours=window_hours))
-            row |= times_row(seen, end)
+            row |= times_row([one for one in past if one["_at"] >= known_from], end)
             if row["status"] == "healthy":
                 last_healthy_at[agent_id] = end
             rows.append(row | {"last_healthy_at": last_healthy_at.get(agent_id)})

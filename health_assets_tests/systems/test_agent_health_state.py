@@ -16,6 +16,8 @@ from rich.console import Console
 
 from health_assets.apps.report.blocks import print_health
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.defs.pruning_job import COMPONENTS
+from health_assets.pipeline.retention import prune
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.latency_buckets import LAST_BUCKET, bucket_of, latency_ms
 from health_assets.scoring.range_ranks import kth_smallest
@@ -41,7 +43,7 @@ from health_assets_tests.support.projects import (
     needs_real_logs,
 )
 
-STEPS = ["ingest", "health_components", "state_components", "agent_health_state"]
+STEPS = ["ingest", "health_components", "state_components", "agent_changes", "agent_health_state"]
 LATENCIES = ("latency_p50_ms", "latency_p99_ms")
 WITHIN = 0.01
 MINUTE = timedelta(minutes=1)
@@ -81,7 +83,12 @@ def assert_states_equal_the_reference(project: Project, hours: Sequence[datetime
     """Every column of every row; returns the rows."""
     records, _ = reference.read_lines(project.raw)
     expected = state_reference.agent_health_state(
-        records, project.targets or {}, list(hours), project.window_hours, project.lookback_hours
+        records,
+        project.targets or {},
+        list(hours),
+        project.window_hours,
+        project.lookback_hours,
+        min(project.built_hours("agent_changes")),
     )
     found = project.rows("agent_health_state")
     by_key = {(row["hour"], row["agent_id"]): row for row in found}
@@ -179,7 +186,7 @@ def test_a_change_of_the_response_ratio_by_more_than_a_tenth_is_a_trend(tmp_path
         assert row["previous_response_ratio"] == ((count - failures) / count if count else None)
 
 
-def test_uptime_counts_from_the_latest_restart_else_from_the_first_event(tmp_path: Path) -> None:
+def test_uptime_counts_from_the_latest_restart_and_is_not_known_without_one(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", {"agents": {"never seen": {}}}, window_hours=1, lookback_hours=3)
     records = [
         execution("e", "a", START + 10 * MINUTE, 60),
@@ -191,10 +198,95 @@ def test_uptime_counts_from_the_latest_restart_else_from_the_first_event(tmp_pat
     ]  # fmt: skip
     found = states(project, records, hours_from(START, 5))
     assert [found[START + n * HOUR, "a"]["uptime_seconds"] for n in range(4)] == [2400, 54 * 60, 114 * 60, 174 * 60]
-    # at 4 h the look-back starts at 2 h: the trigger at 00:30 is out of it
-    assert [found[START + n * HOUR, "b"]["uptime_seconds"] for n in range(5)] == [1800, 5400, 9000, 7200, 10800]
+    assert [found[START + n * HOUR, "b"]["uptime_seconds"] for n in range(5)] == [None] * 5
     assert (START + 4 * HOUR, "a") not in found
     assert found[START, "never seen"]["uptime_seconds"] is None
+
+
+def changing() -> list[Record]:
+    """Two agents whose changes lie before the look-back of 3 hours, and one without any."""
+    return [
+        update("a", START + 30 * MINUTE, "restart"),
+        update("a", START + 31 * MINUTE, "capability_update"),
+        execution("a1", "a", START + 32 * MINUTE, model="m1"),
+        execution("a2", "a", START + HOUR, model="m2"),
+        *(execution(f"a{n}", "a", START + n * HOUR, model="m2") for n in (3, 5, 7, 12)),
+        execution("b1", "b", START, model="m1"),
+        execution("b2", "b", START + 9 * HOUR, model="m2"),
+        *(execution(f"c{n}", "c", START + n * HOUR, model="m1") for n in range(13)),
+    ]
+
+
+def told_changes(project: Project) -> dict[tuple[int, str], tuple[Any, ...]]:
+    """By hour and agent, how long ago in hours each change was; None where there was none."""
+    told: dict[tuple[int, str], tuple[Any, ...]] = {}
+    for row in project.rows("agent_health_state"):
+        hour, updated = (row["hour"] - START) // HOUR, row["last_capability_update"]
+        told[hour, row["agent_id"]] = (
+            None if row["uptime_seconds"] is None else row["uptime_seconds"] / 3600,
+            None if row["days_since_model_change"] is None else round(row["days_since_model_change"] * 24, 6),
+            None if updated is None else (updated - START) / HOUR,
+        )
+    return told
+
+
+def test_changes_are_told_however_long_ago_they_were(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
+    states(project, changing(), hours_from(START, 13))
+    told = told_changes(project)
+    assert told[0, "a"] == (0.5, None, 31 / 60)
+    assert told[12, "a"] == (12.5, 12.0, 31 / 60), (
+        "the look-back has seen none of it for hours, and no agent in hour 10"
+    )
+    assert (told[8, "c"], told[9, "b"], told[11, "b"]) == ((None, None, None), (None, 1.0, None), (None, 3.0, None))
+    rows = [(row["agent_id"], (row["hour"] - START) // HOUR) for row in project.rows("agent_changes")]
+    assert sorted(rows) == [("a", 0), ("a", 1), ("a", 12), ("b", 0), ("b", 9), ("c", 0)]
+
+
+def test_changes_are_the_same_in_whatever_order_hours_are_materialized(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
+    project.write_log("a.jsonl", [line(record) for record in changing()])
+    whole = project.clean_rebuild(hours_from(START, 13), "whole", only=STEPS)
+    for first in (12, 4, 9, 0, 6, 2):
+        project.materialize(hours_from(START + first * HOUR, min(3, 13 - first)), only=STEPS)
+    assert_same_tables(
+        project.tables(names=["agent_changes", "agent_health_state"]),
+        whole.tables(names=["agent_changes", "agent_health_state"]),
+    )
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        [update("a", START + 45 * MINUTE, "restart")],
+        [update("c", START + 45 * MINUTE, "model_change")],
+        [execution("b late", "b", START + 45 * MINUTE, model="m2")],
+        [execution("c late", "c", START + 45 * MINUTE, model="m0")],
+        [update("b", START + 45 * MINUTE, "capability_update"), update("a", START + 10 * MINUTE, "restart")],
+    ],
+)
+def test_a_late_change_is_told_in_every_later_hour_and_gone_with_its_line(tmp_path: Path, late: list[Record]) -> None:
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
+    hours, touched = hours_from(START, 13), hours_from(START, 3)
+    states(project, changing(), hours)
+    before = told_changes(project)
+    project.write_log("late.jsonl", [line(record) for record in late])
+    project.materialize(touched, only=STEPS)
+    assert told_changes(project) != before
+    assert_states_equal_the_reference(project, list(hours))
+    project.write_log("late.jsonl", [])
+    project.materialize(touched, only=STEPS)
+    assert told_changes(project) == before
+    assert_states_equal_the_reference(project, list(hours))
+
+
+def test_changes_outlive_what_retention_drops(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
+    states(project, changing(), hours_from(START, 12))
+    prune(project.warehouse, COMPONENTS, START + 6 * HOUR, 3)
+    project.materialize(HourRange.of(START + 12 * HOUR), only=STEPS)
+    assert told_changes(project)[12, "a"] == (12.5, 12.0, 31 / 60)
+    assert_states_equal_the_reference(project, list(hours_from(START, 13)))
 
 
 def test_a_model_changes_by_an_update_or_when_an_execution_shows_another_one(tmp_path: Path) -> None:
@@ -213,16 +305,26 @@ def test_a_model_changes_by_an_update_or_when_an_execution_shows_another_one(tmp
     assert days == [None, 55 / 1440, 42 / 1440, 48 / 1440]
 
 
-def test_a_model_change_is_seen_only_with_both_executions_in_the_look_back(tmp_path: Path) -> None:
-    """m1 at hour 0, m2 at hour 2: with a look-back of 3 hours, hours 2 shows the change and hour 3 no longer does."""
+def test_a_model_change_is_seen_however_far_its_executions_are_apart(tmp_path: Path) -> None:
+    """m1 at hour 0, m2 at hour 4: beyond the look-back of 3 hours."""
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
-    records = [execution("e1", "a", START, model="m1"), execution("e2", "a", START + 2 * HOUR, model="m2")]
-    one_run = states(project, records, hours_from(START, 5))
-    days = [one_run[START + n * HOUR, "a"]["days_since_model_change"] for n in range(5)]
-    assert days == [None, None, 1 / 24, None, None]
-    for n in (2, 3):  # an hour alone reads other code than a range
-        row = state(Project(tmp_path / f"alone {n}", None, 1, 3), records, START + n * HOUR)
-        assert row["days_since_model_change"] == days[n]
+    records = [execution("e1", "a", START, model="m1"), execution("e2", "a", START + 4 * HOUR, model="m2")]
+    one_run = states(project, records, hours_from(START, 7))
+    told = {n: one_run[START + n * HOUR, "a"]["days_since_model_change"] for n in (0, 4, 5, 6)}
+    assert told == {0: None, 4: 1 / 24, 5: 2 / 24, 6: 3 / 24}
+    by_hour = Project(tmp_path / "by hour", None, 1, 3)
+    by_hour.write_log("a.jsonl", [line(record) for record in records])
+    for hour in hours_from(START, 7):  # an hour alone reads other code than a range
+        by_hour.materialize(HourRange.of(hour), only=STEPS)
+    assert_same_tables(by_hour.tables(names=["agent_health_state"]), project.tables(names=["agent_health_state"]))
+
+
+def test_of_what_was_before_the_look_back_only_hours_that_are_materialized_are_known(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
+    found = states(project, changing(), HourRange.of(START + 12 * HOUR))
+    assert found[START + 12 * HOUR, "a"]["uptime_seconds"] is None
+    project.materialize(HourRange.of(START), only=STEPS)
+    assert told_changes(project)[12, "a"][0] == 12.5
 
 
 def test_of_executions_that_end_at_the_same_moment_the_file_and_line_say_which_was_first(tmp_path: Path) -> None:
@@ -236,12 +338,12 @@ def test_of_executions_that_end_at_the_same_moment_the_file_and_line_say_which_w
     assert [found[START, agent]["days_since_model_change"] for agent in "ab"] == [30 / 1440, 20 / 1440]
 
 
-def test_the_latest_capability_update_of_the_look_back_is_told(tmp_path: Path) -> None:
+def test_the_latest_capability_update_is_told(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", {"agents": {"a": {}}}, window_hours=1, lookback_hours=2)
     at = [START + MINUTE, START + 2 * MINUTE, START + HOUR + MINUTE]
     found = states(project, [update("a", moment, "capability_update") for moment in at], hours_from(START, 4))
     told = [found[START + n * HOUR, "a"]["last_capability_update"] for n in range(4)]
-    assert told == [at[1], at[2], at[2], None]
+    assert told == [at[1], at[2], at[2], at[2]]
 
 
 def test_a_retired_agent_has_no_document_and_one_that_is_only_listed_is_unknown(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A formula that changes: its system's hours are stale and no others, and what brings them up to date mixes nothing."""
 
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from health_assets.cli.commands import app
 from health_assets.consumer.fetching import Answer
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.core.systems import SYSTEM_NAMES
+from health_assets.core.systems import FIRST_FORMULA_VERSION, SYSTEM_NAMES
 from health_assets.defs import survey
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.defs.sensors import late_logs_sensor
@@ -409,9 +410,8 @@ def test_dropped_components_that_come_back_with_a_new_formula_make_stale_what_wa
 
 def test_every_system_declares_one_version_and_all_its_assets_carry_it() -> None:
     declared = {name: import_module(f"health_assets.systems.{name}").FORMULA_VERSION for name in SYSTEM_NAMES}
-    assert {(asset.formula_version, declared[name]) for name, assets in SYSTEMS.items() for asset in assets} == {
-        ("1.0", "1.0")
-    }
+    assert all(asset.formula_version == declared[name] for name, assets in SYSTEMS.items() for asset in assets)
+    assert all(re.fullmatch(r"[1-9]\d*\.\d+", version) for version in declared.values())
     assert survey.SUMMARY.formula_version == declared["survey"]
 
 
@@ -419,10 +419,12 @@ def test_every_computed_hour_notes_its_version_and_no_record_does(tmp_path: Path
     project = made(tmp_path)
     project.materialize(HourRange.of(START))
     found = project.query("SELECT DISTINCT asset, formula_version FROM materialized_hours")
-    assert {asset: version for asset, version in found if asset in DERIVED} == dict.fromkeys(DERIVED, "1.0")
+    declared = {name: asset.formula_version for name, asset in DERIVED.items()}
+    assert {asset: version for asset, version in found if asset in DERIVED} == declared
     assert {version for asset, version in found if asset not in DERIVED} == {None}
     project.change("UPDATE materialized_hours SET formula_version = NULL")
-    assert (stale_by_version(project), older(project)) == ({}, []), "hours from before versions were kept are of 1.0"
+    raised = {name for name, version in declared.items() if version != FIRST_FORMULA_VERSION}
+    assert set(stale_by_version(project)) == raised, "hours from before versions were kept are of 1.0"
     assert set(RESULT_TABLES) >= set(DERIVED)
 
 

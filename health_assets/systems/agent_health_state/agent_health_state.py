@@ -11,21 +11,23 @@ from ibis import ir
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.latency_buckets import latency_ms
-from health_assets.scoring.look_back import with_look_back
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.windows import window_sums
+from health_assets.systems.agent_health_state.agent_changes import with_latest_changes
 
 STATUSES = ("healthy", "degraded", "unhealthy", "unknown")
 TRENDS = ("stable", "declining", "improving")
 FEWEST_SAMPLES = 10
 BASELINE_FACTOR = 3
+OF_CHANGES = ("uptime_seconds", "days_since_model_change", "last_capability_update")
+"""Columns that follow from changes, however long ago."""
 COUNTS = ("executions", "successes", "failures", "untimed")
 
 
 def agent_health_state(
     components: ir.Table,
-    parts: ir.Table,
+    changes: ir.Table,
     latencies: ir.Table,
     targets: Targets,
     hours: HourRange,
@@ -36,7 +38,7 @@ def agent_health_state(
 
     Args:
         components: `health_components` of `hours`, and of the look-back and two windows before their ends.
-        parts: `state_components` of the look-backs of `hours` and no others.
+        changes: `agent_changes` up to the end of `hours`.
         latencies: `hour`, `agent_id`, `p50_bucket` and `p99_bucket` of the windows with executions.
         targets: expectations of each agent.
         hours: the hours to describe.
@@ -44,14 +46,13 @@ def agent_health_state(
         lookback_hours: how long an agent stays known after its last event.
     """
     rows = _counts(components, targets, hours, window_hours, lookback_hours)
-    rows = with_look_back(rows, parts, hours, lookback_hours)
     rows = lookup(rows, latencies, ["hour", "agent_id"])
     rows = rows.mutate(
         measurement_window_seconds=ibis.literal(window_hours * 3600, "int64"),
         latency_p50_ms=latency_ms(rows.p50_bucket),
         latency_p99_ms=latency_ms(rows.p99_bucket),
     )
-    return _decay(_status(_ratios(rows)))
+    return with_changes(_with_trend(_status(_ratios(rows))), changes, hours)
 
 
 def _counts(
@@ -106,19 +107,30 @@ def _status(rows: ir.Table) -> ir.Table:
     return rows.mutate(status=status)
 
 
-def _decay(rows: ir.Table) -> ir.Table:
-    """Source 3, sections 4.3 (uptime) and 4.5; a change of more than 0.10 is a trend."""
+def _with_trend(rows: ir.Table) -> ir.Table:
+    """Source 3, section 4.5; a change of more than 0.10 is a trend."""
     # both sides of ratio - ratio before > 1/10, times both counts; without samples in either, 0 > 0
     change = 10 * (rows.successes * rows.samples_before - rows.successes_before * rows.sample_count)
     tenth = rows.sample_count * rows.samples_before
     trend = ibis.cases((change > tenth, "improving"), (-change > tenth, "declining"), else_="stable")
-    since = ibis.coalesce(rows.last_restart_at, rows.first_event_at)
-    now = rows.hour + ibis.interval(hours=1)
-    return rows.mutate(
-        calibration_trend=trend,
-        uptime_seconds=_seconds(since, now),
-        days_since_model_change=_seconds(rows.last_model_change_at, now) / 86_400,
-        last_capability_update=rows.last_capability_update_at,
+    return rows.mutate(calibration_trend=trend)
+
+
+def with_changes(rows: ir.Table, changes: ir.Table, hours: HourRange) -> ir.Table:
+    """Add what follows from changes (`OF_CHANGES`): source 3, sections 4.3 (uptime) and 4.5.
+
+    Args:
+        rows: one row per `hour` and `agent_id`, for these hours.
+        changes: `agent_changes` up to the end of these hours.
+        hours: at least one hour.
+    """
+    known = with_latest_changes(rows, changes, hours)
+    now = known.hour + ibis.interval(hours=1)
+    return known.select(
+        *rows.columns,
+        uptime_seconds=_seconds(known.last_restart_at, now),
+        days_since_model_change=_seconds(known.last_model_change_at, now) / 86_400,
+        last_capability_update=known.last_capability_update_at,
     )
 
 

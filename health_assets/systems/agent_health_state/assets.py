@@ -4,14 +4,21 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import ibis
+import pyarrow as pa
 from ibis import ir
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.pipeline.latencies import latencies
 from health_assets.schema.records import EVENT_TABLES
 from health_assets.systems.agent_health_state import FORMULA_VERSION
-from health_assets.systems.agent_health_state.agent_health_state import STATUSES, agent_health_state
+from health_assets.systems.agent_health_state.agent_changes import agent_changes
+from health_assets.systems.agent_health_state.agent_health_state import (
+    OF_CHANGES,
+    STATUSES,
+    agent_health_state,
+    with_changes,
+)
 from health_assets.systems.agent_health_state.last_healthy import (
     corrections,
     last_known,
@@ -20,6 +27,7 @@ from health_assets.systems.agent_health_state.last_healthy import (
 )
 from health_assets.systems.agent_health_state.state_components import state_components
 from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import HOUR_TYPE
 
 TIMES_OF_SIGHTINGS = {
     "trigger_events": "fired_at",
@@ -42,7 +50,7 @@ def _states(inputs: Inputs) -> ir.Table:
     window_hours, lookback_hours = settings.window_hours, settings.lookback_hours
     described = agent_health_state(
         inputs.table("health_components", back_hours=max(lookback_hours, 2 * window_hours)),
-        inputs.table("state_components", back_hours=lookback_hours),
+        _changes_until(inputs, inputs.hours.end),
         latencies(inputs, inputs.table("state_components", back_hours=window_hours)),
         inputs.targets,
         inputs.hours,
@@ -71,10 +79,44 @@ def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
     return ibis.union(known, last_known(earlier.semi_join(newcomers, "agent_id")))
 
 
+def _changes(inputs: Inputs) -> ir.Table:
+    lookback_hours = inputs.settings.lookback_hours
+    return agent_changes(inputs.table("state_components", back_hours=lookback_hours), inputs.hours, lookback_hours)
+
+
+def _changes_until(inputs: Inputs, end: datetime) -> ir.Table:
+    changes = inputs.session.table("agent_changes")
+    return changes.filter(changes.hour < end)
+
+
 def _correct_later_hours(inputs: Inputs) -> None:
     states = inputs.session.table("agent_health_state")
     if not inputs.session.count(states.filter(states.hour >= inputs.hours.end).limit(1)):
         return
+    _correct_last_healthy(inputs, states)
+    _correct_changes(inputs, states)
+
+
+def _correct_changes(inputs: Inputs, states: ir.Table) -> None:
+    """Correct what later rows tell of changes, in hours whose own changes are known."""
+    later = states.filter(states.hour >= inputs.hours.end)
+    known = MaterializedHours(inputs.session).of("agent_changes")
+    [last] = inputs.session.dicts(later.aggregate(hour=later.hour.max()))
+    hours = HourRange(inputs.hours.end, last["hour"] + HOUR)
+    there = ibis.memtable(pa.table({"hour": pa.array([hour for hour in hours if hour in known], HOUR_TYPE)}))
+    rows = later.semi_join(there, "hour").select("hour", "agent_id", *OF_CHANGES)
+    expected = with_changes(rows.select("hour", "agent_id"), _changes_until(inputs, hours.end), hours)
+    joined = rows.inner_join(expected, ["hour", "agent_id"], rname="{name}_now")
+    differs = ibis.or_(*(~joined[name].identical_to(joined[f"{name}_now"]) for name in OF_CHANGES))
+    wrong = joined.filter(differs)
+    corrected, count = inputs.session.kept(
+        wrong.select("hour", "agent_id", **{name: wrong[f"{name}_now"] for name in OF_CHANGES})
+    )
+    if count:
+        MaterializedHours(inputs.session).correct_rows("agent_health_state", corrected, ["hour", "agent_id"])
+
+
+def _correct_last_healthy(inputs: Inputs, states: ir.Table) -> None:
     rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
     if count:
         wrong = corrections(rows, _known(inputs, rows, inputs.hours.end))
@@ -89,6 +131,13 @@ def _agents_that_change(rows: ir.Table) -> ir.Table:
         model_switches=rows.last_model_switch_at.count(),
     )
     return counted.order_by(ibis.desc("executions"), "agent_id")
+
+
+def _agents_that_changed(rows: ir.Table) -> ir.Table:
+    counted = rows.group_by("agent_id").aggregate(
+        changes=rows.count(), last_restart_at=rows.last_restart_at.max(), last_model=rows.last_model.max()
+    )
+    return counted.order_by(ibis.desc("changes"), "agent_id")
 
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
@@ -126,8 +175,20 @@ ASSETS = (
         formula_version=FORMULA_VERSION,
     ),
     Derived(
+        name="agent_changes",
+        deps=("state_components",),
+        rows=_changes,
+        heading="agents that changed most",
+        top=_agents_that_changed,
+        needs="a change of an agent",
+        back_hours=lambda settings: settings.lookback_hours,
+        is_component=True,
+        is_kept=True,
+        formula_version=FORMULA_VERSION,
+    ),
+    Derived(
         name="agent_health_state",
-        deps=("health_components", "state_components"),
+        deps=("health_components", "state_components", "agent_changes"),
         rows=_states,
         heading="worst agents",
         top=_worst_agents,

@@ -26,6 +26,13 @@ def parts_of_states(source: Source) -> ir.Table:
     )
 
 
+def changes(source: Source) -> ir.Table:
+    """Rows of `agent_changes`, with the number of facts that each tells."""
+    own = rows(source)
+    facts = ("last_restart_at", "last_model_update_at", "last_capability_update_at", "first_model_at")
+    return own.mutate(facts=sum((own[name].notnull().cast("int64") for name in facts), ibis.literal(0)))
+
+
 def states(source: Source) -> ir.Table:
     """Rows of `agent_health_state`, with what their samples and statuses say that the other columns must be."""
     own = rows(source)

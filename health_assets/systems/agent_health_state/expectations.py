@@ -1,5 +1,6 @@
 """Expectations of the Agent Health State's tables."""
 
+from health_assets.quality.batches import hours
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.scoring.latency_buckets import LAST_BUCKET
@@ -8,10 +9,10 @@ from health_assets.systems.agent_health_state.agent_health_state import STATUSES
 
 ROUNDING = 1e-9
 SHORTEST_WINDOW_S = 300  # source 3, section 4.4
-TIMES_OF_PARTS = (
-    "first_event_at", "last_restart_at", "last_model_update_at", "last_capability_update_at", "first_model_at",
-    "last_model_switch_at",
+TIMES_OF_CHANGES = (
+    "last_restart_at", "last_model_update_at", "last_capability_update_at", "first_model_at", "last_model_switch_at",
 )  # fmt: skip
+TIMES_OF_PARTS = ("first_event_at", *TIMES_OF_CHANGES)
 
 STATE_COMPONENTS = Suite(
     asset="state_components",
@@ -40,6 +41,21 @@ STATE_COMPONENTS = Suite(
     ],
     rows={"rows": batches.parts_of_states},
     hours=batches.hours_of_parts_of_states,
+)
+
+AGENT_CHANGES = Suite(
+    asset="agent_changes",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
+        Check(
+            name="times_are_within_their_hour",
+            expectations=[one for at in TIMES_OF_CHANGES for one in (*at_least(at, "hour"), *greater("next_hour", at))],
+        ),
+        Check(name="rows_tell_a_change", expectations=between(1, None, "facts")),
+    ],
+    rows={"rows": batches.changes},
+    hours=hours,
 )
 
 AGENT_HEALTH_STATE = Suite(
@@ -90,4 +106,4 @@ AGENT_HEALTH_STATE = Suite(
     hours=batches.hours_of_states,
 )
 
-SUITES = (STATE_COMPONENTS, AGENT_HEALTH_STATE)
+SUITES = (STATE_COMPONENTS, AGENT_CHANGES, AGENT_HEALTH_STATE)

@@ -30,6 +30,23 @@ class StateComponent(Hourly, table=True):
     )
 
 
+class AgentChange(Hourly, table=True):
+    """Restarts, models and capability updates, by agent and hour; an hour in which nothing changed has no row."""
+
+    __tablename__ = "agent_changes"
+
+    agent_id: str = text("Agent that changed, or that shows a model for the first time in the look-back.", key=True)
+    last_restart_at: datetime | None = at("Latest restart in the hour.", nullable=True)
+    last_model_update_at: datetime | None = at("Latest `model_change` update in the hour.", nullable=True)
+    last_capability_update_at: datetime | None = at("Latest `capability_update` in the hour.", nullable=True)
+    first_model: str | None = text("Model of the hour's earliest execution that names one; null where it is as before.")
+    last_model: str | None = text("Model of the hour's latest execution that names one; null where it is as before.")
+    first_model_at: datetime | None = at("When the earliest execution that names a model ended.", nullable=True)
+    last_model_switch_at: datetime | None = at(
+        "When the latest execution ended whose model differs from that of the one before it in the hour.", nullable=True
+    )
+
+
 class AgentHealthState(Windowed, table=True):
     """The Agent Health State document of every known agent, as columns, over the window that ends with the hour."""
 
@@ -38,7 +55,7 @@ class AgentHealthState(Windowed, table=True):
     agent_id: str = text("Agent, known from an event of the look-back or from the targets.", key=True)
     status: str = text("`healthy`, `degraded`, `unhealthy` or `unknown`.")
     last_healthy_at: datetime | None = at("Latest window end up to this one with status `healthy`.", nullable=True)
-    uptime_seconds: float | None = number("Seconds since the last restart in the look-back, else since first seen.")
+    uptime_seconds: float | None = number("Seconds since the last restart; null where no log tells one.")
     response_ratio: float | None = number("Share of executions that succeeded, 0 to 1; null without any.")
     error_ratio: float | None = number("Share of executions that failed, 0 to 1; null without any.")
     latency_p50_ms: float | None = number(
@@ -50,10 +67,12 @@ class AgentHealthState(Windowed, table=True):
     latency_sample_count: int = count("Executions in the window whose runtime is known.")
     calibration_trend: str = text("`stable`, `declining` or `improving` against the window just before.")
     previous_response_ratio: float | None = number("response_ratio of the window just before; null without samples.")
-    days_since_model_change: float | None = number("Days since the model changed; null when none was seen to.")
-    last_capability_update: datetime | None = at("Latest `capability_update` in the look-back.", nullable=True)
+    days_since_model_change: float | None = number(
+        "Days since the model changed, however long ago; null when none was seen to."
+    )
+    last_capability_update: datetime | None = at("Latest `capability_update`, however long ago.", nullable=True)
     baseline_latency_ms: float | None = number("Target used: declared latency; a p99 above 3 times of it is degraded.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-TABLES = (StateComponent, AgentHealthState)
+TABLES = (StateComponent, AgentChange, AgentHealthState)
