@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 SYSTEM_NAMES = (
-    "agent_now", "agent_health_model", "explanations", "agent_health_state", "model_health", "tool_health",
+    "agent_health_model", "agent_now", "explanations", "agent_health_state", "model_health", "tool_health",
     "session_scores", "reliability", "error_budget", "agent_usage", "survey",
 )  # fmt: skip
 FIRST_FORMULA_VERSION = "1.0"

@@ -164,6 +164,9 @@ COMPONENTS = (
     ),
 )
 
+DIMENSION_POINTS = {"performance": PERFORMANCE_POINTS, "stability": STABILITY_POINTS}
+"""Points of the dimensions of `OF_RUNTIMES`."""
+
 OF_RUNTIMES = frozenset({"performance", "stability"})
 """Dimensions that are about how long executions take."""
 
@@ -241,3 +244,16 @@ def unmeasured(row: Row) -> frozenset[str]:
     """
     is_timed = row["n"] > (row["untimed"] or 0)
     return frozenset() if is_timed and row["expected_runtime_s"] is not None else OF_RUNTIMES
+
+
+def points_at_stake(row: Row) -> float | None:
+    """The points that an agent could have lost: 100 less those of dimensions that nobody could evaluate.
+
+    Args:
+        row: a row of `agent_health`; without the column `points_at_stake`, what `unmeasured` needs.
+    """
+    if row.get("points_at_stake") is not None or "untimed" not in row:
+        return row.get("points_at_stake")
+    if row["health_score"] is None:
+        return None
+    return 100.0 - sum(DIMENSION_POINTS[name] for name in unmeasured(row))

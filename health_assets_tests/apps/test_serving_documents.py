@@ -31,6 +31,12 @@ class World:
     states: dict[str, Row]
     scores: dict[str, Row]
     server: Served
+    failing: set[str]
+
+    def now(self, agent_id: str) -> Row | None:
+        """What the document's extension says of the last hours."""
+        since = reference.timestamp(HOUR - timedelta(hours=1))
+        return {"verdict": "failing", "since": since} if agent_id in self.failing else None
 
 
 def random_pair(random: Random, agent_id: str, status: str) -> tuple[Row, Row]:
@@ -70,11 +76,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     random.shuffle(pairs)
     from health_assets_tests.support.serving_made import fill
 
-    fill(folder / "health.duckdb", agent_health_state=[pair[0] for pair in pairs], agent_health=scores)
+    now = [
+        {"agent_id": pair[0]["agent_id"], "verdict": "failing", "since": HOUR - timedelta(hours=1)}
+        for pair in pairs[::2]
+    ]
+    states = [pair[0] for pair in pairs]
+    fill(folder / "health.duckdb", agent_health_state=states, agent_health=scores, agent_now=now)
     fill_agents(folder / "health.duckdb", (state("of yesterday"), score("of yesterday")), hour=HOUR - timedelta(days=1))
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
     with served(folder / "health.duckdb", targets=targets, token=_secret(), host_agent="a/b") as server:
-        yield World({pair[0]["agent_id"]: pair[0] for pair in pairs}, {row["agent_id"]: row for row in scores}, server)
+        scores_by_agent = {row["agent_id"]: row for row in scores}
+        yield World({row["agent_id"]: row for row in states}, scores_by_agent, server, {row["agent_id"] for row in now})
 
 
 def _secret() -> Any:
@@ -94,13 +106,17 @@ def test_every_document_is_the_one_that_the_reference_makes(world: World) -> Non
     for agent_id, row in world.states.items():
         reply = world.server.ask(path_of(agent_id))
         assert reply.status == 200, agent_id
-        expected = reference.document(row, world.scores.get(agent_id), is_coarse=agent_id in PERSONAL)
+        expected = reference.document(
+            row, world.scores.get(agent_id), is_coarse=agent_id in PERSONAL, now=world.now(agent_id)
+        )
         assert reply.json == expected, agent_id
 
 
 def test_with_the_token_a_personal_document_is_whole(world: World) -> None:
     for agent_id in PERSONAL:
-        whole = reference.document(world.states[agent_id], world.scores[agent_id], is_coarse=False)
+        whole = reference.document(
+            world.states[agent_id], world.scores[agent_id], is_coarse=False, now=world.now(agent_id)
+        )
         assert world.server.ask(path_of(agent_id), headers=BEARER).json == whole
 
 

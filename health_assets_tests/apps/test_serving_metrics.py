@@ -136,7 +136,7 @@ def one(found: Series, name: str) -> float:
 
 def test_values_are_those_of_the_api(fleet: Fleet) -> None:
     found = page(fleet)
-    states = {name: fleet.ask(f"/agents?state={name}").json["total"] for name in metrics.STATES}
+    states = {name: fleet.ask(f"/agents?state={name}").json["total"] for name in (*metrics.STATES, "provisional")}
     assert labelled(found, "health_assets_agents") == states
     assert sum(states.values()) == fleet.ask("/agents").json["total"] == 5
     for name, value in labelled(found, "health_assets_agent_score").items():

@@ -87,7 +87,7 @@ def tables(project: Project) -> Tables:
     names = (
         "system_health", "agent_health", "alerts", "usage_components", "model_health", "error_budget", "agent_usage",
         "health_components", "agent_health_state", "tool_health", "executions", "held_hours", "rejected_records",
-        "raw_logs", "expectation_results", "materialized_hours",
+        "raw_logs", "expectation_results", "materialized_hours", "agent_now",
     )  # fmt: skip
     found = project.tables(None, names)
     return {name: [row for row in rows if HOURS.start <= row["hour"] <= HOURS.end] for name, rows in found.items()}
@@ -166,28 +166,41 @@ def reasons(tables: Tables) -> Values:
     ]
 
 
+def now_counted(tables: Tables) -> Values:
+    counts = Counter(row["verdict"] for row in newest(tables["agent_now"]))
+    return [tuple(counts[verdict] for verdict in ("failing", "suspect", "recovering", "ok", "quiet"))]
+
+
+def need_a_look(tables: Tables) -> Values:
+    now = {row["agent_id"]: row for row in newest(tables["agent_now"])}
+    rows = [
+        {**row, **{name: now[row["agent_id"]][name] for name in ("verdict", "failures_1h", "executions_1h")}}
+        for row in newest(tables["agent_health"])
+        if row["health_score"] is not None
+    ]
+    return picked(
+        rows, "agent_id", "verdict", "failures_1h", "executions_1h", "state", "health_score", "is_provisional", "n", "asr",
+        "reliability_score", "performance_score", "stability_score", "operational_score",
+    )  # fmt: skip
+
+
 EXPECTED: dict[tuple[str, str], Callable[[Tables], Values]] = {
     ("fleet", "Fleet score"): lambda t: picked(newest(t["system_health"]), "health_score"),
-    ("fleet", "Agents now"): lambda t: picked(
-        newest(t["system_health"]), "healthy", "degraded", "unhealthy", "inactive"
-    ),
+    ("fleet", "Agents now"): now_counted,
     ("fleet", "Open incidents"): lambda t: [(sum(row["closed_at"] is None for row in t["alerts"]),)],
     ("fleet", "Cost in the time range"): lambda t: sums(t["usage_components"], (), "cost_usd"),
     ("fleet", "Fleet score over time"): lambda t: picked(t["system_health"], "hour", "health_score"),
     ("fleet", "Agents by state"): lambda t: picked(
         t["system_health"], "hour", "unhealthy", "degraded", "healthy", "inactive"
     ),
-    ("fleet", "Agents that need a look"): lambda t: picked(
-        [row for row in newest(t["agent_health"]) if row["health_score"] is not None],
-        "agent_id", "state", "health_score", "is_provisional", "n", "asr", "reliability_score", "performance_score",
-        "stability_score", "operational_score",
-    ),
+    ("fleet", "Agents that need a look"): need_a_look,
     ("fleet", "Lost most points in a day"): lost_in_a_day,
     ("fleet", "Models"): lambda t: picked(t["model_health"], "hour", "model", "health_score"),
     ("fleet", "Tokens by hour"): lambda t: sums(t["usage_components"], ("hour",), "input_tokens", "output_tokens"),
     ("fleet", "Incidents"): lambda t: picked(
         t["alerts"], "opened_at", "severity", "rule", "subject_id", "reason", "closed_at"
     ),
+    ("agent", "Now"): lambda t: picked(newest(mine(t["agent_now"])), "verdict"),
     ("agent", "Score"): lambda t: picked(newest(mine(t["agent_health"])), "health_score"),
     ("agent", "Executions in the window"): lambda t: picked(newest(mine(t["agent_health"])), "n"),
     ("agent", "Success rate"): lambda t: picked(newest(mine(t["agent_health"])), "asr", "expected_success_rate"),

@@ -40,7 +40,7 @@ def extension(score: Row) -> Row:
     return known(said)
 
 
-def document(state: Row, score: Row | None, *, is_coarse: bool) -> Row:
+def document(state: Row, score: Row | None, *, is_coarse: bool, now: Row | None = None) -> Row:
     head = {"schema_version": "0.1.0", "agent_id": state["agent_id"], "timestamp": timestamp(state["window_end"])}
     if is_coarse:
         return {**head, "health": {"status": "unhealthy" if state["status"] == "unhealthy" else "healthy"}}
@@ -66,5 +66,8 @@ def document(state: Row, score: Row | None, *, is_coarse: bool) -> Row:
         ),
         "calibration": known({name: state.get(name) for name in calibration}),
         "decay": decay,
-        "extensions": {} if score is None else {"org.health-assets.agent-health-model": extension(score)},
+        "extensions": {
+            **({} if score is None else {"org.health-assets.agent-health-model": extension(score)}),
+            **({} if now is None or score is None else {"org.health-assets.agent-now": now}),
+        },
     }

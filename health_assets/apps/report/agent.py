@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.apps.report.now_block import print_now
 from health_assets.core.console import plain_table
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
@@ -24,7 +25,8 @@ from health_assets.core.wording import counted
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain
 from health_assets.scoring.relations import first_line, lookup, newest
-from health_assets.scoring.verdict import reservation, verdict
+from health_assets.scoring.verdict import points, reservation, verdict
+from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_stake
 from health_assets.warehouse.session import Session
 
 IDS_SHOWN = 5
@@ -84,13 +86,20 @@ def _heading(console: Console, text: str) -> None:
 
 
 def _print_score(console: Console, session: Session, hour: datetime, agent_id: str) -> None:
-    """The score, and by component the points that it lost, why, and the ids of the events that weigh most."""
-    columns = tuple(dict.fromkeys(("state", "is_provisional", "health_score", "n", "hours_covered", *COLUMNS)))
-    [row] = session.dicts(_of_agent(session, "agent_health", HourRange.of(hour), agent_id).select(*columns))
+    """What it does now, the score, and by component the points that it lost, why, and the ids of the worst events."""
+    hours = HourRange.of(hour)
+    rows = with_now(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
+    told = ("state", "is_provisional", "health_score", "points_at_stake", "n", "hours_covered", "agent_id")
+    columns = tuple(dict.fromkeys((*told, *NOW_COLUMNS, "now_is_by_6h", *COLUMNS)))
+    [row] = session.dicts(rows.select(*columns))
+    _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC")
+    print_now(console, session, hours, row)
     score = "no score" if row["health_score"] is None else f"{row['health_score']:.1f} of 100"
     doubt = f" ({reservation(row)})" if row["is_provisional"] else ""
     word = verdict(row["state"], is_provisional=row["is_provisional"])
-    _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC: {word}, {score}{doubt}")
+    console.print(Text(f"{word}, {score}{doubt}", style="bold"))
+    if row["health_score"] is not None and row["points_at_stake"] < 100:
+        console.print(f"{points(row)} points that could be judged; nobody evaluated the rest")
     console.print(f"{counted(row['n'], 'execution')} in the window, of which {row['hours_covered']:,} h are covered")
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:

@@ -21,7 +21,9 @@ Block = Callable[[Console, Session, HourRange], None]
 
 
 def _blocks() -> Iterator[tuple[str, Block]]:
-    for system, module in parts("report").items():
+    modules = parts("report")
+    # what agents do now comes before every score, though it is made from the components of one
+    for system, module in ((name, modules[name]) for name in sorted(modules, key=lambda name: name != "agent_now")):
         yield system, module.print_block
         if system == "agent_health_state":  # from here on two systems have said what they think of an agent
             yield "differences", print_differences

@@ -14,7 +14,7 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted, share
 from health_assets.scoring.relations import lookup
 from health_assets.systems.agent_health_model.report import shown_verdict
-from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 from health_assets.systems.agent_health_state.report import COLOURS as COLOURS_OF_STATUSES
 from health_assets.warehouse.session import Session
 
@@ -39,10 +39,10 @@ def print_differences(console: Console, session: Session, hours: HourRange) -> N
 def differing_agents(session: Session, hour: HourRange) -> ir.Table:
     """The agents on whom systems differ, with what the three tables say of them."""
     of_hour = {name: session.hours_of(table, hour) for name, table in TABLES.items()}
-    agents = of_hour["score"].select(*COLUMNS["score"])
+    agents = of_hour["score"].select("hour", *COLUMNS["score"])
     for name in ("document", "budget"):
         agents = lookup(agents, of_hour[name].select("agent_id", *COLUMNS[name]), "agent_id")
-    return agents.filter(do_differ(agents))
+    return with_now(agents.filter(do_differ(agents)), session, hour)
 
 
 def _first(agents: ir.Table) -> ir.Table:

@@ -12,10 +12,17 @@ import ibis
 from ibis import ir
 
 from health_assets.apps.serving.json_texts import UNKNOWN, known, moment, number, whole
-from health_assets.apps.serving.vocabulary import DIMENSIONS, EXTENSION, SCHEMA_VERSION, SCORE_COLUMNS
+from health_assets.apps.serving.vocabulary import (
+    DIMENSIONS,
+    EXTENSION,
+    EXTENSION_NOW,
+    NOW_COUNTS,
+    SCHEMA_VERSION,
+    SCORE_COLUMNS,
+)
 from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
-from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
 from health_assets.warehouse.session import Session
 
 Members = Mapping[str, Any]
@@ -26,7 +33,8 @@ def agents_of(session: Session, hour: datetime, *, has_evidence: bool = True) ->
     """One row per agent of an hour, ascending by the bytes of its id.
 
     It has the columns of `agent_health_state`; `state` and the other columns of `agent_health` that explain a score,
-    null where the agent has none; `urgency`; and the events that weigh most in what it lost, by kind and rank:
+    null where the agent has none; `urgency`; what `agent_now` says of the agent; and the events
+    that weigh most in what it lost, by kind and rank:
     `evidence_ids`, and what kind each of them is (`evidence_kinds`), null without any.
 
     Args:
@@ -36,8 +44,9 @@ def agents_of(session: Session, hour: datetime, *, has_evidence: bool = True) ->
     """
     hours = HourRange.of(hour)
     states = session.hours_of("agent_health_state", hours).drop("hour", "formula_version", "hours_covered")
-    scores = with_verdict(session.hours_of("agent_health", hours))
-    rows = lookup(states, scores.select("agent_id", "state", "urgency", *SCORE_COLUMNS), "agent_id")
+    scores = with_verdict(with_now(with_stake(session.hours_of("agent_health", hours)), session, hours))
+    told = scores.select("agent_id", "state", "urgency", "now", "now_since", *NOW_COUNTS, *SCORE_COLUMNS)
+    rows = lookup(states, told, "agent_id")
     if has_evidence:
         events = session.hours_of("score_evidence", hours)
         order = [events.kind, events.rank]
@@ -66,7 +75,7 @@ def with_texts(agents: ir.Table) -> ir.Table:
     item, full_item = coarse_or_full(_coarse_item(agents), _item(agents))
     return agents.select(
         *("agent_id", "is_personal", "team", "status", "state", "window_start", "window_end", *SCORE_COLUMNS),
-        *("evidence_kinds", "evidence_ids", "urgency"),
+        *("evidence_kinds", "evidence_ids", "urgency", "now", "now_since", *NOW_COUNTS),
         document=document,
         full_document=full_document,
         item=item,
@@ -109,7 +118,12 @@ def _document(agents: ir.Table) -> Members:
         "health": known(health),
         "calibration": known({name: number(agents[name]) for name in calibration}),
         "decay": ibis.ifelse(update.isnull(), whole(decay), whole({**decay, "last_capability_update": moment(update)})),
-        "extensions": known({EXTENSION: ibis.ifelse(agents.state.isnull(), UNKNOWN, whole(_model_score(agents)))}),
+        "extensions": known(
+            {
+                EXTENSION: ibis.ifelse(agents.state.isnull(), UNKNOWN, whole(_model_score(agents))),
+                EXTENSION_NOW: ibis.ifelse(agents.now.isnull(), UNKNOWN, whole(_now(agents))),
+            }
+        ),
     }
 
 
@@ -138,13 +152,21 @@ def _model_score(agents: ir.Table) -> Members:
     }
 
 
+def _now(agents: ir.Table) -> Members:
+    """The extension beside it: the verdict on the last hours, which the window's 24 dilute."""
+    return {"verdict": agents.now, "since": moment(agents.now_since)}
+
+
 def _item(agents: ir.Table) -> Members:
     """An agent in a list; one that has no row of `agent_health` has neither state nor score."""
     return {
         "agent_id": agents.agent_id,
+        "now": ibis.ifelse(agents.now.isnull(), UNKNOWN, agents.now),
+        "now_since": ibis.ifelse(agents.now.isnull(), UNKNOWN, moment(agents.now_since)),
         "state": agents.state,
         "status": agents.status,
         "health_score": number(agents.health_score),
+        "points_at_stake": number(agents.points_at_stake),
         **{name: ibis.ifelse(agents.state.isnull(), UNKNOWN, value) for name, value in _basis(agents).items()},
         "is_personal": agents.is_personal,
     }

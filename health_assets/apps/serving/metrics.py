@@ -26,6 +26,7 @@ from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.scoring.verdict import NOW, PROVISIONAL
 from health_assets.systems.agent_health_model.names import STATES
 
 NO_ANSWER = "none"
@@ -97,8 +98,11 @@ def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Me
 def _fleet(snapshot: Snapshot, view: View, now: datetime) -> Iterator[Metric]:
     age_s = (now - snapshot.hour - HOUR).total_seconds()
     yield _gauge("data_age_seconds", "Time since the end of the hour that is served.", age_s)
-    states = {state: snapshot.count(state, view) for state in STATES}
-    yield _gauges("agents", "Agents by state, of the hour that is served.", "state", states)
+    states = {state: snapshot.count(state, view) for state in (*STATES, PROVISIONAL)}
+    text = "Agents by state, of the hour that is served; one that looks healthy after too few runs is provisional."
+    yield _gauges("agents", text, "state", states)
+    verdicts = {verdict: snapshot.count(f"now {verdict}", view) for verdict in NOW}
+    yield _gauges("agents_now", "Agents by what they do in the last hours: failing, suspect, ...", "verdict", verdicts)
     score = snapshot.fleet_score(view)
     if score is not None:
         yield _gauge("fleet_score", "Mean score of active agents, 0 to 100 points.", score)
@@ -127,17 +131,21 @@ def _agents(snapshot: Snapshot, names: Sequence[str]) -> Iterator[Metric]:
     score = GaugeMetricFamily("health_assets_agent_score", "Score of an agent, 0 to 100 points.", labels=["agent_id"])
     text = "Whether an agent is in a state, 0 or 1."
     state = GaugeMetricFamily("health_assets_agent_state", text, labels=["agent_id", "state"])
+    text = "Whether an agent is failing, suspect, ... in the last hours, 0 or 1."
+    now = GaugeMetricFamily("health_assets_agent_now", text, labels=["agent_id", "verdict"])
     for name in dict.fromkeys(names):
         place = snapshot.find(name.encode(), EVERYBODYS)
         if place is None or snapshot.is_personal(place):
             continue
-        own_state, own_score = snapshot.verdict(place)
+        own_state, own_score, own_verdict = snapshot.verdict(place)
+        for each in NOW:
+            now.add_metric([name, each], float(each == own_verdict))
         for each in STATES:
             state.add_metric([name, each], float(each == own_state))
         if own_score is not None:
             score.add_metric([name], own_score)
     if names:
-        yield from (score, state)
+        yield from (score, state, now)
 
 
 def _requests(requests: RequestCounts) -> Iterator[Metric]:

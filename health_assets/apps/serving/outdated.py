@@ -6,11 +6,13 @@ import re
 from datetime import datetime, timedelta
 
 from health_assets.apps.serving.answers import dumps
-from health_assets.apps.serving.vocabulary import DATA_EXTENSION
+from health_assets.apps.serving.vocabulary import DATA_EXTENSION, EXTENSION_NOW
 from health_assets.core.hours import HOUR
 
 _STATUS = re.compile(rb'"status":"(?:healthy|degraded|unhealthy)"')
 """Matches a member of compact JSON only: within a string its quotes would be escaped."""
+_NOW = re.compile(rb'"(now|now_since|now_sentence)":"(?:[^"\\]|\\.)*"')
+"""Members that say what an agent does now."""
 
 
 class DataAge:
@@ -38,16 +40,20 @@ class DataAge:
 
 
 def outdated_document(body: bytes) -> bytes:
-    """A health document whose status is unknown, with the status of then in an extension, where it has extensions."""
+    """A health document whose status is unknown, with the status of then in an extension, where it has extensions.
+
+    What the agent does now is left out.
+    """
     document = json.loads(body)
     health = document["health"]
     if "extensions" in document:
         told = {"is_outdated": True, "as_of": document["timestamp"], "status_then": health["status"]}
         document["extensions"][DATA_EXTENSION] = told
+        document["extensions"].pop(EXTENSION_NOW, None)
     health["status"] = "unknown"
     return dumps(document)
 
 
 def outdated_items(body: bytes) -> bytes:
-    """The same of JSON that states the `status` of agents."""
-    return _STATUS.sub(b'"status":"unknown"', body)
+    """The same of JSON that states the `status` of agents, and what they do now."""
+    return _NOW.sub(rb'"\1":null', _STATUS.sub(b'"status":"unknown"', body))

@@ -36,7 +36,6 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.scoring.relations import newest
-from health_assets.systems.agent_health_model.names import STATES
 from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
@@ -131,7 +130,7 @@ def _write(batches: pa.RecordBatchReader, folder: Path) -> tuple[Slices, dict[st
             writer.write_batch(batch)
     with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
         agents_made = stream.read_all()
-        positions, slices = positions_in_order(agents_made, STATES)
+        positions, slices = positions_in_order(agents_made)
         scores = fleet_scores(agents_made)
     (folder / POSITIONS_FILE).write_bytes(positions)
     return slices, scores

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from health_assets.apps.serving import schemas
-from health_assets.apps.serving.answers import Answer
+from health_assets.apps.serving.answers import Answer, problem
 from health_assets.apps.serving.gate import ASKED
 from health_assets.apps.serving.ordering import Order
 from health_assets.apps.serving.service import ListPage, Page, Service
@@ -120,23 +120,31 @@ def routes(service: Service) -> APIRouter:
     async def agents(
         request: Request,
         state: Annotated[
-            Literal["healthy", "degraded", "unhealthy", "inactive"] | None, Query(description="Only agents in it.")
+            Literal["healthy", "degraded", "unhealthy", "inactive", "provisional"] | None,
+            Query(description="Only agents in it; one that looks healthy after too few runs is `provisional`."),
+        ] = None,
+        now: Annotated[
+            Literal["failing", "suspect", "recovering", "ok", "quiet"] | None,
+            Query(description="Only agents that do this in the last hours; not together with `state`."),
         ] = None,
         sort: Annotated[
             Order,
             Query(
-                description="`verdict` starts with what is known to be bad, and has provisional scores before good "
-                f"ones: {', '.join(ORDER)}; `score` goes by the number alone. With a minus the best come first."
+                description="`verdict` starts with agents that are failing now, then suspect and recovering ones, then "
+                f"goes by state, provisional scores before good ones: {', '.join(ORDER)}; `score` goes by the number, "
+                "of equal ones that with fewer points at stake first. With a minus the best come first."
             ),
         ] = "verdict",
         limit: Annotated[int, Query(ge=1, le=MOST_AGENTS_A_PAGE, description="Agents on a page.")] = 100,
         offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Agents to leave out before it.")] = 0,
     ) -> Response:
-        """Agents, lowest score of a verdict first, equal scores by id; agents without a score come last.
+        """Agents, those that are failing now first, then lowest score of a verdict first; agents without a score last.
 
         A score that rests on fewer than n_full executions is provisional.
         """
-        page = Page(state=state, offset=offset, limit=limit, order=sort)
+        if state is not None and now is not None:
+            return response_of(problem(422, "now: give state or now, not both"))
+        page = Page(chosen=state if now is None else f"now {now}", offset=offset, limit=limit, order=sort)
         return response_of(service.agents(page, request.scope[ASKED]))
 
     @router.get(

@@ -5,10 +5,11 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import AwareDatetime, ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own only from Python 3.12 on
 
-from health_assets.apps.serving.vocabulary import DATA_EXTENSION, EXTENSION
+from health_assets.apps.serving.vocabulary import DATA_EXTENSION, EXTENSION, EXTENSION_NOW
 
 Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
 State = Literal["healthy", "degraded", "unhealthy", "inactive"]
+Now = Literal["failing", "suspect", "recovering", "ok", "quiet"]
 
 
 exactly = with_config(ConfigDict(extra="forbid"))
@@ -16,6 +17,9 @@ exactly = with_config(ConfigDict(extra="forbid"))
 
 
 IS_PROVISIONAL = Field(description="Whether the score rests on too few executions to be known: 0 < n < n_full.")
+AT_STAKE = Field(ge=0, le=100, description="Points that could be lost, without those that nobody could evaluate.")
+NOW = Field(description="What the last hours say, before the score of the window; null where they are not known.")
+NOW_SINCE = Field(description="Start of the first hour of that verdict.")
 N = Field(ge=0, description="Executions in the window.")
 N_FULL = Field(ge=1, description="Executions from which on the score is not provisional.")
 
@@ -83,11 +87,20 @@ class OutdatedData(TypedDict):
 
 
 @exactly
+class NowVerdict(TypedDict):
+    """The verdict on the last hour and the last 6, which a window of 24 hours dilutes."""
+
+    verdict: Now
+    since: Annotated[AwareDatetime, Field(description="Start of the first hour of the present verdict.")]
+
+
+@exactly
 class Extensions(TypedDict):
     """Source 3, section 4.2: names are prefixed."""
 
     agent_health_model: NotRequired[Annotated[ModelScore, Field(alias=EXTENSION)]]
     data: NotRequired[Annotated[OutdatedData, Field(alias=DATA_EXTENSION)]]
+    agent_now: NotRequired[Annotated[NowVerdict, Field(alias=EXTENSION_NOW)]]
 
 
 @exactly
@@ -111,9 +124,12 @@ class AgentItem(TypedDict):
     """An agent in a list; of a personal one state and status are coarse, and neither score nor executions are told."""
 
     agent_id: str
+    now: Annotated[Now | None, NOW]
+    now_since: Annotated[AwareDatetime | None, NOW_SINCE]
     state: State | None
     status: Status
     health_score: float | None
+    points_at_stake: Annotated[float | None, AT_STAKE]
     is_provisional: Annotated[bool | None, IS_PROVISIONAL]
     n: Annotated[int | None, N]
     n_full: Annotated[int | None, N_FULL]
@@ -164,9 +180,19 @@ class AgentScore(TypedDict):
 
     hour: AwareDatetime
     agent_id: str
+    now: Annotated[Now | None, NOW]
+    now_since: Annotated[AwareDatetime | None, NOW_SINCE]
+    now_sentence: NotRequired[Annotated[str | None, Field(description="The same in words.")]]
+    last_hours: NotRequired[
+        Annotated[
+            dict[str, int | bool | None],
+            Field(description="Executions and failures of the last hour and the last 6, and failures in a row."),
+        ]
+    ]
     state: State | None
     status: Status
     health_score: float | None
+    points_at_stake: Annotated[float | None, AT_STAKE]
     is_provisional: Annotated[bool | None, IS_PROVISIONAL]
     n: Annotated[int | None, N]
     n_full: Annotated[int | None, N_FULL]

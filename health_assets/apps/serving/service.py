@@ -80,9 +80,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A request for agents of a list."""
+    """A request for agents of a list; `chosen` is one of `ordering.FILTERS`, None for all."""
 
-    state: str | None
+    chosen: str | None
     offset: int
     limit: int
     order: Order
@@ -149,11 +149,11 @@ class Service:
             return snapshot
         head = {
             "hour": snapshot.hour.isoformat(),
-            "total": snapshot.count(page.state, view),
+            "total": snapshot.count(page.chosen, view),
             "offset": page.offset,
             "limit": page.limit,
         }
-        items = snapshot.page(page.state, page.offset, page.limit, view, order=page.order)
+        items = snapshot.page(page.chosen, page.offset, page.limit, view, order=page.order)
         body = dumps(head)[:-1] + b',"agents":[' + items + b"]}"
         return self._answer(asked, body, snapshot, outdated_items)
 

@@ -21,8 +21,9 @@ from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Ord
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
 from health_assets.apps.serving.view import View
-from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS
+from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, NOW_COUNTS
 from health_assets.scoring.explanation import explain, unmeasured
+from health_assets.scoring.verdict import now_sentence
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 
@@ -125,25 +126,25 @@ class Snapshot:
         full = _full(place, "full_document") if is_full_view else None
         return full or place.batch.documents[place.row]
 
-    def count(self, state: str | None, view: View) -> int:
-        """The number of agents in a state, or of all, that the caller may see."""
-        return len(self._in_order(state, "verdict", view))
+    def count(self, chosen: str | None, view: View) -> int:
+        """The number of agents of one of `ordering.FILTERS`, or of all, that the caller may see."""
+        return len(self._in_order(chosen, "verdict", view))
 
     def fleet_score(self, view: View) -> float | None:
         """The mean score of active agents, without the personal ones unless the view is the full one; None for none."""
         return self._fleet_scores["full" if view.is_full else "public"]
 
-    def page(self, state: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
-        """Agents in a state in an order, those without a score last, equal ones by id; as JSON, commas between.
+    def page(self, chosen: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
+        """Agents of a list in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
-            state: one of `systems.agent_health_model.names.STATES`, or None for all.
+            chosen: one of `ordering.FILTERS`, or None for all.
             offset: how many to leave out.
             limit: how many to take at most.
             view: personal agents with their state and score, rather than coarse and without one; of which teams.
             order: by verdict or by score.
         """
-        places = [self._place(position) for position in self._in_order(state, order, view)[offset : offset + limit]]
+        places = [self._place(position) for position in self._in_order(chosen, order, view)[offset : offset + limit]]
         return b",".join(
             (_full(place, "full_item") if view.is_full else None) or place.batch.items[place.row] for place in places
         )
@@ -152,10 +153,11 @@ class Snapshot:
         """Whether somebody's own agent stands there."""
         return place.batch.rows.column("is_personal")[place.row].as_py()
 
-    def verdict(self, place: Place) -> tuple[str | None, float | None]:
-        """The state of the agent, and its score; None where it has none."""
-        state, score = (place.batch.rows.column(name)[place.row].as_py() for name in ("state", "health_score"))
-        return state, _known(score)
+    def verdict(self, place: Place) -> tuple[str | None, float | None, str | None]:
+        """The state of the agent, its score, and what it does now; None where it has none."""
+        columns = ("state", "health_score", "now")
+        state, score, now = (place.batch.rows.column(name)[place.row].as_py() for name in columns)
+        return state, _known(score), now
 
     def explain(self, place: Place, *, is_full_view: bool) -> dict[str, Any]:
         """An agent's score: dimensions, the points that each component cost, inputs and targets, and the evidence."""
@@ -165,9 +167,14 @@ class Snapshot:
         return {
             "hour": self.hour.isoformat(),
             "agent_id": row["agent_id"],
+            "now": row["now"],
+            "now_since": row["now_since"] and row["now_since"].isoformat(),
+            "now_sentence": now_sentence(row) or None,
+            "last_hours": {name.removeprefix("now_"): row[name] for name in NOW_COUNTS},
             "state": row["state"],
             "status": row["status"],
             "health_score": row["health_score"],
+            "points_at_stake": row["points_at_stake"],
             "is_provisional": None if row["state"] is None else bool(row["is_provisional"]),
             "n": row["n"],
             "n_full": row["n_full"],
@@ -195,8 +202,8 @@ class Snapshot:
         """The batches, for an owner who wants to let go of them one by one."""
         return list(self._batches)
 
-    def _in_order(self, state: str | None, order: Order, view: View) -> memoryview:
-        name = slice_name(state, order=order, is_full_view=view.is_full)
+    def _in_order(self, chosen: str | None, order: Order, view: View) -> memoryview:
+        name = slice_name(chosen, order=order, is_full_view=view.is_full)
         start, count = self._slices[name]
         everyone = self._positions[start : start + count]
         return everyone if view.teams is None else self._of_teams.among(name, everyone, view.teams)

@@ -9,6 +9,7 @@ from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SCHEMA_VERSION = "0.1.0"
 EXTENSION = "org.health-assets.agent-health-model"
+EXTENSION_NOW = "org.health-assets.agent-now"
 DATA_EXTENSION = "org.health-assets.data"
 """Says of a document that its data is outdated; left out while it is not."""
 
@@ -28,7 +29,14 @@ INPUTS = (
     "hours_covered",
 )  # fmt: skip
 SCORE_COLUMNS = (
-    "health_score", "is_provisional", *(column for column, _ in DIMENSIONS.values()), *FACTORS, *INPUTS, *TARGETS_USED,
+    "health_score", "points_at_stake", "is_provisional",
+    *(column for column, _ in DIMENSIONS.values()), *FACTORS, *INPUTS, *TARGETS_USED,
     "formula_version",
 )  # fmt: skip
 """Columns of `agent_health` that explain a score."""
+
+NOW_COUNTS = (
+    "now_executions", "now_failures", "now_executions_6h", "now_failures_6h", "now_failed_in_a_row", "now_good_hours",
+    "now_is_by_6h",
+)  # fmt: skip
+"""Columns of `agent_now`, as `urgency.with_now` names them, that say what was seen."""

@@ -13,13 +13,24 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.scoring.explanation import COLUMNS, costliest, explain, unmeasured
-from health_assets.scoring.verdict import runs, verdict
+from health_assets.scoring.verdict import (
+    FAILING,
+    GOOD_HOURS,
+    NOW_FIRST,
+    RECOVERING,
+    SUSPECT,
+    now_evidence,
+    points,
+    runs,
+    verdict,
+)
 from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
 from health_assets.systems.agent_health_model.system_health import STATES
-from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_stake, with_verdict
 from health_assets.warehouse.session import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
+NOW_COLOURS = {FAILING: "bold white on red", SUSPECT: "bold yellow", RECOVERING: "cyan"}
 POINTS = {
     "rel": RELIABILITY_POINTS, "perf": PERFORMANCE_POINTS, "stab": STABILITY_POINTS, "oper": OPERATIONAL_POINTS,
 }  # fmt: skip
@@ -27,7 +38,18 @@ LEAST_LOSS = 0.05
 AGENTS_SHOWN = 15
 SHOWN = tuple(
     dict.fromkeys(
-        ("agent_id", "state", "is_provisional", "health_score", "reliability_score", "operational_score", *COLUMNS)
+        (
+            "agent_id",
+            *NOW_COLUMNS,
+            "now_is_by_6h",
+            "state",
+            "is_provisional",
+            "health_score",
+            "points_at_stake",
+            "reliability_score",
+            "operational_score",
+            *COLUMNS,
+        )
     )
 )
 
@@ -37,13 +59,21 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     latest = session.latest_hour("system_health", hours)
     if latest is None:
         return
-    agents = session.hours_of("agent_health", HourRange.of(latest))
-    [fleet] = session.dicts(session.hours_of("system_health", HourRange.of(latest)).select("health_score", "agents"))
+    hours = HourRange.of(latest)
+    agents = with_now(with_stake(session.hours_of("agent_health", hours)), session, hours)
+    [fleet] = session.dicts(session.hours_of("system_health", hours).select("health_score", "agents"))
     score = fleet["health_score"]
     counts = dict.fromkeys(((state, False) for state in STATES), 0)
     for found in session.dicts(_agents_by_verdict(agents)):
         counts[found["state"], found["is_provisional"]] = found["agents"]
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    [now] = session.dicts(_counts_now(agents))
+    for word in NOW_FIRST:
+        if now[word]:
+            shown = "FAILING" if word == FAILING else word
+            title.append(f"{now[word]:,} {shown} now", style=NOW_COLOURS[word]).append("  ")
+    if any(now[word] for word in NOW_FIRST):
+        title.append(f"\nover {now['window_hours']:,.0f} h: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
     title.append(f"  {counted(fleet['agents'], 'agent')}: ")
     for state, is_provisional in sorted(counts, key=lambda count: (STATES.index(count[0]), count[1])):
@@ -58,6 +88,13 @@ def _agents_by_verdict(agents: ir.Table) -> ir.Table:
     """The number of agents of each state, provisional ones counted apart."""
     is_provisional = agents.is_provisional.fill_null(False)
     return agents.group_by("state", is_provisional=is_provisional).aggregate(agents=agents.count())
+
+
+def _counts_now(agents: ir.Table) -> ir.Table:
+    """The number of agents of each verdict that comes before any state, and the length of the window of the scores."""
+    span_s = agents.window_end.max().epoch_seconds() - agents.window_start.max().epoch_seconds()
+    counts = {word: agents.count(where=(agents.now == word).fill_null(False)) for word in NOW_FIRST}
+    return agents.aggregate(**counts, window_hours=span_s / 3600)
 
 
 def _first_agents(agents: ir.Table) -> ir.Table:
@@ -76,6 +113,9 @@ def _agents_table(shown: list[dict[str, Any]], count: int, *, is_brief: bool) ->
     """The agents to look at first, the points that each dimension cost them unless it is brief, and what cost most."""
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
+    has_now = not is_brief and any(agent["now"] in NOW_FIRST for agent in shown)
+    if has_now:
+        table.add_column("now", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     for dimension in () if is_brief else POINTS:
@@ -83,13 +123,35 @@ def _agents_table(shown: list[dict[str, Any]], count: int, *, is_brief: bool) ->
     table.add_column("runs", justify="right", no_wrap=True)
     table.add_column("what cost most")
     for agent in shown:
-        table.add_row(
-            Text(printable(agent["agent_id"])), shown_verdict(agent),
-            _points(agent["health_score"]), *(() if is_brief else map(_lost, _losses(agent))), runs(agent),
-            Text(_reason(agent)),
-        )  # fmt: skip
+        row: list[Text | str] = [Text(printable(agent["agent_id"]))]
+        row += [_shown_now(agent)] if has_now else []
+        row += [shown_verdict(agent), _shown_score(agent)]
+        row += [] if is_brief else map(_lost, _losses(agent))
+        table.add_row(*row, runs(agent), _brief_reason(agent) if is_brief else Text(_reason(agent)))
     table.caption = "\n".join(_captions(shown, count, is_brief=is_brief))
     return table
+
+
+def _is_in_part(agent: Mapping[str, Any]) -> bool:
+    """Whether a part of the score had nothing to be judged by."""
+    return agent["health_score"] is not None and agent["points_at_stake"] < sum(POINTS.values())
+
+
+def _shown_score(agent: Mapping[str, Any]) -> str:
+    """The score; beside it the points kept of those that could be judged, where these are not all."""
+    score = _points(agent["health_score"])
+    return f"{score} ({points(agent).replace(' of ', '/')})" if _is_in_part(agent) else score
+
+
+def _shown_now(agent: Mapping[str, Any]) -> Text:
+    """What an agent does now: `FAILING 12/12`."""
+    word = agent["now"]
+    if word not in NOW_FIRST:
+        return Text(word or "–", style="dim")
+    text = Text("FAILING" if word == FAILING else word, style=NOW_COLOURS[word])
+    if word == RECOVERING:
+        return text.append(f" {agent['now_good_hours']}/{GOOD_HOURS}", style="default")
+    return text
 
 
 def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Iterator[str]:
@@ -98,6 +160,8 @@ def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Ite
         yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
     if not is_brief and any(agent["health_score"] is not None and unmeasured(agent) for agent in shown):
         yield "– not evaluated: no runtime in the logs, or no expected_runtime_s in the targets"
+    if any(_is_in_part(agent) for agent in shown):
+        yield "(54.4/60) points kept of those that could be judged; nobody evaluated the rest of the score"
     if any(agent["is_provisional"] for agent in shown):
         yield "? provisional: too few runs to know, so the score leans to 100"
     if count > len(shown):
@@ -125,11 +189,23 @@ def _points(points: float | None) -> str:
 
 
 def _reason(agent: dict[str, Any]) -> str:
-    """The loss that is greatest, as what was seen against what was expected."""
+    """What failed in the last hours, of an agent in trouble now; else the greatest loss, seen against expected."""
+    if agent["now"] == RECOVERING:
+        return now_evidence(agent)
+    if agent["now"] in (FAILING, SUSPECT):
+        return f"{now_evidence(agent, brief=True)}, since {agent['now_since']:%H:%M}"
     if agent["health_score"] is None:
         return "no execution in the window"
     loss = costliest(explain(agent))
     return loss.sentence if loss and loss.lost > LEAST_LOSS else ""
+
+
+def _brief_reason(agent: dict[str, Any]) -> Text:
+    """The same where there is no column for what an agent does now."""
+    word = agent["now"]
+    if word not in NOW_FIRST:
+        return Text(_reason(agent))
+    return _shown_now(agent).append(f" {_reason(agent)}", style="default")
 
 
 def _colour_of(score: float | None) -> str:

@@ -1,12 +1,66 @@
 """Order in which a person looks at agents: that of verdicts (`health_assets.scoring.verdict`), as an expression."""
 
+import ibis
 from ibis import ir
 
-from health_assets.scoring.verdict import ORDER, PROVISIONAL_MARK
+from health_assets.core.hours import HourRange
+from health_assets.scoring.explanation import DIMENSION_POINTS
+from health_assets.scoring.relations import lookup
+from health_assets.scoring.verdict import NOW_FIRST, ORDER, PROVISIONAL_MARK, SUSPECT
+from health_assets.warehouse.session import Session
+
+NOW_COLUMNS = {
+    "now": "verdict",
+    "now_since": "since",
+    "now_executions": "executions_1h",
+    "now_failures": "failures_1h",
+    "now_executions_6h": "executions_6h",
+    "now_failures_6h": "failures_6h",
+    "now_failed_in_a_row": "failed_in_a_row",
+    "now_good_hours": "good_hours",
+}
+"""Columns that `with_now` adds, by those of `agent_now`; besides there is `now_is_by_6h`."""
+_KINDS = {
+    **dict.fromkeys(NOW_COLUMNS, "int64"), "now": "string", "now_since": "timestamp('UTC')", "now_is_by_6h": "boolean",
+}  # fmt: skip
+
+
+def with_now(agents: ir.Table, session: Session, hours: HourRange) -> ir.Table:
+    """Add what `agent_now` says of each agent to rows of `agent_health`; null where it says nothing.
+
+    Args:
+        agents: rows with `hour` and `agent_id`.
+        session: a session.
+        hours: the hours of these rows.
+    """
+    if not session.has_tables(["agent_now"]):  # a warehouse of an older program
+        return agents.mutate(**{name: ibis.null(kind) for name, kind in _KINDS.items()})
+    now = session.hours_of("agent_now", hours)
+    is_by_6h = (now.verdict == SUSPECT) & ~(now.p_chance < now.failing_threshold).fill_null(False)
+    told = now.select("hour", "agent_id", now_is_by_6h=is_by_6h, **NOW_COLUMNS)
+    return lookup(agents, told, ["hour", "agent_id"])
+
+
+def with_stake(agents: ir.Table) -> ir.Table:
+    """Add `points_at_stake` to rows of `agent_health` where a table of an older program lacks it."""
+    if "points_at_stake" in agents.columns:
+        return agents
+    is_timed = (agents.n > agents.untimed.fill_null(0)) & agents.expected_runtime_s.notnull()
+    all_points, of_runtimes = 100.0, float(sum(DIMENSION_POINTS.values()))
+    at_stake = ibis.ifelse(is_timed, all_points, all_points - of_runtimes)
+    return agents.mutate(points_at_stake=agents.health_score.isnull().ifelse(ibis.null("float64"), at_stake))
 
 
 def with_verdict(agents: ir.Table) -> ir.Table:
-    """Add `verdict`, one of `ORDER`, and `urgency`, its place there from 0, to rows of `agent_health`."""
+    """Add `verdict`, one of `ORDER`, and `urgency`, the place in a list, to rows of `agent_health`.
+
+    Where the rows say what each agent does now (`with_now`), that comes first.
+    """
     mark = agents.is_provisional.fill_null(False).ifelse(PROVISIONAL_MARK, "")
     rows = agents.mutate(verdict=agents.state + mark)
-    return rows.mutate(urgency=rows.verdict.cases(*((one, place) for place, one in enumerate(ORDER))))
+    first = len(NOW_FIRST)
+    urgency = rows.verdict.cases(*((one, first + place) for place, one in enumerate(ORDER)))
+    if "now" in rows.columns:
+        places = rows.now.cases(*((one, place) for place, one in enumerate(NOW_FIRST)), else_=ibis.null("int64"))
+        urgency = ibis.coalesce(places, urgency)
+    return rows.mutate(urgency=urgency)

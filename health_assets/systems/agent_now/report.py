@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from health_assets.core.console import plain_table
+from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
@@ -38,7 +38,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print(title)
     listed = sum(counts.get(verdict, 0) for verdict in COLOURS)
     if listed:
-        console.print(_table(session.dicts(_first(agents)), listed))
+        console.print(_table(session.dicts(_first(agents)), listed, is_brief=is_narrow(console)))
 
 
 def _counts(agents: ir.Table) -> ir.Table:
@@ -51,19 +51,21 @@ def _first(agents: ir.Table) -> ir.Table:
     return listed.order_by(urgency, "p_chance", "agent_id").select(*SHOWN).limit(AGENTS_SHOWN)
 
 
-def _table(found: list[dict[str, Any]], listed: int) -> Table:
+def _table(found: list[dict[str, Any]], listed: int, *, is_brief: bool) -> Table:
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
     table.add_column("now", no_wrap=True)
     table.add_column("since", no_wrap=True)
-    for heading in ("failed 1 h", "failed 6 h", "in a row", "expected"):
+    for heading in ("failed 1 h",) if is_brief else ("failed 1 h", "failed 6 h", "in a row", "expected"):
         table.add_column(heading, justify="right", no_wrap=True)
     for agent in found:
-        table.add_row(
-            Text(printable(agent["agent_id"])), _verdict(agent), _since(agent["since"], agent["hour"]),
-            f"{agent['failures_1h']:,} of {agent['executions_1h']:,}",
+        longer = (
             f"{agent['failures_6h']:,} of {agent['executions_6h']:,}", f"{agent['failed_in_a_row']:,}",
             f"{1 - agent['expected_success_rate']:.3g}".rstrip("."),
+        )  # fmt: skip
+        table.add_row(
+            Text(printable(agent["agent_id"])), _verdict(agent), _since(agent["since"], agent["hour"]),
+            f"{agent['failures_1h']:,} of {agent['executions_1h']:,}", *(() if is_brief else longer),
         )  # fmt: skip
     if listed > len(found):
         table.caption = (

@@ -16,12 +16,14 @@ from health_assets.apps.serving import aggregates
 from health_assets.apps.serving.history import owners
 from health_assets.apps.serving.history.copying_rules import Rules
 from health_assets.apps.serving.history.owners import mark_models, mark_tools, name_agents
+from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.systems.agent_health_model import urgency
-from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
+from health_assets.systems.explanations import last_hour
 from health_assets.warehouse.ledger import ODD, UNREADABLE
 from health_assets.warehouse.rejected_rows import OF_THE_LINE
 from health_assets.warehouse.session import Session
@@ -69,8 +71,10 @@ def _as_it_is(table: str) -> Rows:
 
 
 def _agents(session: Session, hours: HourRange) -> ir.Table:
-    """An agent a row: its score, its document, its budget, and what happened in the hour itself."""
-    scores = with_verdict(session.hours_of("agent_health", hours)).drop(*OF_WINDOWS)
+    """An agent a row: what it does now, its score, its document, its budget, and what happened in the hour itself."""
+    scores = with_verdict(with_now(with_stake(session.hours_of("agent_health", hours)), session, hours)).drop(
+        *OF_WINDOWS
+    )
     states = session.hours_of("agent_health_state", hours).select(
         "hour", "agent_id", "status", "last_healthy_at", "uptime_seconds", "latency_p50_ms", "latency_p99_ms",
         "calibration_trend", "days_since_model_change", "last_capability_update", "baseline_latency_ms",
@@ -132,6 +136,13 @@ def _errors(session: Session, hours: HourRange) -> ir.Table:
     return named.group_by("hour", "agent_id", "agent_version", "error_class").aggregate(
         failures=named.failures.sum(), last_at=named.last_at.max()
     )
+
+
+def _causes(session: Session, hours: HourRange) -> ir.Table:
+    """What the runs of the hour have in common, of agents that are failing or suspect."""
+    runs, now = (session.hours_of(name, hours) for name in ("executions", "agent_now"))
+    tools, models = (session.hours_of(name, hours.extended_back(1)) for name in ("tool_calls", "model_calls"))
+    return last_hour.common_values(runs, tools, models, now)
 
 
 def _runs(session: Session, hours: HourRange) -> ir.Table:
@@ -226,14 +237,18 @@ SERIES: tuple[Series, ...] = (
     Series(
         name="agents",
         key="agent_id",
-        sources=("agent_health", "agent_health_state", "error_budget", "usage_components", "state_components"),
+        sources=(
+            "agent_health", "agent_now", "agent_health_state", "error_budget", "usage_components", "state_components",
+        ),
         rows=_agents,
         face=(
-            "hour", "agent_id", "state", "is_provisional", "health_score", "urgency", "n", "n_full", "failures",
+            "hour", "agent_id", "now", "now_since", *NOW_COUNTS, "points_at_stake", "state",
+            "is_provisional", "health_score", "urgency", "n", "n_full", "failures",
             "status", "budget_spent", "burn_rate_1h", "burn_rate_6h", "latency_p50_ms", "latency_p99_ms",
             "hour_platform", "hour_version",
         ),
     ),
+    Series(name="causes", key="agent_id", sources=("agent_now", "executions"), rows=_causes),
     Series(name="events", key="agent_id", sources=("evidence_components",), rows=_events, repeats_lines=True),
     Series(name="errors", key="agent_id", sources=("executions",), rows=_errors, repeats_lines=True),
     Series(
@@ -347,6 +362,6 @@ WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
 DIGESTED = {"checks": "expectation_results", "materialized": "materialized_hours"}
 """The series with rows of every hour, with the tables of the warehouse: these are compared there."""
 
-_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__)
+_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__, last_hour.__file__)
 COPY = hashlib.sha256(b"".join(Path(path).read_bytes() for path in _DECLARING)).hexdigest()[:12]
 """Changes with what is copied, which makes every hour stale."""

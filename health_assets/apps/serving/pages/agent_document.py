@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from health_assets.apps.serving.pages.rendering import shape
-from health_assets.apps.serving.vocabulary import DIMENSIONS, EXTENSION, SCHEMA_VERSION
+from health_assets.apps.serving.vocabulary import DIMENSIONS, EXTENSION, EXTENSION_NOW, SCHEMA_VERSION
 from health_assets.core.hours import HOUR
 
 CALIBRATION = (
@@ -42,7 +42,7 @@ def health_document(row: Row) -> dict[str, Any] | None:
         ),
         "calibration": _known(**{name: row[name] for name in CALIBRATION}),
         "decay": decay,
-        "extensions": _known(**{EXTENSION: _score(row)}),
+        "extensions": _known(**{EXTENSION: _score(row), EXTENSION_NOW: _now(row)}),
     }
 
 
@@ -66,6 +66,13 @@ def _score(row: Row) -> dict[str, Any] | None:
         components=None if row["health_score"] is None else components,
         formula_version=row["formula_version"],
     )
+
+
+def _now(row: Row) -> dict[str, Any] | None:
+    """The extension beside it: the verdict on the last hours."""
+    if row.get("now") is None:
+        return None
+    return {"verdict": row["now"], "since": _moment(row["now_since"])}
 
 
 def _known(**members: Any) -> dict[str, Any]:

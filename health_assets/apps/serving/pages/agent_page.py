@@ -23,6 +23,7 @@ from health_assets.apps.serving.pages.agent_causes import (
 from health_assets.apps.serving.pages.agent_comparison import compared_hours, compared_versions
 from health_assets.apps.serving.pages.agent_curves import curve_of, fall_of, incidents_of, marks_of
 from health_assets.apps.serving.pages.agent_document import document_text, health_document
+from health_assets.apps.serving.pages.agent_now import agent_now
 from health_assets.apps.serving.pages.agent_runs import runs_by, runs_of
 from health_assets.apps.serving.pages.incident_rows import judged_to
 from health_assets.apps.serving.pages.look import Look
@@ -32,8 +33,8 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.scoring.explanation import unmeasured
-from health_assets.scoring.verdict import reservation
+from health_assets.scoring.explanation import points_at_stake, unmeasured
+from health_assets.scoring.verdict import FAILING, SUSPECT, reservation
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SESSIONS_SHOWN = 20
@@ -78,8 +79,9 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     told: dict[str, Any] = {
         "hour": look.hour,
         "agent": _facts(look, row),
+        "now": agent_now(look, row),
         "verdict": _verdict(row, losses, len(window)),
-        "worst_tool": worst_tool(row, tools),
+        "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
         "doubts": _doubts(row, len(window)),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
@@ -172,7 +174,8 @@ def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
         "version": row["hour_version"],
         "model": row["last_model"],
     }
-    return {name: row[name] for name in names} | owners
+    now = {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
+    return {name: row[name] for name in names} | owners | now
 
 
 def _verdict(row: Mapping[str, Any], losses: Losses, window_hours: int) -> str:

@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.data_hours import missing_hours
+from health_assets.apps.serving.pages.fleet_now import STANDINGS, now_of_fleet, with_standing
 from health_assets.apps.serving.pages.incident_rows import judged_to, open_incidents
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import curve_rows, squares
+from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.systems.agent_health_model.names import STATES
 
 T = TypeVar("T")
@@ -35,7 +37,7 @@ LEAST_DROP = 1.0
 """Points; smaller drops are nobody's concern."""
 ASCENDING: dict[str, list[tuple[str, str]]] = {
     "urgency": [("urgency", "ascending"), ("health_score", "ascending"), ("agent_id", "ascending")],
-    "score": [("health_score", "ascending"), ("agent_id", "ascending")],
+    "score": [("health_score", "ascending"), ("points_at_stake", "ascending"), ("agent_id", "ascending")],
     "name": [("agent_id", "ascending")],
     "n": [("n", "descending"), ("agent_id", "ascending")],
     "budget": [("budget_spent", "descending"), ("agent_id", "ascending")],
@@ -44,7 +46,8 @@ CURVES = {"fleet": ["score"], "states": ["unhealthy", "degraded", "inactive", "h
 """The columns of each curve."""
 OF_INCIDENTS = ["incident_id", "rule", "subject_kind", "subject_id", "severity", "reason", "opened_at"]
 LISTED = (
-    "agent_id", "state", "is_provisional", "health_score", "n", "failures", "status", "budget_spent", "burn_rate_1h",
+    "agent_id", "now", "now_since", *NOW_COUNTS, "standing", "points_at_stake",
+    "state", "is_provisional", "health_score", "n", "failures", "status", "budget_spent", "burn_rate_1h",
     "latency_p50_ms", "latency_p99_ms", "hour_platform", "hour_version", "team",
 )  # fmt: skip
 
@@ -55,7 +58,7 @@ class Wanted:
 
     Args:
         text: part of the agent's name, in any case.
-        state: only agents in it; `provisional` those of which too little is known.
+        state: only agents that stand so, one of `fleet_now.STANDINGS`.
         group: by what squares are grouped.
         of: only the group of this name.
         sort: the order of the list.
@@ -94,6 +97,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
         "agents": agents.num_rows,
         "found": found.num_rows,
         "hidden": look.hidden_agents(),
+        "now": look.remembered(("now", look.is_present), lambda: now_of_fleet(look, agents)),
         "states": look.remembered("states", lambda: _counts(agents)),
         "fleet": look.remembered("fleet", lambda: _fleet(look, agents)),
         "groups": groups,
@@ -104,7 +108,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
     pages = pages_of(found.num_rows, wanted.most)
     curve = told["fleet"]["curve"]
     curves = {name: look.remembered(("curve", name), partial(curve_rows, curve, keys)) for name, keys in CURVES.items()}
-    shown = {"wanted": wanted, "states": STATES, "pages": pages, "first_row": start, "curves": curves}
+    shown = {"wanted": wanted, "standings": STANDINGS, "pages": pages, "first_row": start, "curves": curves}
     query = "" if look.is_newest else f"?hour={look.hour:%Y-%m-%dT%H}"
     shown["squares"] = _kept(
         look, wanted, ("squares", query), lambda: [squares(one["squares"], query) for one in groups]
@@ -122,9 +126,16 @@ def _urgent_first(look: Look) -> pa.Table:
 
     def in_order() -> pa.Table:
         agents = look.at("agents")
-        return agents.sort_by(ASCENDING["urgency"]) if agents.num_rows else agents
+        return with_standing(_with_stake(agents.sort_by(ASCENDING["urgency"]))) if agents.num_rows else agents
 
     return look.remembered("urgent first", in_order)
+
+
+def _with_stake(agents: pa.Table) -> pa.Table:
+    """The rows with `points_at_stake`; null in copies of an older program."""
+    if "points_at_stake" in agents.column_names:
+        return agents
+    return agents.append_column("points_at_stake", pa.nulls(agents.num_rows, pa.float64()))
 
 
 def _in_order(agents: pa.Table, sort: Sort, most: int) -> pa.Table:
@@ -144,10 +155,8 @@ def _found(agents: pa.Table, wanted: Wanted) -> pa.Table:
         return agents
     if wanted.text:
         agents = agents.filter(pc.match_substring(agents.column("agent_id"), wanted.text, ignore_case=True))
-    if wanted.state == "provisional":
-        agents = agents.filter(pc.fill_null(agents.column("is_provisional"), False))
-    elif wanted.state:
-        agents = agents.filter(pc.equal(agents.column("state"), wanted.state))
+    if wanted.state:
+        agents = agents.filter(pc.equal(agents.column("standing"), wanted.state))
     if wanted.of is not None and wanted.group in GROUP_COLUMNS:
         names = pc.fill_null(agents.column(GROUP_COLUMNS[wanted.group]), "")
         agents = agents.filter(pc.equal(names, wanted.of))
@@ -155,28 +164,27 @@ def _found(agents: pa.Table, wanted: Wanted) -> pa.Table:
 
 
 def _counts(agents: pa.Table) -> dict[str, int]:
-    """The agents in each state, and how many scores are provisional."""
+    """How many agents stand how; each counts once."""
     if not agents.num_rows:
-        return dict.fromkeys((*STATES, "provisional"), 0)
-    told = {one["values"]: one["counts"] for one in pc.value_counts(agents.column("state")).to_pylist()}
-    provisional = pc.sum(pc.fill_null(agents.column("is_provisional"), False)).as_py() or 0
-    return {**{state: told.get(state, 0) for state in STATES}, "provisional": provisional}
+        return dict.fromkeys(STANDINGS, 0)
+    told = {one["values"]: one["counts"] for one in pc.value_counts(agents.column("standing")).to_pylist()}
+    return {standing: told.get(standing, 0) for standing in STANDINGS}
 
 
 def _groups(agents: pa.Table, group: Group) -> list[dict[str, Any]]:
     """Groups of agents, which come the most urgent first: the count of healthy ones, and the first as squares."""
     if not agents.num_rows:
         return []
-    column = GROUP_COLUMNS.get(group, "state")
+    column = GROUP_COLUMNS.get(group, "standing")
     counts = pc.value_counts(agents.column(column)).to_pylist()
-    order = {state: place for place, state in enumerate(("unhealthy", "degraded", "inactive", "healthy"))}
+    order = {standing: place for place, standing in enumerate(STANDINGS)}
     if group == "state":
         counts.sort(key=lambda one: order.get(one["values"], 9))
     else:
         counts.sort(key=lambda one: (one["values"] is None, -one["counts"], str(one["values"])))
     shares = _squares_each([one["counts"] for one in counts[:MOST_GROUPS]])
-    shown = agents.select(["agent_id", "state", "is_provisional", "health_score"])
-    values, is_healthy = agents.column(column), pc.equal(agents.column("state"), "healthy")
+    shown = agents.select(["agent_id", "now", "state", "is_provisional", "health_score"])
+    values, is_healthy = agents.column(column), pc.equal(agents.column("standing"), "healthy")
     groups = []
     for one, most in zip(counts[:MOST_GROUPS], shares, strict=True):
         name = one["values"]
@@ -243,7 +251,7 @@ def _worse(look: Look, agents: pa.Table, days: int) -> list[dict[str, Any]] | No
 def _trust(look: Look) -> dict[str, Any]:
     """The reasons to doubt the numbers: open incidents, missing or late hours, rejected lines, failed checks."""
     since = look.hour - timedelta(hours=23)
-    opened = open_incidents(look)
+    opened = open_incidents(look, agents_first=True)
     return {
         "open_incidents": opened.num_rows,
         "judged_to": judged_to(look),

@@ -60,12 +60,21 @@ def seen_incidents(look: Look, agent_id: str | None = None) -> pa.Table:
     return rows.append_column("is_open", is_open).append_column("place", place)
 
 
-def open_incidents(look: Look) -> pa.Table:
-    """The incidents that are open, the worst and latest first."""
+def open_incidents(look: Look, *, agents_first: bool = False) -> pa.Table:
+    """The incidents that are open, the worst and latest first.
+
+    Args:
+        look: the part of the history that the caller sees.
+        agents_first: whether those of agents come before those of the pipeline and the rest.
+    """
     rows = seen_incidents(look)
     if not rows.num_rows:
         return rows
-    return rows.filter(rows.column("is_open")).sort_by(URGENCY)
+    found = rows.filter(rows.column("is_open")).sort_by(URGENCY)
+    if not agents_first:
+        return found
+    is_agent = pc.equal(found.column("subject_kind"), AGENT)
+    return pa.concat_tables([found.filter(is_agent), found.filter(pc.invert(is_agent))])
 
 
 def _by_then(look: Look, rows: pa.Table, column: str) -> pa.Table:

@@ -231,8 +231,14 @@ class Look:
             "now": self.now,
             "may_change": self.may_change,
             "shows_lines": self.shows_lines,
+            "shows_texts": self.view.shows_texts,
             "at": None if self.is_newest else f"{self.hour:%Y-%m-%dT%H}",
         }
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the hour says how agents are now: it is the newest one, and not outdated."""
+        return self.is_newest and self.outdated_s() is None
 
     def outdated_s(self) -> float | None:
         """Seconds since the newest hour ended, where it is too old to say how agents are now; else None."""

@@ -17,6 +17,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from health_assets.scoring.verdict import NOW_FIRST
+
 NOTHING = "–"
 LONGEST_NAME = 120
 MOST_HEADS = 2_000
@@ -142,7 +144,7 @@ def squares(agents: Sequence[Mapping[str, Any]], query: str = "") -> Markup:
     """Agents as squares that lead to their pages; made here, since hundreds of them take a template too long.
 
     Args:
-        agents: each with `agent_id`, `state`, `is_provisional` and `health_score`.
+        agents: each with `agent_id`, `now`, `state`, `is_provisional` and `health_score`.
         query: what stands behind the address of each page, with its question mark.
     """
     return Markup("".join(_square(agent, escape(query)) for agent in agents))
@@ -151,6 +153,8 @@ def squares(agents: Sequence[Mapping[str, Any]], query: str = "") -> Markup:
 def _square(agent: Mapping[str, Any], query: str) -> str:
     name, state = escape(shape(agent["agent_id"])), escape(agent["state"])
     kind, told = (" provisional", ", provisional") if agent["is_provisional"] else ("", "")
+    if agent["now"] in NOW_FIRST:
+        kind, told = f"{kind} now-{agent['now']}", f"{told}, {agent['now']} now"
     return (
         f'<li><a class="square {state}{kind}" href="/ui/agents/{part(agent["agent_id"])}{query}" '
         f'title="{name}: {score(agent["health_score"])} {state}{told}"><span class="hidden">{name}</span></a></li>'

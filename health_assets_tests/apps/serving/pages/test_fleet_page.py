@@ -259,9 +259,12 @@ def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
 
 
 def test_squares_are_escaped_and_lead_to_the_hour_that_is_looked_at() -> None:
-    agent = {"agent_id": HOSTILE, "state": "healthy", "is_provisional": True, "health_score": None}
+    agent = {"agent_id": HOSTILE, "now": None, "state": "healthy", "is_provisional": True, "health_score": None}
     [square] = [squares([agent], "?hour=2026-06-07T13")]
     assert "<script>" not in square
     assert f'href="/ui/agents/{quote(HOSTILE, safe="")}?hour=2026-06-07T13"' in square
     assert 'class="square healthy provisional"' in square
     assert ": – healthy, provisional" in square
+    failing = squares([agent | {"now": "failing"}])
+    assert 'class="square healthy provisional now-failing"' in failing
+    assert ": – healthy, provisional, failing now" in failing

@@ -1,0 +1,85 @@
+"""What an agent does now: the verdict on its last hours, what failed, with which error, since when, and where.
+
+What belongs here: one agent's last hour. What does not: the score of the window (`agent_causes`) and the rule of who is
+to blame (`scoring.last_hour`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from health_assets.apps.serving.pages.agent_causes import errors_by_class
+from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.vocabulary import NOW_COUNTS
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.scoring.last_hour import causes, error_sentence
+from health_assets.scoring.verdict import FAILING, SUSPECT, now_evidence, now_word
+
+Row = Mapping[str, Any]
+KINDS: dict[str, pa.DataType] = {
+    "now": pa.string(),
+    "now_since": pa.timestamp("us", "UTC"),
+    **{name: pa.bool_() if name == "now_is_by_6h" else pa.int64() for name in NOW_COUNTS},
+}
+
+
+def with_now_columns(agents: pa.Table) -> pa.Table:
+    """The rows with all columns of `agent_now`; null in copies of an older program."""
+    for name, kind in KINDS.items():
+        if name not in agents.column_names:
+            agents = agents.append_column(name, pa.nulls(agents.num_rows, kind))
+    return agents
+
+
+def commonest_error(look: Look, agent_id: str, hours: HourRange) -> tuple[int, str | None, int]:
+    """The failures of some hours, the most frequent error among them, and how many have it."""
+    errors = errors_by_class(look, agent_id, hours)
+    failures = sum(one["failures"] for one in errors)
+    return (failures, errors[0]["error"], errors[0]["failures"]) if errors else (0, None, 0)
+
+
+def _good_before(look: Look, row: Row) -> set[tuple[str, str | None]]:
+    """Versions and models of runs that succeeded in the day before the trouble began."""
+    before = HourRange(row["now_since"] - 24 * HOUR, row["now_since"])
+    columns = ("hour", "agent_id", "agent_version", "model", "successes")
+    runs = [run for run in look.of("runs", row["agent_id"], before, columns) if run["successes"]]
+    names = {"version": "agent_version", "model": "model"}
+    return {(dimension, run[column]) for run in runs for dimension, column in names.items()}
+
+
+def agent_now(look: Look, row: Row) -> dict[str, Any]:
+    """What an agent does now, and why where it is failing or suspect.
+
+    Args:
+        look: the part of the history that the caller sees.
+        row: the agent's row of `agents` at the hour that is looked at.
+
+    Returns:
+        `verdict`, `word`, `evidence`, `since` and `is_alarm`; `error`, a sentence, null where none is needed; `causes`,
+        where the failures lie, each with its share of the excess.
+    """
+    known = {**dict.fromkeys(KINDS), **row}
+    told: dict[str, Any] = {
+        "verdict": known["now"],
+        "word": now_word(known, is_present=look.is_present),
+        "evidence": now_evidence(known),
+        "since": known["now_since"],
+        "error": None,
+        "causes": [],
+    }
+    if known["now"] not in (FAILING, SUSPECT):
+        return told
+    hour = HourRange.of(look.hour)
+    failures, error, count = commonest_error(look, row["agent_id"], hour)
+    if failures:
+        told["error"] = error_sentence(failures, error, count, is_withheld=not look.view.shows_texts)
+    values = look.of("causes", row["agent_id"], hour)
+    told["causes"] = [
+        {
+            "dimension": cause.dimension, "value": cause.value, "executions": cause.executions,
+            "failures": cause.failures, "share_of_excess": cause.share_of_excess, "words": cause.words,
+        }
+        for cause in causes(known, values, _good_before(look, known))
+    ]  # fmt: skip
+    return told

@@ -1,0 +1,86 @@
+"""The first words of the fleet's page: which agents are failing now, and how each agent stands.
+
+What belongs here: verdicts on the last hours, before any score. What does not: the rest of the page (`fleet_page`), and
+what one agent's failures have in common (`agent_now`).
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from health_assets.apps.serving.pages.agent_now import commonest_error, with_now_columns
+from health_assets.apps.serving.pages.look import Look
+from health_assets.core.hours import HourRange
+from health_assets.core.wording import counted
+from health_assets.scoring.explanation import points_at_stake
+from health_assets.scoring.verdict import FAILING, NOW, NOW_FIRST, PROVISIONAL, SUSPECT, now_evidence, now_word
+
+AGENTS_SHOWN = 8
+STANDINGS = (*NOW_FIRST, "unhealthy", "degraded", PROVISIONAL, "inactive", "healthy")
+"""How an agent stands, in the order in which a person looks at agents; each agent counts once."""
+
+
+def with_standing(agents: pa.Table) -> pa.Table:
+    """Add `standing`, one of `STANDINGS`, to rows of agents: what it does now, else its state.
+
+    An agent that looks healthy after too few executions is provisional; nobody knows yet that it is healthy.
+    """
+    agents = with_now_columns(agents)
+    state, now = agents.column("state"), agents.column("now")
+    is_provisional = pc.and_(pc.fill_null(agents.column("is_provisional"), False), pc.equal(state, "healthy"))
+    known = pc.if_else(pc.fill_null(is_provisional, False), PROVISIONAL, state)
+    is_first = pc.fill_null(pc.is_in(now, value_set=pa.array(NOW_FIRST)), False)
+    return agents.append_column("standing", pc.if_else(is_first, now, known))
+
+
+def now_of_fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
+    """What the agents do now: how many by verdict, how many spent their budgets, and the first few of the worst.
+
+    Args:
+        look: the part of the history that the caller sees.
+        agents: its agents of the hour with `standing`, the most urgent first.
+    """
+    counts = dict.fromkeys(NOW, 0)
+    if not agents.num_rows:
+        return {"counts": counts, "budgets_spent": 0, "sentence": "", "worst": [], "more": 0}
+    found = pc.value_counts(pc.drop_null(agents.column("now"))).to_pylist()
+    counts |= {one["values"]: one["counts"] for one in found}
+    is_spent = pc.greater_equal(agents.column("budget_spent"), 1.0)
+    spent = pc.sum(pc.fill_null(is_spent, False)).as_py() or 0
+    troubled = agents.filter(pc.is_in(agents.column("now"), value_set=pa.array(NOW_FIRST)))
+    worst = [_told(look, row) for row in troubled.slice(0, AGENTS_SHOWN).to_pylist()]
+    return {
+        "counts": counts,
+        "budgets_spent": spent,
+        "sentence": _sentence(counts, is_present=look.is_present),
+        "worst": worst,
+        "more": max(0, troubled.num_rows - AGENTS_SHOWN),
+    }
+
+
+def _sentence(counts: dict[str, int], *, is_present: bool) -> str:
+    """The fleet now in one sentence; "" where nothing is known of the last hours."""
+    if not sum(counts.values()):
+        return ""
+    failing, suspect = counts[FAILING], counts[SUSPECT]
+    one, many, when = ("is", "are", "now") if is_present else ("was", "were", "in that hour")
+    if failing:
+        return f"{counted(failing, f'agent {one}', f'agents {many}')} FAILING {when}"
+    if suspect:
+        return f"No agent {one} failing {when}; {counted(suspect, one, many)} suspect"
+    return f"No agent {one} failing {when}"
+
+
+def _told(look: Look, row: dict[str, Any]) -> dict[str, Any]:
+    """An agent of the list, with the most frequent error of the hour."""
+    failures, error, count = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
+    return {
+        **{name: row[name] for name in ("agent_id", "now", "now_since", "state", "is_provisional", "health_score")},
+        "points_at_stake": points_at_stake(row),
+        "word": now_word(row, is_present=look.is_present),
+        "evidence": now_evidence(row),
+        "failures": failures,
+        "error": error,
+        "error_count": count,
+    }

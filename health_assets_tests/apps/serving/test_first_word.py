@@ -1,0 +1,205 @@
+"""The first word of every place that says a state: what the agents do now, before any score of 24 hours."""
+
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from health_assets.apps.report.agent import print_agent
+from health_assets.apps.serving.pages import incident_rows
+from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
+from health_assets.apps.serving.pages.fleet_now import STANDINGS
+from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
+from health_assets.apps.serving.pages.incident_rows import open_incidents
+from health_assets.apps.serving.view import EVERYBODYS
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.scoring import verdict
+from health_assets.systems.agent_health_model.report import print_block
+from health_assets.systems.agent_now import names
+from health_assets_tests.support.outages_made import BACK, DOWN, FEW, FINE, HOURS, QUIET, SECRET, outage_project
+from health_assets_tests.support.pages_made import World, world_of
+from health_assets_tests.support.serving_made import Served
+
+PAGE = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return world_of(outage_project(tmp_path_factory.mktemp("outage")), HOURS)
+
+
+@pytest.fixture(scope="module")
+def server(world: World) -> Iterator[Served]:
+    with world.served(metrics_agents=(DOWN,)) as running:
+        yield running
+
+
+def printed(world: World, agent_id: str | None = None, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    with world.project.warehouse.read() as session:
+        if agent_id is None:
+            print_block(console, session, HOURS)
+        else:
+            print_agent(console, session, HourRange(HOURS.end - 24 * HOUR, HOURS.end), agent_id)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def page_of(world: World, agent_id: str, **look: Any) -> dict[str, Any]:
+    return dict(agent_page(world.look(**look), agent_id, WantedOfAgent()).told)
+
+
+def test_words_are_those_of_the_table() -> None:
+    assert set(verdict.NOW) == set(names.VERDICTS) and verdict.GOOD_HOURS == names.RECOVERY_HOURS
+
+
+# -- the fleet's page --
+
+
+def test_the_fleet_s_page_begins_with_who_is_failing_now(server: Served) -> None:
+    body = server.ask("/", headers=PAGE).body.decode()
+    now, score = body.index("1 agent is FAILING now"), body.index("Fleet score, over 24 h")
+    assert now < score, "the outage comes before the mean of 24 hours"
+    head = body[now:score]
+    assert DOWN in head and "12 of 12 failed in the last hour" in head
+    assert "401 Unauthorized" in head and "[redacted]" in head and SECRET not in body
+    assert "100.0 healthy" in head, "the score of 24 hours still looks good, and stands behind"
+    assert "recovering, 1 of 3 good hours" in head and head.index(DOWN) < head.index(BACK)
+
+
+def test_each_agent_counts_once_and_a_provisional_one_never_as_healthy(world: World) -> None:
+    told = fleet_page(world.look(), Wanted()).told
+    assert told["states"] == dict.fromkeys(STANDINGS, 0) | {
+        "failing": 1, "recovering": 1, "provisional": 1, "healthy": 2,
+    }  # fmt: skip
+    assert told["now"]["counts"] == {"failing": 1, "suspect": 0, "recovering": 1, "ok": 2, "quiet": 1}
+    assert [one["name"] for one in told["groups"]] == ["failing", "recovering", "provisional", "healthy"]
+    assert sum(told["states"].values()) == told["agents"] == 5
+    only = fleet_page(world.look(), Wanted(state="healthy")).told["listed"]
+    assert {one["agent_id"] for one in only} == {QUIET, FINE}
+
+
+def test_lists_have_failing_agents_first_whatever_their_score(world: World) -> None:
+    listed = fleet_page(world.look(), Wanted()).told["listed"]
+    assert [one["agent_id"] for one in listed[:3]] == [DOWN, BACK, FEW]
+    by_score = fleet_page(world.look(), Wanted(sort="score")).told["listed"]
+    stakes = [(one["health_score"], one["points_at_stake"]) for one in by_score]
+    assert stakes == sorted(stakes), "of equal scores that comes first of which fewer points could be judged"
+
+
+def test_points_that_nobody_judged_are_not_shown_as_earned(world: World, server: Served) -> None:
+    listed = {one["agent_id"]: one for one in fleet_page(world.look(), Wanted()).told["listed"]}
+    assert (listed[FEW]["health_score"], listed[FEW]["points_at_stake"]) == (100.0, 60.0)
+    assert listed[FINE]["points_at_stake"] == 100.0
+    assert "60.0 of 60" in server.ask("/", headers=PAGE).body.decode()
+    page = server.ask(f"/ui/agents/{FEW}", headers=PAGE).body.decode()
+    assert "60.0 of the 60 points that could be judged" in page
+
+
+def test_without_rights_the_error_is_withheld_and_the_outage_is_not(world: World) -> None:
+    told = page_of(world, DOWN, view=EVERYBODYS)["now"]
+    assert (told["word"], told["error"]) == ("FAILING now", "The error is withheld.")
+
+
+# -- why --
+
+
+def test_why_leads_with_the_last_hour(world: World, server: Served) -> None:
+    now = page_of(world, DOWN)["now"]
+    assert (now["word"], now["evidence"]) == ("FAILING now", "12 of 12 failed in the last hour")
+    assert now["since"] == HOURS.end - HOUR
+    assert now["error"] == "Every one with: 401 Unauthorized: invalid x-api-key [redacted]"
+    assert [(one["dimension"], one["value"]) for one in now["causes"]] == [("version", "2.1.0")]
+    body = server.ask(f"/ui/agents/{DOWN}", headers=PAGE).body.decode()
+    assert body.index("FAILING now: 12 of 12 failed in the last hour") < body.index("Why the score")
+    assert "12 of 12</b> failures <bdi>on version 2.1.0" in body
+
+
+def test_a_tool_that_failed_once_is_not_to_blame(world: World) -> None:
+    told = page_of(world, DOWN)
+    assert told["worst_tool"] is None
+    assert all(one["dimension"] != "tool" for one in told["now"]["causes"])
+
+
+def test_a_recovering_agent_says_how_many_good_hours_it_had(world: World, server: Served) -> None:
+    assert page_of(world, BACK)["now"]["word"] == "recovering, 1 of 3 good hours"
+    assert "Recovering, 1 of 3 good hours" in server.ask(f"/ui/agents/{BACK}", headers=PAGE).body.decode()
+
+
+def test_an_hour_back_nothing_was_failing(world: World) -> None:
+    before = page_of(world, DOWN, hour=HOURS.end - 2 * HOUR)["now"]
+    assert (before["verdict"], before["error"], before["causes"]) == ("ok", None, [])
+
+
+# -- programs --
+
+
+def test_the_api_says_now_first(server: Served) -> None:
+    agents = server.ask("/agents").json["agents"]
+    assert [one["agent_id"] for one in agents[:2]] == [DOWN, BACK]
+    assert (agents[0]["now"], agents[0]["state"]) == ("failing", "healthy")
+    assert agents[0]["now_since"] == f"{HOURS.end - HOUR:%Y-%m-%dT%H:%M:%SZ}"
+    assert [one["agent_id"] for one in server.ask("/agents?now=failing").json["agents"]] == [DOWN]
+    assert {one["agent_id"] for one in server.ask("/agents?state=healthy").json["agents"]} == {DOWN, BACK, QUIET, FINE}
+    assert [one["agent_id"] for one in server.ask("/agents?state=provisional").json["agents"]] == [FEW]
+    assert server.ask("/agents?state=healthy&now=failing").status == 422
+    one = server.ask(f"/agents/{DOWN}").json
+    assert one["now_sentence"] == "FAILING now: 12 of 12 failed in the last hour"
+    assert (one["last_hours"]["executions"], one["last_hours"]["failures"]) == (12, 12)
+    assert (one["health_score"], one["points_at_stake"]) == (100.0, 60.0)
+
+
+def test_the_health_document_carries_the_verdict_of_now(server: Served) -> None:
+    document = server.ask(f"/agents/{DOWN}/.well-known/agent-health").json
+    assert document["extensions"]["org.health-assets.agent-now"] == {
+        "verdict": "failing",
+        "since": f"{HOURS.end - HOUR:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def test_metrics_count_agents_by_what_they_do_now(server: Served) -> None:
+    lines = server.ask("/metrics").body.decode().splitlines()
+    assert 'health_assets_agents_now{verdict="failing"} 1.0' in lines
+    assert 'health_assets_agents{state="provisional"} 1.0' in lines
+    assert 'health_assets_agents{state="healthy"} 4.0' in lines
+    assert f'health_assets_agent_now{{agent_id="{DOWN}",verdict="failing"}} 1.0' in lines
+
+
+# -- the terminal --
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_says_now_first(world: World, width: int) -> None:
+    told = printed(world, width=width)
+    heading, *_ = told.strip().splitlines()
+    assert "1 FAILING now" in heading and "1 recovering now" in heading
+    assert "healthy?" in told and "100.0 (60.0/60)" in told
+    rows = told.strip().splitlines()
+    assert [row.split()[0] for row in rows if row.startswith((DOWN, BACK, FEW))] == [DOWN, BACK, FEW]
+    assert all(len(row) <= width for row in rows)
+
+
+def test_an_agent_s_report_begins_with_now(world: World) -> None:
+    told = printed(world, DOWN)
+    assert "FAILING now: 12 of 12 failed in the last hour" in told.splitlines()[2]
+    assert "Every one with: 401 Unauthorized: invalid x-api-key [redacted]" in told
+    assert "12 of 12 failures on version 2.1.0, the only one that ran" in told
+    assert "failures with model" not in told, "it ran with that model before, and succeeded"
+
+
+def test_incidents_of_agents_come_before_those_of_the_pipeline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table(
+        {
+            "incident_id": ["p", "a"],
+            "subject_kind": ["pipeline", "agent"],
+            "is_open": [True, True],
+            "place": [0, 1],
+            "opened_at": [HOURS.end, HOURS.end - timedelta(hours=1)],
+        }
+    )
+    monkeypatch.setattr(incident_rows, "seen_incidents", lambda _: rows)
+    assert open_incidents(world.look(), agents_first=True)["incident_id"].to_pylist() == ["a", "p"]
+    assert open_incidents(world.look())["incident_id"].to_pylist() == ["p", "a"]
