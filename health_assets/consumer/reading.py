@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from health_assets.consumer.document import (
     MOST_DEPTH,
@@ -29,7 +29,7 @@ from health_assets.consumer.document import (
 )
 from health_assets.core.terminal import printable
 
-PARTS = {"health": Health, "calibration": Calibration, "decay": Decay}
+PARTS: dict[str, type[BaseModel]] = {"health": Health, "calibration": Calibration, "decay": Decay}
 MEMBERS = {
     "": tuple(HealthDocument.model_fields),
     **{name: tuple(part.model_fields) for name, part in PARTS.items()},
@@ -56,7 +56,8 @@ class Reading:
 
 def read_document(body: bytes) -> Reading:
     """Read an answer; no content raises."""
-    document, problems = None, ()
+    document: HealthDocument | None = None
+    problems: tuple[str, ...] = ()
     try:
         document = parse_document(body)
     except InvalidDocumentError as error:

@@ -4,7 +4,7 @@ What belongs here: running the parser over files and shaping its rows like the t
 itself (`native`) and what has been loaded before (`pipeline.ingestion`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache

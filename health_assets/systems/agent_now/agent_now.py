@@ -1,7 +1,7 @@
 """Agents now: a verdict on the last hours, from how improbable their failures are at the expected success rate.
 
-The evaluation window dilutes an outage: after an hour in which everything failed, 24 hours still look good. So the last
-hour and the last 6 are looked at by themselves, and with counts instead of shares, which are known of few executions too.
+The evaluation window dilutes an outage: after an hour in which everything failed, 24 hours still look good. So the
+last hour and the last 6 are judged by themselves, by counts instead of shares, which are known of few executions too.
 
     failing     improbable, and at least half of the last hour's executions failed, or the streak at the end alone is
                 improbable; a streak is two or more, and stands for up to 6 hours in which nothing runs
@@ -11,8 +11,8 @@ hour and the last 6 are looked at by themselves, and with counts instead of shar
     suspect     else, the last 6 hours' failures are improbable, and none of these hours was failing
     ok          else
 
-Verdicts of earlier hours, which `recovering` and `since` need, are computed from the components anew, as far back as the
-look-back tells of every hour. So a row is a function of the logs, wherever the range of a run starts.
+Verdicts of earlier hours, which `recovering` and `since` need, are computed from the components anew, as far back as
+the look-back tells of every hour. So a row is a function of the logs, wherever the range of a run starts.
 """
 
 from collections.abc import Callable
