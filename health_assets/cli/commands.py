@@ -23,6 +23,7 @@ from health_assets.cli.speaking import (
     complain,
     console,
     readable_errors,
+    say,
     settings_of,
 )
 from health_assets.core import json_logs
@@ -114,7 +115,9 @@ def report(
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with Warehouse.of(settings).read() as session:
-            hours = report_hours(session, settings, hour, datetime.now(UTC))
+            hours = report_hours(session, settings, hour, now := datetime.now(UTC))
+            if hours.end > now:
+                console.print(f"[yellow]{hours.end - HOUR:%Y-%m-%dT%H} is not over; this is what is known so far[/]")
             if agent is None:
                 print_report(console, session, hours, settings)
             else:
@@ -133,11 +136,12 @@ def prune(
         settings = settings_of(None, None, warehouse)
         with console.status("loading"), without_collections():
             from health_assets.apps.report.pruned_block import print_pruned
+            from health_assets.cli.running import turn_to_write
             from health_assets.defs.pipeline import Pipeline
             from health_assets.defs.pruning_job import prune_now
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
-        with console.status("dropping"), audited(settings, "prune", **asked):
-            pruned = prune_now(Pipeline(settings=settings), older_than_days)
+        with console.status("dropping"), audited(settings, "prune", **asked), turn_to_write(settings, say) as turn:
+            pruned = prune_now(Pipeline(settings=settings, turn=turn), older_than_days)
         print_pruned(console, pruned)
 
 
@@ -171,15 +175,18 @@ def dev(
 ) -> None:
     """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
     from health_assets.cli.demo import Demo
-    from health_assets.cli.dev import WHOLE_LINEAGE, command, what_to_show, with_home
+    from health_assets.cli.dev import WHOLE_LINEAGE, command, replace_process, unseen_hours, what_to_show, with_home
 
     with readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
+        unseen = None if shown_here.environment else unseen_hours(load_settings(), os.environ)
         environment = with_home({**os.environ, **shown_here.environment})
         console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
         console.print(f"the whole lineage: http://{host}:{port}{WHOLE_LINEAGE}", soft_wrap=True)
+        if unseen:
+            console.print(unseen, soft_wrap=True, markup=False, highlight=False)
         sys.stdout.flush()
-        os.execve(sys.executable, command(host, port), environment)
+        replace_process(command(host, port), environment)
 
 
 @app.command()

@@ -6,10 +6,13 @@ What does not: where a demo has what (`demo`).
 `instance/` has the `dagster.yaml` and the `workspace.yaml` of the project's root, for those who installed a wheel.
 """
 
+import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from dotenv import dotenv_values
 
@@ -85,6 +88,25 @@ def command(host: str, port: int) -> list[str]:
     workspace = WORKSPACE if Path(WORKSPACE).exists() else str(INSTANCE / WORKSPACE)
     target = ["--host", host, "--port", str(port), "--workspace", workspace]
     return [sys.executable, "-W", QUIET, "-m", "dagster", "dev", *target]
+
+
+def replace_process(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become a program that SIGINT ends, also where this process ignores it.
+
+    A shell starts its background jobs so, and Dagster treats SIGTERM as it treats SIGINT.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execve(arguments[0], arguments, environment)
+
+
+def unseen_hours(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The sentence for a Dagster that starts without records while the warehouse has tables; None for any other."""
+    if home_here(environment) or Path(CONFIGURATION).exists() or not Path(settings.warehouse).exists():
+        return None
+    return (
+        "Dagster keeps records of runs from now on: hours materialized before are in the warehouse, and it shows their "
+        "assets as never materialized (`health-assets materialize --anew` makes them on its page)"
+    )
 
 
 def with_home(environment: Mapping[str, str]) -> dict[str, str]:

@@ -119,9 +119,15 @@ def _run(
     with console.status("loading Dagster and Great Expectations"), without_collections():
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.progress_bar import progress_bar
-        from health_assets.cli.run_report import print_left_behind, print_older_results, print_outcome
+        from health_assets.cli.run_report import (
+            print_left_behind,
+            print_older_results,
+            print_older_targets,
+            print_outcome,
+        )
         from health_assets.cli.running import run_hours, step_count
         from health_assets.core.sql_memory import keep_compiled_sql
+        from health_assets.core.targets import load_targets
         from health_assets.defs.pipeline import Pipeline
         from health_assets.quality.evaluation import import_great_expectations
         from health_assets.systems.formula_versions import older_results
@@ -144,6 +150,7 @@ def _run(
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
+            print_older_targets(console, session, hours.start, load_targets(settings.targets))
         print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     keep_compiled_sql()

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from health_assets.core.agent_names import UUID_LIKE, alike_but_for_uuids
+from health_assets.core.agent_names import UUID_LIKE, alike_but_for_uuids, twins
 from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
+from health_assets.systems.agent_health_model.older_targets import older_targets
 from health_assets.systems.formula_versions import OlderResults
 from health_assets.warehouse.log_hours import LogHours, RejectedElsewhere
 from health_assets.warehouse.rejected_rows import Reason, Rejections
@@ -32,9 +34,11 @@ def print_outcome(console: Console, outcome: "Outcome", session: Session, elapse
     read = outcome.lines_read + outcome.spans_read
     spans = counted(outcome.spans_read, "span") if outcome.spans_read else ""
     lines = counted(outcome.lines_read, "line") if outcome.lines_read or not spans else ""
+    replaced = f"replaced by later lines {outcome.lines_superseded:,}, " if outcome.lines_superseded else ""
     console.print(
         f"  read {' and '.join(filter(None, [lines, spans]))} of {counted(outcome.files_read, 'file')}, "
-        f"kept {read - outcome.lines_rejected:,}, rejected {outcome.lines_rejected:,}"
+        f"kept {max(0, read - outcome.lines_rejected - outcome.lines_superseded):,}, {replaced}"
+        f"rejected {outcome.lines_rejected:,}"
     )
     if outcome.secrets_redacted:
         secrets, lines = counted(outcome.secrets_redacted, "secret"), counted(outcome.lines_redacted, "line")
@@ -78,6 +82,7 @@ def _print_what_is_held(console: Console, session: Session, hours: HourRange, li
     _print_rejections(console, rejections.reasons(), LogHours(session).rejected_elsewhere())
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, hours)
+    print_twins(console, session, hours)
     return executions
 
 
@@ -114,6 +119,22 @@ def _print_names_with_uuids(console: Console, session: Session, hours: HourRange
         console.print(Text(text, style="yellow"), soft_wrap=True)
 
 
+def print_twins(console: Console, session: Session, hours: HourRange) -> None:
+    """Print how many agents have look-alike names, since each name has a score of its own."""
+    names = session.arrow(session.hours_of("executions", hours).select("agent_id").distinct())["agent_id"].to_pylist()
+    if groups := twins(names):
+        first, second = (_spelled(name) for name in groups[0][:2])
+        text = (
+            f"  {counted(sum(map(len, groups)), 'agent')} have names that differ only by case, encoding or letters "
+            f"that look alike, like {first} and {second}: fold them into one by names: in the targets file"
+        )
+        console.print(Text(text, style="yellow"), soft_wrap=True)
+
+
+def _spelled(name: str) -> str:
+    return printable(name if name.isascii() else f"{name} ({name!a})", 100)
+
+
 def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
     """Print other hours that should be materialized too, since they look back on hours that have changed."""
     if not ranges:
@@ -124,6 +145,12 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
         f"[yellow]  {counted(count, 'other hour looks', 'other hours look')} back on what has changed: "
         f"materialize {ranges[0]} too{more}[/]"
     )
+
+
+def print_older_targets(console: Console, session: Session, start: datetime, targets: Targets) -> None:
+    """Print that earlier hours keep other targets than those of the run that began with this hour."""
+    if older := older_targets(session, start, targets):
+        console.print(Text(printable(f"  {older}", 400), style="yellow"), soft_wrap=True)
 
 
 def print_older_results(console: Console, older: Sequence[OlderResults]) -> None:
@@ -147,7 +174,9 @@ def _print_where_events_are(console: Console, session: Session) -> None:
 
 def _print_rejections(console: Console, reasons: Sequence[Reason], elsewhere: RejectedElsewhere | None) -> None:
     for reason in reasons[:REASONS_SHOWN]:
-        text = printable(f"    {reason.lines:>6,} × {reason.text}  (first in {reason.first_place})", 400)
+        text = printable(
+            f"    {reason.lines:>6,} × {reason.text}{reason.example}  (first in {reason.first_place})", 400
+        )
         console.print(Text(text, style="yellow"), soft_wrap=True)
     if len(reasons) > REASONS_SHOWN:
         more = counted(len(reasons) - REASONS_SHOWN, "more reason")

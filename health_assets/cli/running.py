@@ -112,6 +112,7 @@ class Outcome:
         lines_read: non-blank lines read; span lines only if rejected.
         spans_read: spans read.
         lines_rejected: lines and spans that were rejected.
+        lines_superseded: lines that a later one of the same agent and id replaced.
         failed_checks: every failed check.
         error: one sentence when the run failed, else None.
         files_unreadable: raw logs, and folders of them, that could not be read, while all others were.
@@ -138,6 +139,7 @@ class Outcome:
     all_rejected: str = ""
     lost: Sequence[str] = ()
     odd: Sequence[str] = ()
+    lines_superseded: int = 0
     secrets_redacted: int = 0
     lines_redacted: int = 0
 
@@ -206,6 +208,22 @@ def run_hours(
         )
     keep_compiled_sql()
     return _outcome(result, hours)
+
+
+@contextmanager
+def turn_to_write(settings: Settings, say: Callable[[str], None]) -> Iterator[Turn]:
+    """A turn for a command that is no run of Dagster's, so that it writes between two runs and not between their steps.
+
+    Args:
+        settings: whose warehouse it writes to.
+        say: told which run has to be waited for, if any.
+    """
+    with (
+        _instance(settings) as (instance, _),
+        Turn(instance, settings, str(uuid.uuid4()), this_command(), say=say) as turn,
+        ended_by_sigterm(),
+    ):
+        yield turn
 
 
 def _partitions(hours: HourGroups, settings: Settings) -> dg.PartitionsDefinition:
@@ -296,7 +314,7 @@ def _failed_check(evaluation: dg.AssetCheckEvaluation) -> FailedCheck:
 def _read_counts(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     names = (
         "files_seen", "files_read", "files_unreadable", "folders_unreadable", "lines_read", "spans_read",
-        "lines_rejected", "secrets_redacted", "lines_redacted",
+        "lines_rejected", "lines_superseded", "secrets_redacted", "lines_redacted",
     )  # fmt: skip
     texts = {"unreadable": UNREADABLE, "all_rejected": "all_rejected", "lost": LOST, "odd": ODD}
     for event in result.get_asset_materialization_events():
@@ -327,7 +345,7 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCh
             return failure.user_failure_data.description
         errors = _with_causes(failure.error)
         if any(error.cls_name in INTERRUPTIONS for error in errors):
-            return f"stopped during {event.step_key}; the steps before it are kept, run it again for the rest"
+            return f"stopped during {event.step_key}"
         if errors and errors[-1].cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {errors[-1].to_string()}"
     blocking = [

@@ -3,9 +3,9 @@
 What belongs here: from an answer to a piece of advice, in words and as fields. What does not: getting the answer
 (`fetching`) and showing the advice (`display`).
 
-The flow decides by `health.status` alone, as the draft does, and believes a warning in a document with faults, too;
-everything else in the document adds sentences. Where the draft leaves a number open (what is recent, what is old), the
-constants below choose one.
+The flow decides by `health.status`, as the draft does, and believes a warning in a document with faults, too. A healthy
+agent whose extension says that it is failing now gets caution instead. Everything else in the document adds sentences.
+Where the draft leaves a number open (what is recent, what is old), the constants below choose one.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 from health_assets.consumer.document import STATUSES, ReadableDocument, Status
+from health_assets.consumer.extensions import alarm_of
 from health_assets.consumer.fetching import Answer
 from health_assets.core.errors import HealthAssetsError
 
@@ -98,7 +99,7 @@ def advise(answer: Answer, *, previous_status: str | None = None, now: datetime 
     status = document.health.status
     needs_reverification = previous_status == "healthy" and status in ("degraded", "unhealthy")
     return Advice(
-        kind=KIND_OF_STATUS[status],
+        kind="caution" if status == "healthy" and _is_failing_now(document) else KIND_OF_STATUS[status],
         status=status,
         sentences=tuple(_sentences(document, answer, moment, needs_reverification)),
         retry_after_s=POLL_INTERVAL_S if status == "unhealthy" else None,
@@ -150,6 +151,11 @@ def _fault(answer: Answer) -> str:
     return f"{count} thing{'s are' if count > 1 else ' is'} wrong with what it answers" if count else f"{answer.error}"
 
 
+def _is_failing_now(document: ReadableDocument) -> bool:
+    alarm = alarm_of(document)
+    return alarm is not None and alarm.verdict == "failing"
+
+
 def _is_worsening(document: ReadableDocument) -> bool | None:
     trend = document.decay.calibration_trend
     if document.health.status not in ("degraded", "unhealthy") or trend is None:
@@ -175,7 +181,10 @@ def _outage_s(document: ReadableDocument, now: datetime) -> float | None:
 
 def _sentences(document: ReadableDocument, answer: Answer, now: datetime, needs_reverification: bool) -> Iterator[str]:
     """Everything that is worth saying about a valid document, the advice itself first."""
-    yield from _OF_STATUS[document.health.status](document, now)
+    first, *others = _OF_STATUS[document.health.status](document, now)
+    yield first
+    yield from _of_alarm(document)
+    yield from others
     if needs_reverification:
         yield (
             f"It was healthy when last asked and is {document.health.status} now: verify credentials and trust scores "
@@ -187,8 +196,23 @@ def _sentences(document: ReadableDocument, answer: Answer, now: datetime, needs_
     yield from _of_doubt(document, answer, now)
 
 
+def _of_alarm(document: ReadableDocument) -> Iterator[str]:
+    """The last hours, which a window of 24 dilutes: an agent that is wholly down is healthy by it for hours."""
+    alarm = alarm_of(document)
+    if alarm is None:
+        return
+    since = "" if alarm.since is None else f", since {at(alarm.since)}"
+    if alarm.verdict == "failing":
+        yield f"It says of its last hours: FAILING now{since}."
+    else:
+        yield f"It says of its last hours: suspect now{since}; more of its runs fail than chance explains."
+
+
 def _healthy(document: ReadableDocument, _: datetime) -> Iterator[str]:
-    yield "Proceed: the agent says that it is healthy."
+    if _is_failing_now(document):
+        yield "Proceed with caution: its status is healthy, by a window that is longer than its trouble."
+    else:
+        yield "Proceed: the agent says that it is healthy."
     yield from _of_ratio(document)
     yield "Healthy means that it works, not that it can be trusted."
 

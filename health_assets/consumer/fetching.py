@@ -29,7 +29,7 @@ import httpx
 from health_assets import __version__
 from health_assets.consumer.addresses import PINS, PinningTransport, PrivateAddressError
 from health_assets.consumer.document import HealthDocument, ReadableDocument
-from health_assets.consumer.reading import Reading, read_document
+from health_assets.consumer.faulty_documents import Reading, read_document
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.terminal import printable
 

@@ -8,6 +8,7 @@ pattern means the same everywhere.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -99,6 +100,31 @@ def alike_but_for_uuids(names: Iterable[str]) -> list[str]:
         if UUID.search(name):
             by_rest.setdefault(UUID.sub("", name), []).append(name)
     return sorted(name for alike in by_rest.values() if len(alike) > 1 for name in alike)
+
+
+LOOK_ALIKES = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445"  # Cyrillic
+    "\u0455\u0456\u0458\u0501\u051b\u051d"
+    "\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7"  # Greek
+    "\u0131\u0261\u2010\u2011\u2012\u2013\u2212",
+    "abekmhopctyxsijdqwaeikvoptuxig-----",
+)
+"""Small letters and hyphens that are drawn like those of ASCII, and these."""
+
+
+def twins(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Names that differ only by case, by how characters are encoded, or by letters that look alike, in groups."""
+    by_look: dict[str, list[str]] = {}
+    for name in names:
+        by_look.setdefault(_look(name), []).append(name)
+    return sorted(tuple(sorted(alike)) for alike in by_look.values() if len(alike) > 1)
+
+
+def _look(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    seen = "".join(one for one in unicodedata.normalize("NFKC", name) if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", seen.casefold().translate(LOOK_ALIKES))
 
 
 def _replaced(name: str, one: AgentName) -> str:

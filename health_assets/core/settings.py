@@ -6,11 +6,12 @@ Markdown, with links as seen from `docs/`: `make docs` writes `docs/settings.md`
 """
 
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -95,6 +96,13 @@ def _user_id(name: str) -> int:
         raise ValueError(f"there is no user {name} on this machine") from None
 
 
+def _checked_origins(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if value != "*" and not re.fullmatch(r"https?://[^/?#@\s]+", value):
+            raise ValueError("an origin is written like https://app.example, without a path")
+    return values
+
+
 def _local_file(value: Path | str | None) -> Path | str | None:
     if isinstance(value, str) and "://" in value:
         raise ValueError("the model tracker appends to a file of this machine")
@@ -163,6 +171,15 @@ class Settings(BaseSettings):
     )
     max_unpacked_gib: int = Field(
         64, ge=1, le=1 << 20, description="Most that is read of one file, once it is unpacked; the rest is rejected."
+    )
+    max_packing_ratio: int = Field(
+        400,
+        ge=1,
+        le=1 << 20,
+        description="Most bytes of a packed file for each packed byte, beyond 256 MiB; the rest is rejected.",
+    )
+    max_lines: int = Field(
+        250_000_000, ge=1, le=1 << 40, description="Lines of one file that are read; the rest is rejected."
     )
     hold_hours: float = Field(
         2.0,
@@ -336,6 +353,13 @@ class Settings(BaseSettings):
     )
     serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
     serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
+    serve_cors_origins: Annotated[
+        tuple[str, ...], NoDecode, BeforeValidator(_patterns), AfterValidator(_checked_origins)
+    ] = Field(
+        (),
+        description="Origins, with commas between, whose scripts may [read health documents](discovery.md#browsers); "
+        "`*` for any, by default none.",
+    )
     serve_max_connections: int = Field(1000, ge=1, description="Connections that may be open at once.")
     serve_connections_per_address: int = Field(100, ge=1, description="Of them, those of one client address.")
     serve_sessions_per_s: float = Field(5.0, gt=0, description="Sessions a second that one client may have looked up.")

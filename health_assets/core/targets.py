@@ -13,8 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from health_assets.core.agent_names import AgentName
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.redaction import Redaction
-from health_assets.core.yaml_files import mapping, read_yaml, shown, validated
+from health_assets.core.wording import nearest
+from health_assets.core.yaml_files import line_of, mapping, read_yaml, shown, validated
 
+SECTIONS = frozenset({"defaults", "agents", "names", "redact"})
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -85,10 +87,11 @@ def load_targets(path: Path | None) -> Targets:
     if path is None:
         return Targets()
     document = mapping(path, "the file", read_yaml(path, "targets file"))
-    unknown = set(document) - {"defaults", "agents", "names", "redact"}
-    if unknown:
+    if unknown := set(document) - SECTIONS:
+        section = min(map(str, unknown))
         raise HealthAssetsError(
-            f"{path}: unknown section {shown(min(map(str, unknown)))}; use 'defaults', 'agents', 'names' and 'redact'"
+            f"{path}{line_of(path, section)}: unknown section {shown(section)}; "
+            f"use 'defaults', 'agents', 'names' and 'redact'{nearest(section, SECTIONS)}"
         )
     defaults = mapping(path, "defaults", document.get("defaults"))
     agents = mapping(path, "agents", document.get("agents"))
@@ -96,16 +99,26 @@ def load_targets(path: Path | None) -> Targets:
     if not isinstance(names, list):
         raise HealthAssetsError(f"{path}: names must be a list of {{match: pattern, agent: name}}")
     return Targets(
-        defaults=validated(path, "defaults", AgentTargets, defaults),
+        defaults=validated(path, "defaults", AgentTargets, defaults, keys=["defaults"]),
         agents={
             str(agent_id): validated(
-                path, f"agent {shown(agent_id)}", AgentTargets, {**defaults, **mapping(path, shown(agent_id), own)}
+                path,
+                f"agent {shown(agent_id)}",
+                AgentTargets,
+                {**defaults, **mapping(path, shown(agent_id), own)},
+                keys=["agents", agent_id],
             )
             for agent_id, own in agents.items()
         },
         names=tuple(
-            validated(path, f"names, entry {place}", AgentName, mapping(path, f"names, entry {place}", one))
+            validated(
+                path,
+                f"names, entry {place}",
+                AgentName,
+                mapping(path, f"names, entry {place}", one),
+                keys=["names", place - 1],
+            )
             for place, one in enumerate(names, 1)
         ),
-        redact=validated(path, "redact", Redaction, mapping(path, "redact", document.get("redact"))),
+        redact=validated(path, "redact", Redaction, mapping(path, "redact", document.get("redact")), keys=["redact"]),
     )

@@ -1,11 +1,26 @@
-"""Numbers in sentences. The sentences themselves do not belong here."""
+"""Numbers and names in sentences. The sentences themselves do not belong here."""
 
 import math
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun, whose plural is said where it is not the noun with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def nearest(name: str, *known: Iterable[str]) -> str:
+    """The end of a sentence that proposes the name that was probably meant; empty where none is near.
+
+    Args:
+        name: the name that is not known.
+        known: names that are, those first that are looked at first.
+    """
+    for names in known:
+        if close := get_close_matches(name, sorted(names), n=1):
+            return f"; did you mean {close[0]!r}?"
+    return ""
 
 
 def few_digits(amount: float) -> str:

@@ -6,7 +6,7 @@ such as those of keys and agents, are shown, and addresses without a password.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
+from health_assets.core.wording import counted, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 TAGS = "tag:yaml.org,2002:"
@@ -29,6 +29,8 @@ MOST_REPEATED = 100_000
 """Nodes that aliases may add, each counted as often as it is repeated."""
 MOST_DIGITS = 100
 VALUE_SHOWN = 60
+_IN_SIXTIES = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+_OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-FxoeE]*")
 
 
@@ -106,7 +108,37 @@ def mapping(path: Path, name: str, value: object, *, is_secret: bool = False) ->
     return value
 
 
-def validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any], *, is_secret: bool = False) -> Model:
+def line_of(path: Path, *keys: str | int) -> str:
+    """The line of a key of a file that was read, for errors, like `, line 7`.
+
+    Args:
+        path: the file.
+        keys: keys and places from the outermost on.
+
+    Returns:
+        Nothing where an alias or a merge put the key there.
+    """
+    node, mark = yaml.compose(path.read_text("utf-8"), Loader=_FastestLoader), None
+    for key in keys:
+        parts = node.value if isinstance(node, yaml.MappingNode | yaml.SequenceNode) else []
+        if isinstance(node, yaml.SequenceNode):
+            parts = [(item, item) for item in parts[int(key) :]]
+        found = next((part for part in parts if isinstance(key, int) or part[0].value == key), None)
+        if found is None:
+            return ""
+        mark, node = found[0].start_mark, found[1]
+    return f", line {mark.line + 1}" if mark else ""
+
+
+def validated(
+    path: Path,
+    owner: str,
+    kind: type[Model],
+    values: dict[str, Any],
+    *,
+    is_secret: bool = False,
+    keys: Sequence[str | int] = (),
+) -> Model:
     """A part of a file as a model.
 
     Args:
@@ -115,6 +147,7 @@ def validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any],
         kind: the model.
         values: its values.
         is_secret: whether one may be a secret that stands in the wrong place, so that no error may repeat it.
+        keys: the keys that lead to the part, from the outermost on; the line of an unknown key is named then.
 
     Raises:
         HealthAssetsError: a key is unknown or missing, or its value impossible.
@@ -129,7 +162,9 @@ def validated(path: Path, owner: str, kind: type[Model], values: dict[str, Any],
         raise HealthAssetsError(f"{path}: {owner}: {message}")
     key = printable(str(first["loc"][0]), VALUE_SHOWN)
     if first["type"] == "extra_forbidden":
-        raise HealthAssetsError(f"{path}: {owner}: {key}: unknown key")  # its value may be a secret
+        line = line_of(path, *keys, str(first["loc"][0])) if keys else ""
+        hint = nearest(key, kind.model_fields)
+        raise HealthAssetsError(f"{path}{line}: {owner}: {key}: unknown key{hint}")  # its value may be a secret
     if first["type"] == "missing":
         raise HealthAssetsError(f"{path}: {owner}: {key}: must be given")
     found = "" if is_secret else f", got {described(first['input'])}"
@@ -246,6 +281,7 @@ def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, 
     """A constructor of the library, whose Python errors become YAML's."""
 
     def constructed(loader: Any, node: yaml.ScalarNode) -> Any:
+        _refuse_surprises(node)
         try:
             return construct(loader, node)
         except (ValueError, LookupError, AttributeError, ArithmeticError):
@@ -253,6 +289,21 @@ def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, 
         raise fault  # outside of the handler: the library's error repeats the value
 
     return constructed
+
+
+def _refuse_surprises(node: yaml.ScalarNode) -> None:
+    """Refuse a value that YAML 1.1 reads as another number than the one that is written."""
+    if _IN_SIXTIES.fullmatch(node.value) and not node.tag.endswith(":timestamp"):
+        raise _Untamed(
+            "YAML reads digits between colons as a number in sixties, 1:30 as 90; write the number itself, or a text "
+            "in quotes",
+            node.start_mark,
+        )
+    if _OCTAL.fullmatch(node.value):
+        raise _Untamed(
+            "YAML reads digits after a 0 as an octal number, 0777 as 511; write it without the 0, or a text in quotes",
+            node.start_mark,
+        )
 
 
 _WHATS = {"int": "whole number", "float": "number", "bool": "yes or no", "timestamp": "date or time"}

@@ -22,6 +22,7 @@ from health_assets.pipeline.derived import (
     hours_to_build,
     older_hours,
     require_sources,
+    rows_of,
     statements,
     versions_to_note,
 )
@@ -65,7 +66,7 @@ def derived_asset(
                 require_sources(session, derived, own, pipeline.settings)
                 inputs = Inputs(session=session, hours=hours, targets=targets, settings=pipeline.settings)
                 MaterializedHours(session).replace_rows(
-                    derived.name, own, derived.rows(inputs), restored, formula_version=derived.formula_version,
+                    derived.name, own, rows_of(derived, inputs), restored, formula_version=derived.formula_version,
                     other_versions=versions_to_note(session, derived, DERIVED, own, pipeline.settings),
                     made_with=made_with,
                 )  # fmt: skip

@@ -165,6 +165,7 @@ def record_assets(partitions: dg.PartitionsDefinition | None, placement: Placeme
             "lines_read": report.lines_read,
             "spans_read": report.spans_read,
             "lines_rejected": report.rejected,
+            "lines_superseded": report.superseded,
             "secrets_redacted": report.secrets_redacted,
             "lines_redacted": report.lines_redacted,
         }

@@ -111,7 +111,7 @@ def late_logs_sensor(
             # files are looked into while nobody has to wait for the warehouse
             recognized = recognize(
                 known, files, unreadable,
-                unpacked_bytes=limits.unpacked_bytes, trusted=settings.trust, memory=memory,
+                unpacking=limits.unpacking, trusted=settings.trust, memory=memory,
             )  # fmt: skip
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
                 is_as_it_was = FileLedger(session).known(limits.until) == known

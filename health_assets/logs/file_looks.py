@@ -12,6 +12,7 @@ from typing import Protocol
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
+from health_assets.logs.limits import Unpacking
 from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile, Stamp
@@ -65,7 +66,7 @@ class Looks:
     Args:
         known: identities of files that are as they were.
         others: files of which nothing is known.
-        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+        unpacking: most that is read of one file, once it is unpacked.
         memory: findings of earlier looks at files, and how much may be read.
     """
 
@@ -73,10 +74,10 @@ class Looks:
         self,
         known: Mapping[str, Identity | None],
         others: Sequence[RawFile],
-        unpacked_bytes: int,
+        unpacking: Unpacking,
         memory: Memory | None = None,
     ) -> None:
-        self._unpacked_bytes = unpacked_bytes
+        self._unpacking = unpacking
         self._memory: Memory = memory or _OneLook()
         self._identities = dict(known)
         self._damaged: set[str] = set()
@@ -210,7 +211,7 @@ class Looks:
             return {}
         hasher = Hasher(file)
         try:
-            blocks = plain_blocks(beginning, self._unpacked_bytes, ahead=ahead)
+            blocks = plain_blocks(beginning, self._unpacking, ahead=ahead)
             found, is_whole = self._hashed(name, blocks, hasher, lengths)
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)

@@ -12,7 +12,7 @@ that whoever reads can do it again without every such file.
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
 
 import numpy as np
@@ -33,6 +33,8 @@ from health_assets.logs.formats.foreign_lines import (
 )
 from health_assets.logs.growth import Beginning
 from health_assets.logs.identity import Hasher, Identity
+from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
+from health_assets.logs.mending import mended
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks, plain_rest
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead
@@ -52,6 +54,11 @@ BATCH_BYTES = 8 << 20
 LINES_PER_BATCH = 1000
 MOST_LINES_PER_BATCH = 250_000
 NEWLINE = 10
+SHORT_LINE_BYTES = 16
+"""A line that is shorter, on an average of 8 MiB, is no record."""
+_NULS = b"\0\0"
+_BLANKS = b" \t\r\n"
+_IS_SEEN = ~np.isin(np.arange(256, dtype=np.uint8), np.frombuffer(_BLANKS, dtype=np.uint8))
 
 LINES_SCHEMA = pa.schema(
     [("file_id", pa.int32()), ("line_number", pa.int64()), ("line", pa.string()), ("fault", pa.string())]
@@ -69,8 +76,9 @@ def line_batches(
     notes: Notes | None = None,
     meter: Meter | None = None,
     identities: Identities | None = None,
-    unpacked_bytes: int = sys.maxsize,
+    unpacking: Unpacking = WITHOUT_LIMIT,
     beginnings: Mapping[str, Beginning] = {},
+    most_lines: int = sys.maxsize,
 ) -> Iterator[pa.RecordBatch]:
     """Lines of the (file id, file) pairs as batches of `LINES_SCHEMA`, about 8 MiB each, in any number per file.
 
@@ -79,8 +87,9 @@ def line_batches(
         notes: is filled as batches are taken.
         meter: counts what is read.
         identities: is filled as batches are taken.
-        unpacked_bytes: most that is read of a file, once it is unpacked.
+        unpacking: most that is read of a file, once it is unpacked.
         beginnings: by name of a file that only grew, what comes before the lines that are wanted of it.
+        most_lines: most lines, or records of a document, that are read of a file.
 
     Raises:
         UnreadableFilesError: files cannot be read; the lines of all others were given before.
@@ -90,7 +99,8 @@ def line_batches(
     identities = {} if identities is None else identities
     files = list(files)
     with Ahead([file for _, file in files]) as ahead:
-        yield from _collected(_all_batches(files, ahead, notes, meter, identities, unpacked_bytes, beginnings, faults))
+        every = _all_batches(files, ahead, notes, meter, identities, unpacking, beginnings, faults, most_lines)
+        yield from _collected(every)
     if faults:
         raise UnreadableFilesError(faults)
 
@@ -101,18 +111,21 @@ def _all_batches(
     notes: Notes,
     meter: Meter,
     identities: Identities,
-    unpacked_bytes: int,
+    unpacking: Unpacking,
     beginnings: Mapping[str, Beginning],
     faults: dict[str, str],
+    most_lines: int,
 ) -> Iterator[pa.RecordBatch]:
     for file_id, file in files:
         begun = beginnings.get(file.source_file)
         if begun:
             hasher = begun.hasher
-            batches = _rest_batches(file_id, begun, plain_rest(file, begun.size_bytes, unpacked_bytes, meter))
+            blocks = plain_rest(file, begun.size_bytes, unpacking, meter)
+            batches = _rest_batches(file_id, begun, notes, blocks, most_lines)
         else:
             hasher = Hasher(file)
-            batches = _file_batches(file_id, file, notes, hasher, plain_blocks(file, unpacked_bytes, meter, ahead))
+            blocks = plain_blocks(file, unpacking, meter, ahead)
+            batches = _file_batches(file_id, file, notes, hasher, blocks, most_lines)
         for batch in _told(batches, file, faults):
             check()
             yield batch
@@ -147,36 +160,68 @@ def _told(batches: Iterator[pa.RecordBatch], file: RawFile, faults: dict[str, st
 
 
 def _file_batches(
-    file_id: int, file: RawFile, notes: Notes, hasher: Hasher, blocks: Blocks
+    file_id: int, file: RawFile, notes: Notes, hasher: Hasher, blocks: Blocks, most_lines: int
 ) -> Iterator[pa.RecordBatch]:
     plain = map(hasher.passed, blocks)  # no generator that is dropped early
-    yield from _batches(file_id, file, notes, as_utf_8(plain))
+    yield from _batches(file_id, file, notes, as_utf_8(plain), most_lines)
     for _ in plain:  # what no reader wanted belongs to the file all the same
         pass
 
 
-def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks) -> Iterator[pa.RecordBatch]:
+def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks, most_lines: int) -> Iterator[pa.RecordBatch]:
     head, blocks = _head(blocks)
     reader = reader_of(file, head)
     if reader is not None:
         source = Source(file, blocks)
         notes[file_id] = source.notes
-        yield from _converted_batches(file_id, reader(source))
+        yield from _converted_batches(file_id, _up_to(most_lines, reader(source)))
         return
-    yield from _numbered(file_id, _line_arrays(_without_mark(blocks)), first_number=1)
+    yield from _numbered(
+        file_id, _line_arrays(_without_mark(blocks)), first_number=1, notes=notes, most_lines=most_lines
+    )
 
 
-def _rest_batches(file_id: int, begun: Beginning, blocks: Blocks) -> Iterator[pa.RecordBatch]:
+def _rest_batches(
+    file_id: int, begun: Beginning, notes: Notes, blocks: Blocks, most_lines: int
+) -> Iterator[pa.RecordBatch]:
     """Lines behind those that were read before, with the numbers that they have in the whole file."""
-    return _numbered(file_id, _line_arrays(map(begun.hasher.passed, blocks)), first_number=begun.lines + 1)
+    lines = _line_arrays(map(begun.hasher.passed, blocks))
+    return _numbered(file_id, lines, first_number=begun.lines + 1, notes=notes, most_lines=most_lines)
 
 
-def _numbered(file_id: int, arrays: Iterator["_Lines"], first_number: int) -> Iterator[pa.RecordBatch]:
-    for lines in chain.from_iterable(map(_in_pieces, arrays)):
-        numbers = pa.array(np.arange(first_number, first_number + len(lines.text), dtype=np.int64))
-        ids = pa.array(np.full(len(lines.text), file_id, dtype=np.int32))
-        yield pa.record_batch([ids, numbers, lines.text, lines.fault], schema=LINES_SCHEMA)
-        first_number += len(lines.text)
+def _numbered(
+    file_id: int, arrays: Iterator["_Lines"], first_number: int, notes: Notes, most_lines: int
+) -> Iterator[pa.RecordBatch]:
+    for lines in arrays:
+        beyond = first_number + lines.count - 1 > most_lines
+        if beyond:
+            lines = lines.first(most_lines + 1 - first_number)
+        if lines.notes:
+            notes.setdefault(file_id, Counter()).update(lines.notes)
+        for piece in _in_pieces(lines):
+            yield _batch(file_id, first_number + piece.places, piece)
+        if beyond:
+            yield _batch(file_id, np.array([most_lines + 1]), _faulty(b"", _too_many(most_lines)))
+            return
+        first_number += lines.count
+
+
+def _batch(file_id: int, numbers: np.ndarray, lines: "_Lines") -> pa.RecordBatch:
+    ids = pa.array(np.full(len(lines.text), file_id, dtype=np.int32))
+    return pa.record_batch([ids, pa.array(numbers, pa.int64()), lines.text, lines.fault], schema=LINES_SCHEMA)
+
+
+def _too_many(most_lines: int) -> str:
+    return f"the file has more than {most_lines:,} lines (HEALTH_MAX_LINES)"
+
+
+def _up_to(most_lines: int, lines: Iterator[Line]) -> Iterator[Line]:
+    """Lines of a document's records up to the last record that is read."""
+    for line in lines:
+        if line.number > most_lines:
+            yield Line(most_lines + 1, "", _too_many(most_lines))
+            return
+        yield line
 
 
 def _head(blocks: Blocks) -> tuple[bytes, Blocks]:
@@ -206,8 +251,36 @@ def _converted_batches(file_id: int, lines: Iterator[Line]) -> Iterator[pa.Recor
 
 @dataclass(frozen=True)
 class _Lines:
+    """Lines of a block, after what its near misses were mended to.
+
+    Args:
+        text: the lines.
+        fault: the reason for which each cannot be used, or null.
+        places: the place of each among the lines of the block.
+        count: number of lines of the block.
+        notes: counts of mended lines.
+    """
+
     text: pa.Array
     fault: pa.Array
+    places: np.ndarray
+    count: int
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def first(self, count: int) -> "_Lines":
+        """The lines that come from the first ones of the block."""
+        kept = int(np.searchsorted(self.places, count))
+        return replace(self, text=self.text[:kept], fault=self.fault[:kept], places=self.places[:kept], count=count)
+
+    @classmethod
+    def blank(cls, count: int) -> "_Lines":
+        """Lines of which each is blank, so that nothing is left of them but their count."""
+        return cls(pa.array([], pa.string()), pa.array([], pa.string()), np.arange(0, dtype=np.int64), count)
+
+    @classmethod
+    def of(cls, text: pa.Array, fault: pa.Array) -> "_Lines":
+        """Lines as they are."""
+        return cls(text, fault, np.arange(len(text), dtype=np.int64), len(text))
 
 
 def _without_mark(blocks: Blocks) -> Blocks:
@@ -231,11 +304,11 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
             yield _faulty(overlong, OVERLONG)
             overlong = None
         buffer = rest + block if rest else block
-        ends = np.flatnonzero(np.frombuffer(buffer, dtype=np.uint8) == NEWLINE)
-        if len(ends):
-            yield _decoded(buffer, ends + 1)
-            buffer = buffer[ends[-1] + 1 :]
-        rest = buffer
+        lines, rest = _whole_lines(buffer)
+        if lines is not None:
+            yield lines
+        if len(rest) > BLOCK_BYTES and rest.startswith(_NULS):  # a gap in the file, of any length
+            rest = _NULS + rest.lstrip(b"\0")
         if len(rest) > MAX_LINE_BYTES:
             overlong, rest = rest[:READ_TEXT_BYTES], b""
     if overlong is not None:
@@ -244,13 +317,20 @@ def _line_arrays(blocks: Blocks) -> Iterator[_Lines]:
         yield _decoded(rest, np.array([len(rest)]))
 
 
+def _whole_lines(buffer: bytes) -> tuple[_Lines | None, bytes]:
+    """The whole lines of some bytes, and what is behind the last of them."""
+    if not buffer.lstrip(_BLANKS):
+        end = buffer.rfind(b"\n") + 1
+        return (_Lines.blank(buffer.count(b"\n")) if end else None), buffer[end:]
+    ends = np.flatnonzero(np.frombuffer(buffer, dtype=np.uint8) == NEWLINE)
+    return (_decoded(buffer, ends + 1), buffer[ends[-1] + 1 :]) if len(ends) else (None, buffer)
+
+
 def _in_pieces(lines: _Lines) -> Iterator[_Lines]:
     """The same lines, no more at a time than are soon parsed, so that who waits for the parser never waits long."""
-    for start in range(0, len(lines.text), MOST_LINES_PER_BATCH):
-        yield _Lines(
-            lines.text.slice(start, MOST_LINES_PER_BATCH),
-            lines.fault.slice(start, MOST_LINES_PER_BATCH),
-        )
+    for start in range(0, max(1, len(lines.text)), MOST_LINES_PER_BATCH):
+        end = start + MOST_LINES_PER_BATCH
+        yield replace(lines, text=lines.text[start:end], fault=lines.fault[start:end], places=lines.places[start:end])
 
 
 def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:
@@ -261,7 +341,19 @@ def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:
         text.validate(full=True)
     except pa.ArrowInvalid:
         return _replaced(buffer, offsets)
-    return _Lines(text, pa.nulls(len(ends), pa.string()))
+    kept = _not_blank(buffer, ends)
+    text = text.take(pa.array(kept)) if len(kept) < len(ends) else text
+    notes: Counter[str] = Counter()
+    lines, places = mended(buffer, text, notes) or (text, np.arange(len(text)))
+    return _Lines(lines, pa.nulls(len(lines), pa.string()), kept[places], len(ends), notes)
+
+
+def _not_blank(buffer: bytes, ends: np.ndarray) -> np.ndarray:
+    """Places of the lines to parse: all of them, but no blank ones where most are too short to be records."""
+    if len(ends) * SHORT_LINE_BYTES < ends[-1]:
+        return np.arange(len(ends), dtype=np.int64)
+    is_seen = _IS_SEEN[np.frombuffer(buffer, dtype=np.uint8, count=ends[-1])]
+    return np.flatnonzero(np.logical_or.reduceat(is_seen, np.concatenate(([0], ends[:-1]))))
 
 
 def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
@@ -275,9 +367,9 @@ def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
         except UnicodeDecodeError as error:
             text.append(line.decode(errors="replace"))
             fault.append(not_utf_8(line, error))
-    return _Lines(pa.array(text, pa.string()), pa.array(fault, pa.string()))
+    return _Lines.of(pa.array(text, pa.string()), pa.array(fault, pa.string()))
 
 
 def _faulty(line: bytes, reason: str) -> _Lines:
     text = line[:READ_TEXT_BYTES].decode(errors="replace")
-    return _Lines(pa.array([text], pa.string()), pa.array([reason], pa.string()))
+    return _Lines.of(pa.array([text], pa.string()), pa.array([reason], pa.string()))

@@ -177,7 +177,7 @@ class LateMemory:
 
 def _version(limits: Limits | None, version: int) -> list[int]:
     """All that decides how the same bytes are counted."""
-    return [version, COUNTED_AS, limits.unpacked_bytes if limits else 0]
+    return [version, COUNTED_AS, *((*limits.unpacking, limits.lines) if limits else ())]
 
 
 def _within(most_bytes: int, values: Iterable[Value]) -> list[Value]:

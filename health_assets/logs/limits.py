@@ -10,8 +10,10 @@ more than anybody writes, the beginning is read, and the rest is one rejected re
 its hours for a while, and no longer.
 """
 
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.text_limits import MOST_NAME_BYTES
@@ -28,6 +30,23 @@ NAME_OR_NOTHING = "text of at most 1 KiB"
 IN_THE_FUTURE = "is in the future; it must be no later than now"
 
 
+class Unpacking(NamedTuple):
+    """Limits of the bytes of one file.
+
+    Args:
+        most_bytes: most that is read of it, once it is unpacked.
+        ratio: most bytes for each packed one; does not count before `UNPACKED_ANYWAY` bytes.
+    """
+
+    most_bytes: int
+    ratio: int = sys.maxsize
+
+
+WITHOUT_LIMIT = Unpacking(sys.maxsize)
+UNPACKED_ANYWAY = 256 << 20
+"""Bytes of any packed file that are read, however small it is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of what one run takes of logs.
@@ -37,12 +56,16 @@ class Limits:
         rejected_lines: rejected lines of one file that are kept with their text; at least 1.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
         hold: how long an hour waits for known lines that cannot be read.
+        packing_ratio: most bytes of a packed file for each packed byte, once it is large.
+        lines: most lines of one file that are read.
     """
 
     until: datetime
     rejected_lines: int
     unpacked_bytes: int
     hold: timedelta = timedelta(hours=2)
+    packing_ratio: int = sys.maxsize
+    lines: int = sys.maxsize
 
     @classmethod
     def of(cls, settings: Settings, now: datetime) -> "Limits":
@@ -57,7 +80,14 @@ class Limits:
             rejected_lines=settings.max_rejected_lines,
             unpacked_bytes=settings.max_unpacked_gib << 30,
             hold=timedelta(hours=settings.hold_hours),
+            packing_ratio=settings.max_packing_ratio,
+            lines=settings.max_lines,
         )
+
+    @property
+    def unpacking(self) -> Unpacking:
+        """The limits of the bytes of one file."""
+        return Unpacking(self.unpacked_bytes, self.packing_ratio)
 
     @property
     def until_sql(self) -> str:

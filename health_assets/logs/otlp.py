@@ -32,7 +32,7 @@ from health_assets.logs.otlp_repeats import (
     told_ambiguous,
 )
 from health_assets.logs.redacting import cut
-from health_assets.logs.span_kinds import convention, kind, name_kind, operation, overruled
+from health_assets.logs.span_kinds import OPEN, convention, kind, name_kind, operation, overruled
 from health_assets.logs.span_outcomes import (
     CONTROL_FLOW_TOLD,
     exception_type,
@@ -156,7 +156,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
             {_id("traceId", 32)} AS trace_id, {_id("spanId", 16)} AS span_id,
             {_parent_id()} AS parent_span_id,
-            {_time("startTimeUnixNano")} AS start_ns, {_time("endTimeUnixNano")} AS end_ns,
+            coalesce(span.endTimeUnixNano, '0') = '0' AS is_open, {_time("startTimeUnixNano")} AS start_ns,
+            CASE WHEN is_open THEN start_ns ELSE {_time("endTimeUnixNano")} END AS end_ns,
             CASE WHEN span.status::VARCHAR <> '{{}}'
                 THEN json_transform(span.status, '{{"code": "VARCHAR", "message": "VARCHAR"}}') END AS status,
             {attribute_values("keys", "attribute_texts", "may_have_cached")}
@@ -187,7 +188,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             CASE WHEN failed THEN {_ERROR} END AS error, {overruled()} AS overruled, {token_remark()} AS token_remark
         FROM judged
     ), shaped AS (
-        SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span, text,
+        SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span, text, is_open,
             trace_id, span_id, parent_span_id, kind, {operation()} AS operation,
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
@@ -199,8 +200,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {input_tokens()} AS input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
                 THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd,
-            nullif(concat_ws('; ',
-                overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark), '') AS remark
+            CASE WHEN is_open THEN '{OPEN}' ELSE nullif(concat_ws('; ',
+                overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark), '') END AS remark
         FROM results
     ), bounded AS (
         SELECT *, coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason FROM shaped
@@ -247,7 +248,8 @@ _NAMES = {
 }  # fmt: skip
 """Columns that hold ids and names, and what they are called in a reason."""
 _FUTURE = f"""
-'endTimeUnixNano {IN_THE_FUTURE}, not ' || span.endTimeUnixNano || ', in span ' || position
+CASE WHEN is_open THEN 'startTimeUnixNano' ELSE 'endTimeUnixNano' END || ' {IN_THE_FUTURE}, not '
+    || CASE WHEN is_open THEN span.startTimeUnixNano ELSE span.endTimeUnixNano END || ', in span ' || position
 """
 _STRIPPED = r"rtrim(line, E'\r\n')"
 _SPAN_TEXT = "coalesce(text::VARCHAR, to_json(span)::VARCHAR, 'null')"
@@ -313,8 +315,8 @@ def _reason() -> str:
             no_id.format(field="parentSpanId", digits=16, shown=_shown("parentSpanId")),
         )
     )
+    branches.append(("coalesce(span.startTimeUnixNano, '0') = '0'", "'startTimeUnixNano is missing'"))
     for field, column in (("startTimeUnixNano", "start_ns"), ("endTimeUnixNano", "end_ns")):
-        branches.append((f"coalesce(span.{field}, '0') = '0'", f"'{field} is missing'"))
         is_possible = f"{column} >= {_FIRST_NS} AND {column} < {_LAST_NS}"
         branches.append((f"({is_possible}) IS NOT TRUE", no_time.format(field=field, shown=_shown(field))))
     branches.append(("end_ns < start_ns", "'endTimeUnixNano is before startTimeUnixNano'"))

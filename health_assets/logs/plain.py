@@ -4,6 +4,7 @@ What belongs here: blocks of bytes, whatever state the file is in, and the first
 asking a store for them (`read_ahead`), and lines (`files`).
 """
 
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -12,6 +13,7 @@ from dataclasses import replace
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import HEAD_BYTES
+from health_assets.logs.limits import UNPACKED_ANYWAY, Unpacking
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead, Readable
 from health_assets.logs.stores import RawFile
@@ -21,12 +23,12 @@ COMPRESSED_BLOCK_BYTES = 256 << 10
 COMPRESSED_HEAD_BYTES = 16 << 10
 
 
-def plain_blocks(file: RawFile, most_bytes: int, meter: Meter | None = None, ahead: Ahead | None = None) -> Blocks:
+def plain_blocks(file: RawFile, most: Unpacking, meter: Meter | None = None, ahead: Ahead | None = None) -> Blocks:
     """The bytes of a file, unpacked where its name says that it is packed, with what is wrong with the rest.
 
     Args:
         file: the file.
-        most_bytes: most that is read of it, once it is unpacked.
+        most: most that is read of it, once it is unpacked.
         meter: counts what is read.
         ahead: opens it and files behind it; by default it is opened alone.
 
@@ -36,16 +38,16 @@ def plain_blocks(file: RawFile, most_bytes: int, meter: Meter | None = None, ahe
     is_packed = is_gzip(file)
     with nullcontext(ahead) if ahead else Ahead([file]) as opener, opener.opened(file) as raw:
         read = _read(raw, COMPRESSED_BLOCK_BYTES if is_packed else BLOCK_BYTES, file.size_bytes, meter or Meter())
-        yield from _up_to(most_bytes, _gunzipped(read) if is_packed else read)
+        yield from _up_to(most.most_bytes, _gunzipped(read, most.ratio) if is_packed else read)
 
 
-def plain_rest(file: RawFile, skipped_bytes: int, most_bytes: int, meter: Meter) -> Blocks:
+def plain_rest(file: RawFile, skipped_bytes: int, most: Unpacking, meter: Meter) -> Blocks:
     """The bytes of a file of this machine that is not packed, but for its first ones.
 
     Args:
         file: the file.
         skipped_bytes: how many are left out.
-        most_bytes: most that the file may have with these.
+        most: most that the file may have with these.
         meter: counts what is read.
 
     Raises:
@@ -55,7 +57,7 @@ def plain_rest(file: RawFile, skipped_bytes: int, most_bytes: int, meter: Meter)
         raw.seek(skipped_bytes)
         meter.add_bytes(skipped_bytes)
         blocks = _read(raw, BLOCK_BYTES, file.size_bytes - skipped_bytes, meter)
-        yield from _up_to(most_bytes, blocks, skipped_bytes)
+        yield from _up_to(most.most_bytes, blocks, skipped_bytes)
 
 
 def plain_heads(files: Sequence[RawFile]) -> Iterator[bytes | None]:
@@ -112,15 +114,17 @@ def _read(raw: Readable, block_bytes: int, size_bytes: int, meter: Meter) -> Ite
         yield block
 
 
-def _gunzipped(blocks: Iterator[bytes]) -> Blocks:
+def _gunzipped(blocks: Iterator[bytes], most_ratio: int = sys.maxsize) -> Blocks:
     """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place.
 
     A block may hold a thousand times its size, so no more is unpacked at a time than a plain block has.
     """
     member = _new_member()
     is_empty = True
+    packed_bytes = plain_bytes = 0
     for compressed in blocks:
         is_empty = False
+        packed_bytes += len(compressed)
         while compressed:
             if member.eof:
                 compressed = compressed.lstrip(b"\0")  # some writers pad the end with zeros
@@ -136,6 +140,10 @@ def _gunzipped(blocks: Iterator[bytes]) -> Blocks:
                 return
             if plain:
                 yield plain
+            plain_bytes += len(plain)
+            if plain_bytes > max(UNPACKED_ANYWAY, packed_bytes * most_ratio):
+                yield Damage(f"the file is packed more than {most_ratio:,} to 1 (HEALTH_MAX_PACKING_RATIO)")
+                return
             compressed = member.unconsumed_tail or member.unused_data
     if not member.eof and not is_empty:
         yield Damage("the gzip stream ends early: the file is cut off")

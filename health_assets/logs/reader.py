@@ -180,7 +180,9 @@ def reading(
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(folder / "otlp")
         told: list[HealthAssetsError] = []
-        batches = line_batches(enumerate(files), notes, Meter(files), identities, limits.unpacked_bytes, beginnings)
+        batches = line_batches(
+            enumerate(files), notes, Meter(files), identities, limits.unpacking, beginnings, limits.lines
+        )
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
@@ -258,6 +260,7 @@ def _shaped(targets: Targets, believed: Sequence[int], limits: Limits) -> str:
         cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
         output_tokens, output_tokens AS output_tokens_reported,
         actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
+        NULL::VARCHAR AS violations_reported,
         {judged_by(among("file_id", believed), reported_judge)} AS judged_by, {reported_judge} AS judged_by_reported,
         coalesce(judge, CASE WHEN NOT {states_kind} THEN judged_by END) AS judge,
         NULL::VARCHAR AS span_id

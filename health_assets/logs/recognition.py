@@ -22,6 +22,7 @@ from health_assets.core.judges import TRUSTED, Trust
 from health_assets.logs.file_looks import Looks, Memory
 from health_assets.logs.identity import Identity, shorter_heads
 from health_assets.logs.known_files import KnownFile, Recognized
+from health_assets.logs.limits import Unpacking
 from health_assets.logs.stores import RawFile, Stamp, is_among, is_same_stamp, is_trusted
 
 
@@ -30,7 +31,7 @@ def recognize(
     files: Sequence[RawFile],
     unreadable: Collection[str] = (),
     *,
-    unpacked_bytes: int,
+    unpacking: Unpacking,
     trusted: Trust = TRUSTED,
     memory: Memory | None = None,
     anew: bool = False,
@@ -41,20 +42,20 @@ def recognize(
         known: the ledger's word on the files.
         files: all raw logs that there are now.
         unreadable: files that are there and cannot be read; nothing is found out about them.
-        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+        unpacking: most that is read of one file, once it is unpacked.
         trusted: the logs whose judgements count as whose they say they are; no other log counts for these.
         memory: what is known of files by now, and how much may be read; by default nothing and everything. A file that
             it puts off counts as one that nobody knows.
         anew: whether to read every file to its end, also where size and times tell of no change.
     """
-    return _Comparison(known, files, unreadable, unpacked_bytes, trusted, memory, anew=anew).result()
+    return _Comparison(known, files, unreadable, unpacking, trusted, memory, anew=anew).result()
 
 
 def cut_or_replaced(
     files: Iterable[RawFile],
     before: Mapping[str, Identity | None],
     now: Mapping[str, Identity],
-    unpacked_bytes: int,
+    unpacking: Unpacking,
 ) -> set[str]:
     """Names of files that no longer begin with what was read of them before, as far as that is known.
 
@@ -64,10 +65,10 @@ def cut_or_replaced(
         files: the files.
         before: by name, what was read of it; None where an older version read it, and nobody knows.
         now: by name, what was read of it just now.
-        unpacked_bytes: most bytes of one file that are read, once it is unpacked.
+        unpacking: most that is read of one file, once it is unpacked.
     """
     chosen = [file for file in files if before[file.source_file] is not None]
-    looks = Looks({file.source_file: now.get(file.source_file) for file in chosen}, [], unpacked_bytes)
+    looks = Looks({file.source_file: now.get(file.source_file) for file in chosen}, [], unpacking)
     return {file.source_file for file in chosen if not looks.contains(file, before[file.source_file])}
 
 
@@ -77,7 +78,7 @@ class _Comparison:
         known: Mapping[str, KnownFile],
         files: Sequence[RawFile],
         unreadable: Collection[str],
-        unpacked_bytes: int,
+        unpacking: Unpacking,
         trusted: Trust,
         memory: Memory | None,
         *,
@@ -100,7 +101,7 @@ class _Comparison:
         self._looks = Looks(
             {name: known[name].identity for name in self._unchanged},
             [file for name, file in self._files.items() if name not in self._unchanged],
-            unpacked_bytes,
+            unpacking,
             memory,
         )
         doubtful = {

@@ -4,6 +4,7 @@ What belongs here: choosing these rows from a stream in any order. What does not
 `otlp`) and how many there are in all, which is counted with all other lines (`routing`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +21,15 @@ PLACE = "position"
 """The place of a span in its line, which rows have until they are summed up; empty for a line."""
 OF_THE_LINE = ", (not|in span) .*"
 """The part of a reason that is about the single line, as a regular expression: it may quote the log."""
+_EXAMPLE = re.compile(r", not .*?(?=, in span [0-9.]+$|$)", re.DOTALL)
 _NO_PLACES = np.empty((0, 4), np.int64)
 _BEHIND_ALL = np.full(4, LAST_LINE)
+
+
+def example_of(reason: str) -> str:
+    """The part of a reason that shows the line's own value, like `, not ok`; empty where it shows none."""
+    found = _EXAMPLE.search(reason)
+    return found[0] if found else ""
 
 
 @dataclass

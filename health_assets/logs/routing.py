@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from health_assets.core.interruption import check
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
-from health_assets.logs.rejections import OF_THE_LINE, PLACE, Rejected
+from health_assets.logs.rejections import OF_THE_LINE, PLACE, Rejected, example_of
 from health_assets.logs.tally import Content, Tally, hours_as_column
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of
 
@@ -35,15 +35,18 @@ class Rejection:
         lines: how many lines were rejected for it.
         source_file: the file of the first of them.
         line_number: the number of that line.
+        example: the part of the reason that shows the value of that line, like `, not ok`; may be empty.
     """
 
     reason: str
     lines: int
     source_file: str
     line_number: int
+    example: str = ""
 
     def __str__(self) -> str:
-        return f"{self.reason} ({counted(self.lines, 'line')}, first in {self.source_file}:{self.line_number})"
+        place = f"{self.source_file}:{self.line_number}"
+        return f"{self.reason}{self.example} ({counted(self.lines, 'line')}, first in {place})"
 
     @property
     def place(self) -> tuple[str, int]:
@@ -208,9 +211,10 @@ def _by_reason(rejected: pa.Table) -> list[Rejection]:
     """The reasons of these rows, each with its first line."""
     reasons = pc.replace_substring_regex(rejected["reason"], pattern=OF_THE_LINE, replacement="")
     rows = rejected.select(["lines", "source_file", "line_number"]).append_column("reason", reasons)
+    rows = rows.append_column("whole", rejected["reason"])
     in_order = rows.sort_by([("source_file", "ascending"), ("line_number", "ascending")])
     sums = in_order.group_by("reason", use_threads=False).aggregate(
-        [("lines", "sum"), ("source_file", "first"), ("line_number", "first")]
+        [("lines", "sum"), ("source_file", "first"), ("line_number", "first"), ("whole", "first")]
     )
     return [
         Rejection(
@@ -218,6 +222,7 @@ def _by_reason(rejected: pa.Table) -> list[Rejection]:
             lines=row["lines_sum"],
             source_file=row["source_file_first"],
             line_number=row["line_number_first"],
+            example=example_of(row["whole_first"]),
         )
         for row in sums.to_pylist()
     ]

@@ -59,6 +59,9 @@ NO_CHAT = ("embedding", "rerank")
 BOOKKEEPING = "bookkeeping of its framework"
 """What is said of a span that stands for no work."""
 
+OPEN = "no end"
+"""What is said of a span that has not ended: it holds its place in the tree until a log has it with its end."""
+
 
 def name_kind() -> str:
     """SQL for the kind that the name of a span says, together with the attribute that names the agent or the tool."""
@@ -76,7 +79,7 @@ _OPERATION_OF_NAME = f"regexp_extract(span.name, '^({'|'.join(KIND_OF_NAME)})(\\
 def kind() -> str:
     """SQL for the kind of a span, from the columns of `attribute_values`, `name_kind` and the name of the `span`."""
     return f"""
-    CASE WHEN {_is_bookkeeping()} THEN 'other'
+    CASE WHEN is_open OR {_is_bookkeeping()} THEN 'other'
         WHEN {_states_no_kind()} THEN {_of_older_spans()}
         WHEN {_is_whole_graph()} THEN 'agent'
         WHEN {_stated("operation")} = 'chat' AND name_kind <> 'chat'

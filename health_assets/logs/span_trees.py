@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from health_assets.logs.reader import in_process
+from health_assets.logs.span_kinds import OPEN
 
 
 @contextmanager
@@ -64,10 +65,10 @@ SELECT spans.*, points_of_view.hour AS seen_from FROM spans JOIN points_of_view
     AND spans.hour >= points_of_view.hour - to_hours($lookback)
 """
 
-_ONCE = """
+_ONCE = f"""
 FROM seen QUALIFY row_number() OVER (
     PARTITION BY trace_id, seen_from, span_id
-    ORDER BY ended_at DESC, source_file DESC, line_number DESC, position DESC
+    ORDER BY remark IS NOT DISTINCT FROM '{OPEN}', ended_at DESC, source_file DESC, line_number DESC, position DESC
 ) = 1
 """
 
@@ -82,16 +83,6 @@ FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
 """`parent` is the span right above. What a wrapper right above says is filled in once wrappers are known."""
 
 _FIRST_JUMP = """
-CREATE OR REPLACE TEMP TABLE above AS
-SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
-    nearest, wrapper_session, wrapper_version, failed_wrapper
-FROM links
-"""
-"""`execution` is the outermost agent span from the span itself to before the one that it has reached. `nearest`, an
-agent, workflow, chat or tool span, and what wrappers say are those from above the span itself to the one that it has
-reached."""
-
-_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
     nearest, wrapper_session, wrapper_version, failed_wrapper

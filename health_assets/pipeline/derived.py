@@ -17,6 +17,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
+from health_assets.schema.catalog import columns_of
+from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Session
@@ -123,6 +126,19 @@ def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[Ho
     if asked.has_holes:
         return [(piece, wanted.within(piece)) for piece in wanted.pieces()]
     return [(own, HourGroups((own,))) for own in wanted.ranges]
+
+
+def rows_of(derived: Derived, inputs: Inputs) -> ir.Table:
+    """The rows of an asset, which have every column of its table.
+
+    Raises:
+        HealthAssetsError: its formula asks for a column that is not there, or leaves one out.
+    """
+    with written_by_an_author(f"the formula of {derived.name}"):
+        rows = derived.rows(inputs)
+    wanted = [name for name in columns_of(derived.name) if name != FORMULA_VERSION]
+    require_columns(f"what the formula of {derived.name} gives", wanted, rows.columns)
+    return rows
 
 
 def require_sources(session: Session, derived: Derived, hours: HourRange | HourGroups, settings: Settings) -> None:

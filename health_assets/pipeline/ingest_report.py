@@ -30,6 +30,7 @@ class IngestReport:
         lines_read: non-blank lines that were read; span lines only if rejected.
         spans_read: spans that were read.
         rejected: rejected lines and spans.
+        superseded: lines that a later one of the same agent and id replaced, read in this run or before.
         secrets_redacted: secrets that were replaced in texts of lines and spans that were loaded or rejected.
         lines_redacted: lines and spans that had any.
         changed_hours: hours built whose rows may have changed.
@@ -47,6 +48,7 @@ class IngestReport:
     lines_read: int = 0
     spans_read: int = 0
     rejected: int = 0
+    superseded: int = 0
     secrets_redacted: int = 0
     lines_redacted: int = 0
     changed_hours: set[datetime] = field(default_factory=set)

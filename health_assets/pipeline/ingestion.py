@@ -68,8 +68,9 @@ def ingest(
     """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
 
     The windows of the first hours asked for reach back before them; building what is missing or late there in the same
-    reading makes the result for an hour independent of where a range starts. Hours that retention dropped come back as
-    far as components of the look-back look back themselves, so that these are what they were.
+    reading makes the result for an hour independent of where a range starts (docs/agent-health-state.md names two
+    exceptions). Hours that retention dropped come back as far as components of the look-back look back themselves, so
+    that these are what they were.
 
     Args:
         session: a write session; everything happens in its transaction.
@@ -107,7 +108,7 @@ def ingest(
     report.add_read(files, found, due.grown)
     cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), recognized.before)
     less = {name: TOLD_OF_CUT.format(counted(lines, "line")) for name, lines in cut.items()}
-    report.told = {**less, **report.told}
+    report.told = {**loading.told, **less, **report.told}
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
@@ -120,9 +121,9 @@ def ingest(
     built = touched["raw_logs"] | never_built
     built -= asked.held
     report.add_built(built | (asked.restored_hours - asked.held))
-    loading.keep_winners(report.hours)
+    report.superseded, added_up = loading.keep_winners(report.hours)
     if "executions" in asked.tables:
-        touched["executions"] |= resolve_usage(session, report.hours, lookback_hours)
+        touched["executions"] |= added_up | resolve_usage(session, report.hours, lookback_hours)
     for table, others in loading.apply_new_targets().items() if with_new_targets else ():
         touched[table] |= others
         built |= others - asked.held
@@ -146,9 +147,7 @@ def _settled(
     """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
     known = ledger.known(limits.until)
-    recognized = recognize(
-        known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted, anew=read_anew
-    )
+    recognized = recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, anew=read_anew)
     return recognized, ledger.settle(known, recognized)
 
 

@@ -66,7 +66,7 @@ def unread(
     """
     limits = limits or current_limits()
     before = FileLedger(session).known(limits.until)
-    found = recognize(before, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    found = recognize(before, files, unreadable, unpacking=limits.unpacking, trusted=trusted)
     return compared(session, found, unreadable)
 
 
@@ -86,7 +86,7 @@ def compared(session: Session, found: Recognized, unreadable: Collection[str] = 
 
 def all_unread(files: Sequence[RawFile], limits: Limits, trusted: Trust = TRUSTED) -> Unread:
     """The files that count, where there is no warehouse that knows any."""
-    found = recognize({}, files, unpacked_bytes=limits.unpacked_bytes, trusted=trusted)
+    found = recognize({}, files, unpacking=limits.unpacking, trusted=trusted)
     return Unread(found=found, files=found.files, entries=[], not_loaded=[])
 
 

@@ -17,9 +17,11 @@ from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
+from health_assets.logs.formats.langfuse_traces import OPEN, OPEN_TRACE
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.limits import Limits
+from health_assets.logs.mending import MENDED
 from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, reason_of
@@ -29,13 +31,17 @@ from health_assets.pipeline.ingestion_scope import Asked, Due
 from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.other_machines import faults_of
 from health_assets.pipeline.resolving import resolve_judges, resolve_names, resolve_slas
+from health_assets.pipeline.superseding import add_up_violations, keep_winners
 from health_assets.pipeline.trace_assembly import TraceAssembly, touched_hours, traces_of
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part, part_source
+from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.session import Session
+
+TOLD = (*MENDED, OPEN, OPEN_TRACE)
+"""Notes of files that the run tells by name."""
 
 
 class Loading:
@@ -75,6 +81,8 @@ class Loading:
         self._identities: dict[str, Identity] = {}
         self.redacted = (0, 0)
         """Secrets that were replaced, and lines and spans that had any."""
+        self.told: dict[str, str] = {}
+        """By file, near misses of a known format that were read, and records that are open still."""
         self._kept_back: dict[Part, int] = {}
         """Parts that should be loaded and cannot be read, with their records."""
         self._overdue: set[Part] = set()
@@ -171,7 +179,7 @@ class Loading:
         names = {part.source_file for part in less}
         files = [file for file in self._recognized.changed if file.source_file in names]
         before = {name: self._recognized.before[name].identity for name in names}
-        gone = cut_or_replaced(files, before, self._identities, self._limits.unpacked_bytes)
+        gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
         return {part: lines for part, lines in less.items() if part.source_file in gone}
 
     def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
@@ -253,6 +261,7 @@ class Loading:
             found |= account.found
             self._identities |= account.identities
             self._future |= account.future
+        self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
         read = [part for part, lines in grown_files.without_known(found).items() if lines]
         self._filled_hours |= {
@@ -292,20 +301,18 @@ class Loading:
         overdue = {(part.hour, part.source_file) for part in self._overdue}
         return [hold for hold in holds if (hold.hour, hold.source_file) not in overdue]
 
-    def keep_winners(self, hours: HourRange) -> None:
-        """Keep the greatest row (time, file, line) of one id in one hour, and account for the others.
+    def keep_winners(self, hours: HourRange) -> tuple[int, set[datetime]]:
+        """Let one row of each agent and id stay in each hour, with the violations of all lines of an execution.
 
         Args:
             hours: the hours built; those that merely got their rows once more are looked at, too.
+
+        Returns:
+            How many lines another one superseded, and the hours whose executions have changed by it.
         """
         hours = HourRange(min(self._filled_hours | {hours.start}), hours.end)
-        for table in set(self._asked.tables) & set(ID_OF_TABLE):
-            key, time = ID_OF_TABLE[table]
-            order = [time, "source_file", "line_number"]
-            losers = self._session.delete_duplicates(table, hours, ["hour", key], order, ["hour", part_source(table)])
-            self._ledger.add_superseded(
-                Counter({Part(name, RECORD_OF_TABLE[table], hour): count for (hour, name), count in losers.items()})
-            )
+        superseded = keep_winners(self._session, self._asked.tables, hours)
+        return superseded, add_up_violations(self._session, hours) if "executions" in self._asked.tables else set()
 
     def apply_new_targets(self) -> dict[str, set[datetime]]:
         """Apply targets that changed since rows were loaded; gives by table the hours that have others now.
@@ -322,6 +329,10 @@ class Loading:
                 session, asked.span, self._recognized.files, self._trusted_judgements
             )
         return changed
+
+
+def _told_notes(notes: Mapping[str, int]) -> str:
+    return "; ".join(f"{count:,} × {note}" for note, count in notes.items() if note in TOLD)
 
 
 def _spans(parts: Iterable[Part]) -> list[Part]:

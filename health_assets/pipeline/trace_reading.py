@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
-from health_assets.logs.span_kinds import BOOKKEEPING
+from health_assets.logs.span_kinds import BOOKKEEPING, OPEN
 from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.spans import CallsOfSpans, Spans
@@ -82,12 +82,13 @@ def _unused(spans: Spans) -> Iterator[tuple[str, int]]:
         told = f"of the kind {operation}" if operation else "that states no kind"
         yield f"span {told}, which is no agent, model call or tool", count
     yield f"span for {BOOKKEEPING}", spans.remarks().get(BOOKKEEPING, 0)
+    yield "span without an end in these hours, which counts once a log has its end", spans.open()
     yield "span that came more than once", spans.copies()
 
 
 def _remarks(spans: Spans) -> Iterator[str]:
     for remark, count in spans.remarks().items():
-        if remark != BOOKKEEPING:
+        if remark not in (BOOKKEEPING, OPEN):
             yield f"{counted(count, 'span')}: {remark}"
 
 

@@ -56,7 +56,7 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
         yield "something else is odd about the raw logs"
     limits = Limits.of(settings, now)
     known = file_ledger.known(limits.until)
-    found = recognize(known, files, unreadable, unpacked_bytes=limits.unpacked_bytes, trusted=settings.trust)
+    found = recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=settings.trust)
     if not is_settled(known, found):
         yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
     asked = Asked(

@@ -3,8 +3,8 @@
 What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
 happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).
 
-The hour that runs is not over, so its events are not all there yet. It is never chosen by itself; who names it gets it
-as it is so far, and again when it is over.
+The hour that runs is not over, so its events are not all there yet. It is chosen where the logs hold no event of an
+hour that is over, as it is so far; otherwise only when it is named.
 """
 
 from collections.abc import Set
@@ -16,10 +16,12 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, fl
 from health_assets.core.raw_roots import shown
 from health_assets.core.settings import Settings
 from health_assets.core.systems import parts
+from health_assets.core.targets import load_targets
 from health_assets.core.wording import counted
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files
 from health_assets.pipeline.file_counts import counting_of
+from health_assets.pipeline.files_without_events import sentences_about
 from health_assets.pipeline.late_logs import HeldHours, facts_of, held_hours
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.warehouse.ledger import Ledger
@@ -51,7 +53,7 @@ def wanted_hours(settings: Settings, first: str | None, end: str | None, now: da
 
     Raises:
         HealthAssetsError: a name is no hour, or one that has not begun; the range is empty; the warehouse was filled
-            from another raw root; the logs hold no event of an hour that is over.
+            from another raw root; the logs hold no event of an hour that has begun.
     """
     start, stop = first and parse_hour(first), end and parse_hour(end)
     _refuse_future(start or None, stop or None, now)
@@ -118,8 +120,7 @@ def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
     logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
     why = "; ".join(unreadable.values())
     if held.rejected:
-        hours = HourRange.of(min(held.rejected))
-        why = f"see why lines are rejected by --from {hours.start:%Y-%m-%dT%H} --to {hours.end:%Y-%m-%dT%H}"
+        why = ". ".join(sentences_about(files, load_targets(settings.targets), limits))
     raise HealthAssetsError(f"there is no event in {logs} below {shown(settings.raw)}; {why or 'they hold no line'}")
 
 
@@ -143,7 +144,10 @@ def _of_logs(
     if stop is None and of_logs.end > over:
         later = sorted(hour for hour in held.events if hour >= over)
         if first >= over:
-            raise HealthAssetsError(_nothing_is_over(later, over, of_logs, start))
+            if over not in held.events:
+                raise HealthAssetsError(_nothing_has_begun(of_logs, over, start))
+            told.append(f"no hour of them is over, so {over:%Y-%m-%dT%H} is shown as it is so far")
+            return WantedHours(HourGroups((HourRange.of(over),)), tuple(told))
         told.append(_later(later))
     if end <= first:
         raise HealthAssetsError(
@@ -169,13 +173,10 @@ def _later(later: list[datetime]) -> str:
     return f"they hold events of {several} from {first} to {last} too, which are not over and left for later"
 
 
-def _nothing_is_over(later: list[datetime], running: datetime, of_logs: HourRange, start: datetime | None) -> str:
-    if later[0] > running and start is None:
+def _nothing_has_begun(of_logs: HourRange, running: datetime, start: datetime | None) -> str:
+    if start is None:
         return f"the logs hold events of {of_logs} alone, which has not begun; is a clock wrong?"
-    return (
-        f"the logs hold no event of an hour that is over; see {running:%Y-%m-%dT%H} as it is so far by "
-        f"--from {running:%Y-%m-%dT%H} --to {running + HOUR:%Y-%m-%dT%H}"
-    )
+    return f"the logs hold no event of {start:%Y-%m-%dT%H} nor later, and {running:%Y-%m-%dT%H} is not over"
 
 
 def worth_materializing(held: HeldHours, scored: Set[datetime], span: HourRange, reach_hours: int) -> HourGroups:

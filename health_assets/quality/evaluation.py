@@ -7,7 +7,7 @@ rows and a sample of the others. The two must agree; if they ever do not, that i
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -29,6 +29,7 @@ from health_assets.quality.gx_internals import (
     without_progress_bars,
     without_statistics,
 )
+from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.warehouse.session import Session
 
 SMALL_BATCH_ROWS = 2_000
@@ -78,11 +79,17 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
     """Evaluate the checks of a suite, or those named, over the hours of `source`.
 
     Raises:
+        HealthAssetsError: a check looks at a column that its batch does not have.
         RuntimeError: Great Expectations and the warehouse disagree about a row, which is a bug in `expectations`.
     """
+    with written_by_an_author(f"the checks of {suite.asset}"):
+        return _evaluate(suite, source, names)
+
+
+def _evaluate(suite: Suite, source: Source, names: Sequence[str] | None) -> list[CheckResult]:
     asked = [check for check in suite.checks if names is None or check.name in names]
     by_hour = [check for check in asked if check.batch == "hours"]
-    outcomes = _evaluate_small(suite.hours(source), by_hour, source) if by_hour else []
+    outcomes = _evaluate_hours(suite.hours(source), by_hour, source) if by_hour else []
     for batch_name, make_rows in suite.rows.items():
         checks = [check for check in asked if check.batch == batch_name]
         if checks:
@@ -99,11 +106,25 @@ def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source
             CheckResult(check, [HourResult(hour, 0, 0) for hour in source.asked], pd.DataFrame()) for check in checks
         ]
     rows, row_count = make_rows(source), own_rows
+    _require_columns(rows.columns, checks, source)
     if not is_own:  # something looked for among many rows, of which mostly there is nothing: look once
         rows, row_count = source.session.kept(rows)
     if row_count > SMALL_BATCH_ROWS:
         return _evaluate_large(rows, checks, source)
     return _evaluate_small(source.session.arrow(rows.select(_shown(rows.columns, checks))).to_pandas(), checks, source)
+
+
+def _evaluate_hours(frame: pd.DataFrame, checks: Sequence[Check], source: Source) -> list[CheckResult]:
+    _require_columns(frame.columns, checks, source)
+    return _evaluate_small(frame, checks, source)
+
+
+def _require_columns(there: Iterable[str], checks: Sequence[Check], source: Source) -> None:
+    columns = [*there]
+    for check in checks:
+        looked_at = {name for expectation in check.expectations for name in expectation.columns}
+        what = f"the check {check.name} of {source.asset} looks at batch {check.batch!r}, which"
+        require_columns(what, looked_at, columns)
 
 
 def _of_all_rows(outcomes: Sequence[CheckResult], source: Source) -> list[CheckResult]:
@@ -241,7 +262,9 @@ def _offending(rows: ir.Table, check: Check, session: Session) -> pd.DataFrame:
     """Some of the rows that break a check, copies of a repeated id next to each other."""
     if check.is_uniqueness:
         columns = check.expectations[0].columns
-        broken = rows.semi_join(_repeated(rows, check), columns).order_by(columns)
+        repeated = _repeated(rows, check)
+        same = [rows[name].identical_to(repeated[name]) for name in columns]  # values that are missing agree, too
+        broken = rows.semi_join(repeated, same).order_by(columns)
     else:
         broken = rows.filter(_is_broken(check, rows))
     return session.arrow(broken.select(_shown(rows.columns, [check])).limit(SMALL_BATCH_ROWS)).to_pandas()

@@ -1,26 +1,67 @@
 """Batches of `raw_logs` and the record tables."""
 
+import ibis
 import pandas as pd
 from ibis import _, ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.quality.batches import Source, hours, with_fact, with_facts
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
+from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of
 from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.superseded_executions import SupersededExecutions
 
 NEARBY_ROWS = 1_000_000
 
 
 def ids_in_several_hours(source: Source) -> ir.Table:
-    """Rows whose id also stands in another of the hours checked, the hour after them, or nearby hours before them."""
+    """Rows whose agent has the id in another of the hours checked, the hour after them, or nearby hours before them."""
     key, _ = ID_OF_TABLE[source.asset]
-    nearby = source.session.hours_of(source.asset, _with_nearby_hours(source).extended_forward(1))
-    ends = nearby.group_by(key).aggregate(first=nearby.hour.min(), last=nearby.hour.max())
+    identity = [key, *_CLAIMANTS]
+    nearby = _with_claimants(_nearby(source))
+    ends = nearby.group_by(identity).aggregate(first=nearby.hour.min(), last=nearby.hour.max())
     several = ends.filter(ends.first < ends.last)  # mostly none; to tell hours of all ids apart would mean to sort them
+    found = nearby.semi_join(several, identity)
+    repeated = found.group_by(identity).aggregate(hours_with_id=found.hour.nunique())
+    own = _with_claimants(source.rows())
+    return own.inner_join(repeated, identity).select(*_shown(own, key), "hours_with_id")
+
+
+def ids_of_several_agents(source: Source) -> ir.Table:
+    """Rows of the hours checked whose id another agent has, too, in one of the hours that `ids_in_several_hours` reads.
+
+    Agents are told apart as the log reports them. Calls that name no agent claim no id.
+    """
+    key, _ = ID_OF_TABLE[source.asset]
+    nearby = _with_claimants(_nearby(source))
+    nearby = nearby.filter(nearby[CLAIMANT] != NOBODY)
+    ends = nearby.group_by(key).aggregate(first=nearby[CLAIMANT].min(), last=nearby[CLAIMANT].max())
+    several = ends.filter(ends.first < ends.last)
     found = nearby.semi_join(several, key)
-    repeated = found.group_by(key).aggregate(hours_with_id=found.hour.nunique())
-    return source.rows().inner_join(repeated, key).select("hour", "source_file", "line_number", key, "hours_with_id")
+    claimed = found.group_by(key).aggregate(agents_with_id=found[CLAIMANT].nunique())
+    own = _with_claimants(source.rows())
+    own = own.filter(own[CLAIMANT] != NOBODY)
+    return own.inner_join(claimed, key).select(*_shown(own, key), "agents_with_id")
+
+
+_CLAIMANTS = (CLAIMANT, "named_execution")
+
+
+def _with_claimants(rows: ir.Table) -> ir.Table:
+    """Add what tells records of one id apart; a call that names no agent is told apart by the execution it names."""
+    named = ibis.literal("")
+    if "call_id" in rows.columns:
+        named = rows.agent_id.isnull().ifelse(rows.execution_id.fill_null(""), "")
+    return rows.mutate(claimant=claimant_of(rows), named_execution=named)
+
+
+def _shown(rows: ir.Table, key: str) -> list[ir.Value]:
+    return [rows[name] for name in ("hour", "source_file", "line_number", key, "agent_id")]
+
+
+def _nearby(source: Source) -> ir.Table:
+    return source.session.hours_of(source.asset, _with_nearby_hours(source).extended_forward(1))
 
 
 def _with_nearby_hours(source: Source) -> HourRange:
@@ -44,6 +85,12 @@ def hours_of_records(source: Source) -> pd.DataFrame:
     lines = LogHours(source.session).kept_by_hour(RECORD_OF_TABLE[source.asset], source.hours)
     frame = with_fact(hours(source), "lines_kept", lines)
     return with_fact(frame, "rows_kept", source.row_counts)
+
+
+def hours_of_executions(source: Source) -> pd.DataFrame:
+    """`hours_of_records`, with the failed lines that a later line of the same agent and id replaced."""
+    replaced = SupersededExecutions(source.session).failures_by_hour(source.hours)
+    return with_fact(hours_of_records(source), "replaced_failures", replaced)
 
 
 def hours_of_rejections(source: Source) -> pd.DataFrame:

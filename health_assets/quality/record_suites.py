@@ -8,6 +8,7 @@ from health_assets.quality import record_batches as batches
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import (
     Check,
+    HoursMaker,
     RowsMaker,
     Suite,
     at_least,
@@ -26,7 +27,10 @@ OF_EVERY_RECORD_TABLE = (
 )
 
 
-def _record_suite(asset: str, event_time: str, checks: Sequence[Check] = (), *, key: str | None = None) -> Suite:
+def _record_suite(
+    asset: str, event_time: str, checks: Sequence[Check] = (), *, key: str | None = None,
+    hours: HoursMaker = batches.hours_of_records,
+) -> Suite:  # fmt: skip
     within = Check(
         name="times_are_within_their_hour",
         expectations=[*at_least(event_time, "hour"), *greater("next_hour", event_time)],
@@ -35,18 +39,30 @@ def _record_suite(asset: str, event_time: str, checks: Sequence[Check] = (), *, 
     made: dict[str, RowsMaker] = {"rows": common.rows}
     if key:
         own += [
-            Check(name=f"{key}_is_unique_within_the_hour", expectations=unique("hour", key)),
+            Check(name=f"{key}_is_unique_within_the_hour", expectations=unique("hour", key, *_tells_apart(key))),
             Check(
                 name=f"{key}_is_in_one_hour_only",
                 expectations=between(0, 1, "hours_with_id"),
                 severity="warn",
                 batch="ids_in_several_hours",
             ),
+            Check(
+                name="no_id_belongs_to_two_agents",
+                expectations=between(0, 1, "agents_with_id"),
+                severity="warn",
+                batch="ids_of_several_agents",
+            ),
         ]
-        made["ids_in_several_hours"] = batches.ids_in_several_hours
-    return Suite(
-        asset=asset, checks=own, rows=made, hours=batches.hours_of_records, searches=frozenset({"ids_in_several_hours"})
-    )
+        made |= {
+            "ids_in_several_hours": batches.ids_in_several_hours,
+            "ids_of_several_agents": batches.ids_of_several_agents,
+        }
+    return Suite(asset=asset, checks=own, rows=made, hours=hours, searches=frozenset(made) - {"rows"})
+
+
+def _tells_apart(key: str) -> list[str]:
+    """Columns that tell records of one id apart: agents number theirs independently, and some calls name no agent."""
+    return ["agent_id", "agent_id_reported", *(["execution_id"] if key == "call_id" else [])]
 
 
 SIGNAL_COLUMNS = ("signal_confidence", "signal_loop_detection", "signal_tool_correctness", "signal_coherence")
@@ -102,8 +118,15 @@ EXECUTIONS = _record_suite(
                 "output_tokens",
             ),
         ),
+        Check(
+            name="no_failure_is_replaced",
+            expectations=between(None, 0, "replaced_failures"),
+            severity="warn",
+            batch="hours",
+        ),
     ],
     key="execution_id",
+    hours=batches.hours_of_executions,
 )
 
 TRIGGER_EVENTS = _record_suite(

@@ -31,7 +31,7 @@ class RawLog(Hourly, table=True):
     )
     digest: str = text("Fingerprint of these records and their places, to notice what changed in a changed file.")
     is_loaded: bool = flag("Whether the hour's table was built with exactly these records.")
-    superseded: int = count("Records left out of the hour's table because a later one with the same id won.")
+    superseded: int = count("Records left out of the hour's table because a later one of the same agent and id won.")
     is_dropped: bool | None = flag(
         "Whether the hour's table had exactly these records when retention dropped its rows."
     )
@@ -83,7 +83,13 @@ class Execution(FromLine, table=True):
     signal_tool_correctness: float | None = number("Tool correctness signal, 0 (risk) to 1.")
     signal_coherence: float | None = number("Coherence signal, 0 (risk) to 1.")
     violations: str | None = Field(
-        description="Constraint violations as JSON [{constraint, severity}]; [] = judged clean, null = not judged.",
+        description="Constraint violations as JSON [{constraint, severity}] of all lines of the execution in the hour; "
+        "[] = judged clean, null = not judged.",
+        sa_type=sa.JSON,
+    )
+    violations_reported: str | None = Field(
+        description="Violations that the line itself states, likewise, where superseded lines add to them; JSON's null "
+        "where it states none. Null where it is the same.",
         sa_type=sa.JSON,
     )
     span_id: str | None = text("Agent span that the row was made from; null where the line itself is an execution.")
@@ -262,4 +268,19 @@ ID_OF_TABLE = {
     "model_calls": ("call_id", "ended_at"),
     "tool_calls": ("call_id", "ended_at"),
 }
-"""Tables that keep one row per id and hour: the id, and the time of which the greatest wins."""
+"""Tables that keep one row per agent as reported, id and hour: the id, and the time of which the greatest wins."""
+
+AGENT_AS_REPORTED = "coalesce(agent_id_reported, agent_id)"
+"""SQL for the agent that a record names, before the targets' patterns map it; null where it names none."""
+
+
+def identity_of(table: str) -> list[str]:
+    """SQL of the values that tell two records of a table of `ID_OF_TABLE` apart within an hour.
+
+    Agents number their records independently, so an id alone says nothing. A call that names no agent is told apart by
+    the execution that it names.
+    """
+    key, _ = ID_OF_TABLE[table]
+    names_execution = table in ("model_calls", "tool_calls")
+    own = ["CASE WHEN agent_id IS NULL THEN execution_id END"] if names_execution else []
+    return [key, AGENT_AS_REPORTED, *own]

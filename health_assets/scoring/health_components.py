@@ -11,6 +11,7 @@ import ibis
 from ibis import ir
 
 from health_assets.core.targets import Targets
+from health_assets.scoring.decimal_limits import is_longer, whole_us
 from health_assets.scoring.target_columns import with_targets
 
 SUMS = (
@@ -43,10 +44,8 @@ def merge(components: ir.Table, keys: list[str], names: Sequence[str] = SUMS) ->
 def with_long_running(executions: ir.Table, targets: Targets) -> ir.Table:
     """Add `is_long_running`: longer than long_running_factor times the expected runtime; never without expectation."""
     rows = with_targets(executions, targets, ["expected_runtime_s", "long_running_factor"])
-    is_long = ibis.coalesce(
-        rows.runtime_s > rows.target_long_running_factor * rows.target_expected_runtime_s, ibis.literal(False)
-    )
-    return rows.select(*executions.columns, is_long_running=is_long)
+    is_long = is_longer(rows.runtime_s, rows.target_long_running_factor * rows.target_expected_runtime_s)
+    return rows.select(*executions.columns, is_long_running=is_long.fill_null(False))
 
 
 def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
@@ -56,7 +55,7 @@ def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
         successes=rows.succeeded.cast("int64").sum().cast("int64"),
         failures=(~rows.succeeded).cast("int64").sum().cast("int64"),
         untimed=rows.runtime_s.isnull().cast("int64").sum().cast("int64"),
-        runtime_us_sum=(rows.runtime_s.fill_null(0.0) * 1e6).round().cast("int64").sum().cast("int64"),
+        runtime_us_sum=whole_us(rows.runtime_s.fill_null(0.0)).cast("int64").sum().cast("int64"),
         long_running=rows.is_long_running.cast("int64").sum().cast("int64"),
         sla_breaches=rows.sla_breached.cast("int64").sum().cast("int64"),
         triggers=ibis.literal(0, "int64"),

@@ -10,6 +10,7 @@ import ibis
 from ibis import ir
 
 from health_assets.core.targets import AgentTargets, Targets
+from health_assets.scoring.decimal_limits import is_longer
 from health_assets.scoring.relations import lookup
 
 _TYPES: dict[Any, str] = {int: "int64", bool: "boolean", str | None: "string"}
@@ -54,5 +55,5 @@ def resolve_sla(executions: ir.Table, targets: Targets) -> ir.Table:
     """
     rows = with_targets(executions, targets, ["sla_s"])
     limit_s = ibis.coalesce(rows.sla_s, rows.target_sla_s)
-    breached = ibis.coalesce(rows.sla_breached_reported, rows.runtime_s > limit_s, ibis.literal(False))
+    breached = ibis.coalesce(rows.sla_breached_reported, is_longer(rows.runtime_s, limit_s), ibis.literal(False))
     return rows.mutate(sla_breached=breached).drop("target_sla_s")

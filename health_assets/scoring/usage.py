@@ -7,6 +7,7 @@ import ibis
 from ibis import ir
 
 from health_assets.scoring.exact_sums import as_number, exact_sum
+from health_assets.scoring.identities import claimant_of, names_of_runs
 
 MOST_TOKENS = 10**12
 MOST_USD = 1e9
@@ -15,6 +16,8 @@ MOST = {"input_tokens": MOST_TOKENS, "output_tokens": MOST_TOKENS, "cost_usd": M
 must not make the sum too great to hold, which would stop the run."""
 
 AMOUNTS = tuple(MOST)
+RUN = ("hour", "source_file", "line_number", "execution_id")
+"""Columns that tell executions of lines apart, whichever agents have them."""
 
 
 def summed(rows: ir.Table, amount: str) -> ir.NumericScalar:
@@ -25,7 +28,7 @@ def summed(rows: ir.Table, amount: str) -> ir.NumericScalar:
 
 
 def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours: int) -> ir.Table:
-    """One row per execution with calls that state an amount: `hour`, `execution_id` and the sums, named `calls_…`.
+    """One row per execution with calls that state an amount: `RUN` and the sums, named `calls_…`.
 
     Args:
         executions: cleaned executions.
@@ -33,34 +36,33 @@ def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours
         lookback_hours: how many hours, ending with the execution's own, its calls may have ended in.
     """
     tells = ibis.or_(*(model_calls[name].notnull() for name in AMOUNTS))
-    calls = model_calls.filter(tells, model_calls.execution_id.notnull()).select(
-        "execution_id", *AMOUNTS, called_in=model_calls.hour
-    )
-    own = executions.select("hour", "execution_id")
+    calls = model_calls.filter(tells, model_calls.execution_id.notnull())
+    calls = calls.select("execution_id", *AMOUNTS, called_in=calls.hour, named=claimant_of(calls))
+    own = names_of_runs(executions.mutate(claimant=claimant_of(executions)), *RUN)
     joined = own.inner_join(
         calls,
         [
             own.execution_id == calls.execution_id,
+            own.named == calls.named,
             calls.called_in <= own.hour,
             calls.called_in > own.hour - ibis.interval(hours=lookback_hours),
         ],
     )
-    return joined.group_by(["hour", "execution_id"]).aggregate(
-        **{f"calls_{name}": summed(joined, name) for name in AMOUNTS}
-    )
+    rows = joined.select(*(own[name] for name in RUN), *(calls[name] for name in AMOUNTS))
+    return rows.group_by(RUN).aggregate(**{f"calls_{name}": summed(rows, name) for name in AMOUNTS})
 
 
 def with_amounts(executions: ir.Table, sums: ir.Table) -> ir.Table:
-    """The executions whose amounts are others than they should be: `hour`, `execution_id` and `AMOUNTS`.
+    """The executions whose amounts are others than they should be: `RUN` and `AMOUNTS`.
 
     An execution's own statement counts, else the sum over its calls, else none.
 
     Args:
-        executions: cleaned executions, one row per hour and id.
+        executions: cleaned executions of lines.
         sums: result of `amounts_of_calls`.
     """
-    rows = executions.select("hour", "execution_id", *AMOUNTS, *(f"{name}_reported" for name in AMOUNTS))
-    joined = rows.left_join(sums, ["hour", "execution_id"])
+    rows = executions.select(*RUN, *AMOUNTS, *(f"{name}_reported" for name in AMOUNTS))
+    joined = rows.left_join(sums, RUN)
     wanted = {name: ibis.coalesce(joined[f"{name}_reported"], joined[f"calls_{name}"]) for name in AMOUNTS}
     differs = ibis.or_(*(~joined[name].identical_to(value) for name, value in wanted.items()))
-    return joined.filter(differs).select("hour", "execution_id", **wanted)
+    return joined.filter(differs).select(*RUN, **wanted)

@@ -54,7 +54,7 @@ def reservation(row: Row) -> str:
 
 
 def now_word(row: Row, *, is_present: bool = True) -> str:
-    """What an agent does now in a word or two; "" where no row of `agent_now` says.
+    """The verdict of now in a word or two; "" where no row of `agent_now` says.
 
     Args:
         row: with the columns that `systems.agent_health_model.urgency.with_now` adds.
@@ -67,7 +67,7 @@ def now_word(row: Row, *, is_present: bool = True) -> str:
 
 
 def now_evidence(row: Row, *, brief: bool = False) -> str:
-    """What was seen in the last hours, in a few words.
+    """The evidence of the last hours in a few words.
 
     Args:
         row: as for `now_word`.

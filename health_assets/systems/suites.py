@@ -7,10 +7,12 @@ asks a person to look (`warn`). The expectations of a system stand in its folder
 from health_assets.core.systems import parts
 from health_assets.quality import record_suites
 from health_assets.quality.expectations import Suite
+from health_assets.schema.catalog import ALL_TABLES
+from health_assets.systems.declarations import require_known_assets
 
-SUITES: dict[str, Suite] = {
-    suite.asset: suite
-    for suites in (record_suites.SUITES, *(module.SUITES for module in parts("expectations").values()))
-    for suite in suites
+_BY_MODULE = {"quality/record_suites.py": record_suites.SUITES} | {
+    f"{system}/expectations.py": module.SUITES for system, module in parts("expectations").items()
 }
+require_known_assets(_BY_MODULE, ALL_TABLES)
+SUITES: dict[str, Suite] = {suite.asset: suite for suites in _BY_MODULE.values() for suite in suites}
 """The suites by asset."""

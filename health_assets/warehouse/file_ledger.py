@@ -208,7 +208,7 @@ class FileLedger:
                 f"(SELECT hour FROM {table} WHERE source_file IN (SELECT unnest($old)))",
                 {"asset": table, "old": values["old"]},
             )
-        for table in ("raw_logs", "raw_files", "raw_file_notes", *_COMPONENTS_WITH_FILES):
+        for table in ("raw_logs", "raw_files", "raw_file_notes", "superseded_executions", *_COMPONENTS_WITH_FILES):
             self._session.query(
                 f"UPDATE {table} SET source_file = renamed.now FROM {renamed} WHERE {table}.source_file = renamed.old",
                 values,

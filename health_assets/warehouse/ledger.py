@@ -26,6 +26,7 @@ from health_assets.warehouse.file_rows import columns_of_identity, insert_files
 from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part, lines_of, part_source
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import HOUR_TYPE, Session
+from health_assets.warehouse.superseded_executions import SupersededExecutions
 
 UNREADABLE = "not read: "
 """How the note of a file begins that could not be read."""
@@ -89,6 +90,8 @@ class Ledger:
 
     def drop(self, tables: Sequence[str], hours: HourRange) -> None:
         """Note that the rows of what is loaded were dropped on purpose."""
+        if "executions" in tables:
+            self._session.delete_hours("superseded_executions", hours)
         self._session.query(
             "UPDATE raw_logs SET is_loaded = false, is_dropped = true, superseded = 0 "
             "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
@@ -346,6 +349,7 @@ class Ledger:
 
     def delete_rows(self, parts: Iterable[Part]) -> None:
         """Delete the rows that these parts have in the record tables."""
+        SupersededExecutions(self._session).delete(parts := list(parts))
         for values in _by_record(parts):
             table = TABLE_OF_RECORD[values.pop("record")]
             # the range is for engines that would otherwise look at every hour for those that are chosen

@@ -53,10 +53,13 @@ class LogHours:
         return span.start if span else None
 
     def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
-        """The number of rows that each of these hours should have of a kind: records neither superseded nor lost."""
+        """The number of rows that each of these hours should have of a kind.
+
+        Those are its records without superseded and lost ones, and without those whose rows retention dropped.
+        """
         rows = self._session.query(
             "SELECT hour, CAST(sum(lines - superseded - coalesce(lost, 0)) AS BIGINT) FROM raw_logs "
-            "WHERE record_type = ? AND hour >= ? AND hour < ? GROUP BY hour",
+            "WHERE record_type = ? AND hour >= ? AND hour < ? AND NOT coalesce(is_dropped, false) GROUP BY hour",
             [record_type, hours.start, hours.end],
         )
         return dict(rows)

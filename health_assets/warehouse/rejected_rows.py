@@ -7,7 +7,7 @@ the ledger says of lines that no table has yet (`ledger`).
 from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
-from health_assets.logs.rejections import OF_THE_LINE
+from health_assets.logs.rejections import OF_THE_LINE, example_of
 from health_assets.warehouse.session import Session
 
 
@@ -19,11 +19,13 @@ class Reason:
         text: the reason, without what it says of the single line.
         lines: how many lines.
         first_place: file and number of the first of them.
+        example: the part of the reason that shows the value of that line, like `, not ok`; may be empty.
     """
 
     text: str
     lines: int
     first_place: str
+    example: str = ""
 
 
 class Rejections:
@@ -51,15 +53,17 @@ class Rejections:
         rows = self._session.query(
             """
             WITH told AS (
-                SELECT regexp_replace(reason, ?, '') AS kind, source_file, line_number, lines
+                SELECT regexp_replace(reason, ?, '') AS kind, reason, source_file, line_number, lines
                 FROM rejected_records WHERE hour >= ? AND hour < ?
             ), placed AS (
-                SELECT kind, source_file, line_number, CAST(sum(lines) OVER (PARTITION BY kind) AS BIGINT) AS lines,
+                SELECT kind, reason, source_file, line_number,
+                    CAST(sum(lines) OVER (PARTITION BY kind) AS BIGINT) AS lines,
                     row_number() OVER (PARTITION BY kind ORDER BY source_file, line_number) AS place
                 FROM told
             )
-            SELECT kind, lines, source_file || ':' || line_number FROM placed WHERE place = 1 ORDER BY lines DESC, kind
+            SELECT kind, lines, source_file || ':' || line_number, reason
+            FROM placed WHERE place = 1 ORDER BY lines DESC, kind
             """,
             [OF_THE_LINE, *self._hours],
         )
-        return [Reason(*row) for row in rows]
+        return [Reason(kind, lines, place, example_of(reason)) for kind, lines, place, reason in rows]

@@ -7,7 +7,7 @@ records (`logs.traces`), and what is said of the counts (`pipeline.trace_reading
 from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
-from health_assets.logs.span_kinds import BOOKKEEPING
+from health_assets.logs.span_kinds import BOOKKEEPING, OPEN
 from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
 
@@ -90,7 +90,8 @@ class Spans:
         return dict(
             self._rows(
                 "SELECT operation, count(DISTINCT trace_id || span_id) FROM spans "
-                f"WHERE kind = 'other' AND coalesce(remark, '') <> '{BOOKKEEPING}' AND INSIDE GROUP BY 1"
+                f"WHERE kind = 'other' AND coalesce(remark, '') NOT IN ('{BOOKKEEPING}', '{OPEN}') AND INSIDE "
+                "GROUP BY 1"
             )
         )
 
@@ -102,6 +103,18 @@ class Spans:
                 "GROUP BY 1 ORDER BY 2 DESC, 1"
             )
         )
+
+    def open(self) -> int:
+        """The number of spans that have no end in these hours."""
+        [(count,)] = self._rows(
+            f"""
+            SELECT count(*) FROM (
+                SELECT trace_id, span_id FROM spans WHERE remark = '{OPEN}' AND INSIDE
+                EXCEPT SELECT trace_id, span_id FROM spans WHERE coalesce(remark, '') <> '{OPEN}' AND INSIDE
+            ) AS found
+            """
+        )
+        return count
 
     def copies(self) -> int:
         """The number of spans that repeat one that is there already."""

@@ -14,6 +14,12 @@ twice, and version 5 rejects lists above 1 MiB and attributes that stand twice w
 _READ_REJECTED_AGAIN = "UPDATE raw_files SET modified_ns = -1 WHERE rejected > 0"
 """Version 9 places rejected lines by their own times and neighbors, and reads more formats."""
 
+_LOAD_SUPERSEDED_AGAIN = """
+    UPDATE raw_logs SET is_loaded = false
+    WHERE superseded > 0 AND source_file IN (SELECT source_file FROM raw_files WHERE gone_at IS NULL)
+"""
+"""Until version 9 one row of an id stayed in an hour, whichever agents claimed it. What is gone stays as it was."""
+
 _PROVISIONAL = (
     "UPDATE health_components SET untimed = 0 WHERE untimed IS NULL",
     "UPDATE agent_health SET untimed = 0, is_provisional = (n > 0 AND n < n_full) WHERE is_provisional IS NULL",
@@ -38,7 +44,7 @@ STATEMENTS = {
     3: (_READ_AGAIN, *_PROVISIONAL),
     4: (_READ_AGAIN, _ONE_LINE_EACH, _WHO_JUDGED),
     5: (_READ_AGAIN, *_PROVISIONAL, _ONE_LINE_EACH, _WHO_JUDGED),
-    9: (_READ_REJECTED_AGAIN,),
+    9: (_READ_REJECTED_AGAIN, _LOAD_SUPERSEDED_AGAIN),
 }
 """Version 5 repeats the statements of before, each for rows that lack a value alone: until then tables changed without
 the version, so a warehouse that calls itself 3 or 4 may not have seen them."""

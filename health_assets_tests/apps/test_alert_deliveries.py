@@ -114,7 +114,9 @@ def test_opening_and_end_are_each_told_once_over_every_channel(
     ]
     assert slack.bodies[1]["text"] == "🟢 a is back"
     end = slack.bodies[1]["blocks"][1]["text"]["text"]
-    assert end.startswith("open from 2026-06-07 01:00 UTC to 2026-06-07 06:00 UTC: a scored 40.0, below 65")
+    assert end.startswith(
+        "open for 300 min, from 2026-06-07 01:00 UTC to 2026-06-07 06:00 UTC: a scored 40.0, below 65"
+    )
     assert mail.mails[0]["Message-ID"] == f"<{keys[0]}@example.org>"
     text = mail.mails[0].get_payload(decode=True).decode()
     assert "a scored 40.0" in text
@@ -129,7 +131,7 @@ def _assert_bodies(bodies: list[dict], incident: Incident) -> None:
     assert opening["subject"] == {"kind": "agent", "id": "a"}
     assert opening["evidence"]["explanation"][0]["evidence"] == ["e-1", "<e-2>"]
     assert (opening["closed_at"], opening["recovery"]) == (None, None)
-    assert (end["event"], end["recovery"]) == ("closed", "a is back")
+    assert (end["event"], end["recovery"], end["open_minutes"]) == ("closed", "a is back", 300)
     assert end["closed_at"] == closed(incident).closed_at.isoformat()
 
 

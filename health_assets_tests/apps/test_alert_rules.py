@@ -2,18 +2,19 @@
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnSlow
 from health_assets.apps.alerts.incidents import judge
 from health_assets.apps.alerts.messages import message_of
 from health_assets.apps.alerts.outbox import due_notices, open_incidents
 from health_assets.apps.alerts.rules import (
     RULES,
-    BudgetBurn,
     Drop,
     ExpectationFailed,
     Floor,
@@ -22,7 +23,7 @@ from health_assets.apps.alerts.rules import (
     NoData,
     StateWorsened,
 )
-from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen
+from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, DueSeen
 from health_assets.apps.alerts.watching import is_ready
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import AgentTargets, Targets
@@ -92,6 +93,9 @@ def _spans(rule: str, rows: dict[datetime, dict], made: set[datetime], first: da
                 opened = None
             continue
         if not _is_enough(row):
+            if opened is not None and row["hours_covered"] == 24 and hour - opened >= 24 * HOUR:
+                spans.append((opened, hour))  # for lack of traffic
+                opened = None
             continue
         score = row["health_score"]
         if opened is not None:
@@ -206,7 +210,8 @@ def test_what_rests_on_too_little_opens_nothing(silence: dict) -> None:
 
 
 @pytest.mark.parametrize("silence", [{"score": None}, {"score": 99.0, "n": 9}, {"score": 99.0, "covered": 23}])
-def test_no_data_is_no_good_news(silence: dict) -> None:
+def test_no_data_is_no_good_news_and_ends_an_incident_after_a_day(silence: dict) -> None:
+    """But where hours of the pipeline are missing, which is no lack of traffic."""
     rules = [StateWorsened(), Floor(), Drop()]
     bad = AgentSeen(
         hour=at(0),
@@ -218,12 +223,13 @@ def test_no_data_is_no_good_news(silence: dict) -> None:
     )
     opened = {one.subject: one for one in judge(rules, [bad], {}, at=at(1)).opened}
     assert len(opened) == 3
+    is_covered = silence.get("covered", 24) == 24
     for place in range(1, 50):
-        seen = AgentSeen(
-            hour=at(place), subject_id="a", row=scored("a", **silence), is_covered=silence.get("covered", 24) == 24
-        )
+        seen = AgentSeen(hour=at(place), subject_id="a", row=scored("a", **silence), is_covered=is_covered)
         judged = judge(rules, [seen], opened, at=at(place + 1))
-        assert (judged.closed, judged.counted, judged.opened) == ((), (), ())
+        assert (judged.counted, judged.opened) == ((), ())
+        assert len(judged.closed) == (3 if is_covered and place >= 24 else 0)
+        assert not any(one.is_recovered for one in judged.closed)
 
 
 def test_a_silent_hour_between_good_ones_neither_counts_nor_starts_over() -> None:
@@ -328,6 +334,31 @@ def test_an_hour_is_late_once_and_in_time_again(warehouse: Path) -> None:
     [incident] = incidents(warehouse)
     assert (incident.hour, incident.opened_at) == (at(1), START + timedelta(minutes=150))
     assert incident.closed_at == START + timedelta(minutes=220)
+
+
+def test_an_hour_is_not_late_while_a_run_catches_up_and_is_once_it_stands_still(warehouse: Path) -> None:
+    """A machine that slept: the newest hour is old, and a run makes one hour after another."""
+    fill_hour(warehouse, at(0), [scored("a", 90.0)])
+    awake = START + 60 * HOUR
+    with Warehouse(str(warehouse)).write() as session:
+        made = MaterializedHours(session)
+        for number in range(1, 30):
+            made.note("raw_logs", HourRange.of(at(number)), [at(number)])
+        session.query("UPDATE materialized_hours SET materialized_at = ? WHERE hour > ?", [awake, START])
+    for minutes, opened in [(1, 0), (19, 0), (20, 1)]:
+        done = look(warehouse, [HourLate()], now=awake + timedelta(minutes=minutes))
+        assert len(done.opened) == opened, minutes
+
+
+def test_an_hour_that_is_late_stays_so_while_a_run_catches_up() -> None:
+    rule = HourLate()
+    late = DueSeen(hour=at(5), subject_id="hours", is_there=False, newest=at(0))
+    opened = {one.subject: one for one in judge([rule], [late], {}, at=at(7)).opened}
+    catching_up = replace(late, is_catching_up=True)
+    assert judge([rule], [catching_up], {}, at=at(7)).opened == ()
+    assert judge([rule], [catching_up], opened, at=at(8)) == judge([rule], [], opened, at=at(8))
+    [over] = judge([rule], [replace(late, is_there=True)], opened, at=at(9)).closed
+    assert over.is_recovered
 
 
 def test_an_empty_warehouse_is_not_late(warehouse: Path) -> None:
@@ -487,7 +518,7 @@ def test_each_rule_compares_with_windows_that_are_enough_for_itself(warehouse: P
 def budget(agent_id: str, short: float | None, long: float | None, n: int, covered: int = 24) -> dict:
     return {
         "agent_id": agent_id, "burn_rate_1h": short, "burn_rate_6h": long, "n_1h": n, "n_6h": 6 * n, "failures_1h": 1,
-        "failures_6h": 7, "hours_covered": covered, "budget_spent": long, "allowed_failures": 1.0, "n": 100, "failures": 8,
+        "failures_6h": 10, "hours_covered": covered, "budget_spent": long, "allowed_failures": 1.0, "n": 100, "failures": 12,
         "expected_success_rate": 0.95,
     }  # fmt: skip
 
@@ -498,10 +529,15 @@ def burns(rows: list[dict]) -> list[tuple[int, int | None]]:
     opened, good = None, 0
     for place, row in enumerate(rows):
         rates = row["burn_rate_1h"], row["burn_rate_6h"]
-        if row["n_1h"] < 10 or row["hours_covered"] < 24 or None in rates:
+        if row["n_1h"] < 1 or row["hours_covered"] < 24 or None in rates:
+            if opened is not None and row["hours_covered"] == 24 and (row["n_6h"] == 0 or place - opened >= 24):
+                spans.append((opened, place))
+                opened = None
             continue
         if opened is None:
-            opened, good = (place, 0) if rates[0] > 6 and rates[1] > 6 else (None, 0)
+            failed, ran = row["failures_6h"], row["n_6h"]
+            is_burning = rates[0] > 6 and rates[1] > 6 and (failed >= 10 or (failed >= 4 and failed / ran >= 0.5))
+            opened, good = (place, 0) if is_burning else (None, 0)
             continue
         good = good + 1 if rates[0] <= 5 or rates[1] <= 5 else 0
         if good == 3:
@@ -516,8 +552,8 @@ def random_budgets(random: Random, agent_id: str) -> list[dict]:
     for _ in range(60):
         speed = max(0.0, speed + random.gauss(0, 1.5))
         short = random.choice([None, 0.0, *[speed] * 6, speed + 1])
-        n, covered = random.choice([9, 10, 50]), random.choice([23, *[24] * 6])
-        rows.append(budget(agent_id, short, speed, n, covered))
+        n, covered = random.choice([0, 1, 10, 50]), random.choice([23, *[24] * 6])
+        rows.append(budget(agent_id, short, speed, n, covered) | {"failures_6h": random.choice([3, 4, 9, 10, 10, 10])})
     return rows
 
 
@@ -541,25 +577,43 @@ def test_a_budget_burns_as_the_reference_says_on_random_histories() -> None:
     assert sum(last is not None for _, _, last in expected) > 50
 
 
+@pytest.mark.parametrize(
+    ("n", "failures", "opens"), [(4, 4, True), (8, 4, True), (9, 4, False), (3, 3, False), (40, 10, True)]
+)
+def test_few_failures_count_where_they_are_half_of_the_executions(n: int, failures: int, opens: bool) -> None:
+    """As many times as fast as it may be, however few executions there are."""
+    spent = failures / n / 0.05
+    row = budget("a", 20.0, 20.0, 1) | {
+        "n": n,
+        "failures": failures,
+        "budget_spent": spent,
+        "n_6h": 1,
+        "failures_6h": 1,
+    }
+    opening = BudgetBurnSlow().opening(BudgetSeen(hour=at(0), subject_id="a", row=row))
+    assert (opening is not None) == opens
+    if opening:
+        assert f"{failures} of {n} executions failed" in opening.reason
+
+
 def test_a_burning_budget_says_how_fast_and_names_the_latest_failures(warehouse: Path) -> None:
     rules = [BudgetBurn(), Floor()]
     events = [{"agent_id": "a", "kind": "failure", "rank": 1, "event_id": "e-1"}]
     for place, short in enumerate([8.0, None, 5.0, 0.0, 5.0]):
         agents = [scored("a", 90.0), scored("b", 90.0)]
-        budgets = [budget("a", short, 7.0, 0 if short is None else 10), budget("b", 9.0, 6.0, 10)]
+        own = budget("a", short, 7.0, 0 if short is None else 10) | {"n_6h": 60}
+        budgets = [own, budget("b", 9.0, 6.0, 10)]
         fill_hour(warehouse, at(place), agents, error_budget=budgets, score_evidence=events)
         look(warehouse, rules)
     [incident] = incidents(warehouse)
     assert incident.reason == (
         "a spends its error budget 7.0 times as fast as it may over 6 h, and 8.0 times in the last hour: "
-        "7 of 60 executions failed"
+        "10 of 60 executions failed"
     )
     evidence = json.loads(incident.evidence)
     assert (evidence["burn_rate_1h"], evidence["latest_failures"], incident.recovers_at) == (8.0, ["e-1"], 5.0)
     assert (incident.hour, incident.closed_at) == (at(0), at(5))
-    assert incident.recovery == (
-        "a spends its error budget 5.0 times as fast as it may in the last hour, and 7.0 times over 6 h"
-    )
+    assert incident.recovery == "a: 9 of 10 executions succeeded in the last hour, 50 of 60 in 6 h"
 
 
 def test_a_rule_may_look_at_some_agents_only_and_have_its_own_numbers(warehouse: Path) -> None:
@@ -590,6 +644,8 @@ def test_an_hour_is_ready_when_it_is_complete_and_quiet() -> None:
 
 def test_every_rule_is_named_and_described() -> None:
     assert list(RULES) == [
-        "state_worsened", "floor", "drop", "budget_burn", "model_degraded", "expectation_failed", "hour_late", "no_data",
+        "failing_now", "suspect_now", "state_worsened", "floor", "drop", "budget_burn_fast", "budget_burn",
+        "budget_burn_slow", "status_worsened", "probe_worsened", "model_degraded", "expectation_failed", "hour_late",
+        "no_data",
     ]  # fmt: skip
     assert all(rule.__doc__ and rule.looks_at for rule in RULES.values())

@@ -165,6 +165,27 @@ def test_verdicts_become_judgements_that_the_pipeline_reads_like_any_other_log(
     assert project.rows("rejected_records") == []
 
 
+def test_runs_of_two_agents_with_one_id_are_judged_apart(project: Project, endpoint: Endpoint) -> None:
+    endpoint.answers["harmful"] = [verdict({"constraint": "no_pii_exposure", "severity": "high"})]
+    records = [
+        execution("run-1", "a", START, task_id="harmful"),
+        execution("run-1", "b", START, task_id="harmless"),
+        execution("run-1", "c", START, task_id="judged"),
+    ]
+    project.write_log("a.jsonl", map(line, records))
+    by_hand = {"type": "judgement", "execution_id": "run-1", "agent_id": "c", "at": START.isoformat(), "violations": []}
+    project.write_log(f"{FOLDER}/by hand.jsonl", [line(by_hand | {"judged_by": "person"})])
+    project.ingest(HourRange.of(START))
+    report = judge_due_runs(pipeline_of(project, endpoint), NOW)
+    assert (report.judged, report.violated) == (2, 1)
+    assert judge_due_runs(pipeline_of(project, endpoint), NOW).found == 0
+    project.ingest(HourRange.of(START))
+    assert {row["agent_id"]: json.loads(row["violations"]) for row in project.rows("judgements")} == {
+        "a": [{"constraint": "no_pii_exposure", "severity": "high"}], "b": [], "c": [],
+    }  # fmt: skip
+    assert judge_due_runs(pipeline_of(project, endpoint), NOW).found == 0
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_judged_is_never_sent_again(tmp_path: Path, endpoint: Endpoint, engine: str) -> None:
     project = project_with(tmp_path, 3, engine)

@@ -124,11 +124,19 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             budget = {"agent_id": "bad", "budget_spent": 2.5, "burn_rate_1h": 3.0, "burn_rate_6h": 4.0}
             calm = {"agent_id": "good", "budget_spent": 0.1, "burn_rate_1h": 0.0, "burn_rate_6h": 0.0}
             check = {"asset": "executions", "expectation": "ids_are_new", "success": hour % 2 == 0}
+            now = [
+                {"agent_id": name, "verdict": verdict, "since": START + hour * HOUR, "executions_1h": 12,
+                 "failures_1h": failures, "failed_in_a_row": failures, "failures_6h": failures, "executions_6h": 72,
+                 "p_chance": 1e-9, "failing_threshold": 1e-4}
+                for name, verdict, failures in (
+                    ("bad", "failing", 12), ("fell", "suspect", 5), ("good", "ok", 0), ("mine", "failing", 12),
+                )
+            ]  # fmt: skip
             reason = f"status must be success or failure, not 'secret-{hour}'"
             rejected = {"source_file": "a.jsonl", "line_number": 1, "reason": reason, "lines": 2}
             fleet = {"health_score": 60.0, "agents": 4, "healthy": 1, "degraded": 1, "unhealthy": 2, "inactive": 0}
             keep_hour(
-                session, START + hour * HOUR, agents, error_budget=[budget, calm], expectation_results=[check],
+                session, START + hour * HOUR, agents, error_budget=[budget, calm], expectation_results=[check], agent_now=now,
                 rejected_records=[rejected], system_health=[fleet],
             )  # fmt: skip
     look(path, [Floor()])
@@ -153,9 +161,16 @@ def test_a_digest_tells_the_worst_the_fallen_budgets_incidents_and_data(fleet: P
     assert (digest["from"], digest["to"]) == ("2026-06-07T07:00:00+00:00", "2026-06-08T07:00:00+00:00")
     assert digest["idempotency_key"] in hook.keys
     assert title_of(digest) == (
-        "Daily digest to 2026-06-08 07:00 UTC: 4 agents (1 healthy, 1 degraded, 2 unhealthy), 2 incidents open"
+        "Daily digest to 2026-06-08 07:00 UTC: 4 agents (1 healthy, 1 degraded, 2 unhealthy), 1 failing now, "
+        "1 suspect, 2 incidents open"
     )
     lines = list(lines_of(digest))
+    assert lines[:3] == [
+        "Now:",
+        "· bad failing: 12 of 12 failed in the last hour, since 2026-06-08 06:00 UTC",
+        "· fell suspect: 5 of 12 failed in the last hour, since 2026-06-08 06:00 UTC",
+    ]
+    lines = lines[3:]
     assert lines[:7] == [
         "Worst:",
         "· bad 20.0 (unhealthy)",
@@ -174,6 +189,9 @@ def test_a_digest_tells_the_worst_the_fallen_budgets_incidents_and_data(fleet: P
     assert "secret-" not in str(digest), "the text of a log stays out of channels"
     assert lines[10:] == ["Silences: 1 silence in force"]
     assert "mine" not in str(digest)
+    of_older_program = {name: value for name, value in digest.items() if name != "now"}
+    assert "failing" not in title_of(of_older_program)
+    assert list(lines_of(of_older_program)) == lines
 
 
 def test_a_digest_of_a_channel_that_is_down_is_sent_later_and_is_the_same(fleet: Path) -> None:

@@ -97,7 +97,8 @@ def test_an_agent_is_shown_with_its_lost_points_their_evidence_and_everything_el
     )
     code, output = report(made, "--agent", "crashing")
     assert code == 0, output
-    assert f"crashing at 2026-06-07 03:00 UTC: {state}, {score:.1f} of 100" in output
+    assert "crashing at 2026-06-07 03:00 UTC\nFAILING now: " in output
+    assert f"over 24 h: {state}, {score:.1f} of 100" in output
     assert "0% succeeded, 95% expected" in output
     assert "crash 5, crash 4, crash 3" in output, "the executions that weigh most"
     for heading in (

@@ -306,6 +306,18 @@ def test_of_lines_that_were_rejected_for_one_reason_the_first_of_the_first_file_
     assert "6 × not valid JSON  (first in a.jsonl:9)" in printed(project, HourRange.of(START))
 
 
+def test_a_reason_shows_the_value_of_its_first_line_without_secrets(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    good = execution("e", "planner", START)
+    secret = "password=hunter2hunter2"
+    bad = [good | {"status": "ok"}, good | {"status": "done"}, good | {"confidence": secret}]
+    project.write_log("a.jsonl", [line(record) for record in [*[good] * 8, *bad]])
+    text = printed(project, HourRange.of(START))
+    assert "2 × status must be success or failure, not ok  (first in a.jsonl:9)" in text
+    assert "1 × confidence must be a number from 0 to 1, not " in text
+    assert "hunter2" not in text
+
+
 def test_a_run_that_rejects_nothing_says_that_the_rejected_lines_of_its_hours_are_of_earlier_runs(
     tmp_path: Path,
 ) -> None:

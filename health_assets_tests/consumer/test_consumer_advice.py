@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from health_assets.apps.serving import vocabulary
 from health_assets.cli.commands import EXIT_CODES, app
 from health_assets.consumer import Advice, Answer, advise, parse_document
 from health_assets.consumer.advice import in_words, percent
+from health_assets.consumer.extensions import ALARMING, EXTENSION_NOW
 from health_assets.core.errors import HealthAssetsError
+from health_assets.systems.agent_now.names import VERDICTS
 from health_assets_tests.support.health_servers import (
     NOW,
     Host,
@@ -59,6 +62,41 @@ def test_the_status_decides_what_to_do(status: str, kind: str, retry_after_s: in
     assert (advice.status, advice.kind, advice.retry_after_s) == (status, kind, retry_after_s)
     assert advice.document.health.status == status
     assert advice.outcome == "valid"
+
+
+def now_says(verdict: Any, since: Any = "2026-06-07T12:00:00Z") -> dict[str, Any]:
+    return {"extensions": {EXTENSION_NOW: {"verdict": verdict, "since": since}}}
+
+
+def test_the_extension_has_one_name_at_the_endpoint_and_here() -> None:
+    assert EXTENSION_NOW == vocabulary.EXTENSION_NOW and set(ALARMING) <= set(VERDICTS)
+
+
+def test_a_healthy_agent_that_is_failing_now_gets_caution() -> None:
+    advice = advice_on("healthy", **now_says("failing"))
+    assert (advice.kind, advice.status) == ("caution", "healthy")
+    first, second, *_ = advice.sentences
+    assert first.startswith("Proceed with caution: its status is healthy")
+    assert second == "It says of its last hours: FAILING now, since 2026-06-07 12:00 UTC."
+
+
+@pytest.mark.parametrize("status", ["degraded", "unhealthy", "unknown"])
+def test_an_alarm_is_told_beside_any_status(status: str) -> None:
+    plain, alarmed = advice_on(status), advice_on(status, **now_says("failing"))
+    assert alarmed.kind == plain.kind and alarmed.sentences[0] == plain.sentences[0]
+    assert says(alarmed, "FAILING now") and not says(plain, "FAILING now")
+
+
+def test_a_suspect_agent_is_told_and_still_healthy() -> None:
+    advice = advice_on("healthy", **now_says("suspect", since="yesterday"))
+    assert advice.kind == "proceed" and says(advice, "It says of its last hours: suspect now; more of its runs fail")
+
+
+@pytest.mark.parametrize("told", [now_says("ok"), now_says("quiet"), now_says("FAILING"), now_says(None), now_says(7),
+                                  {"extensions": {EXTENSION_NOW: "failing"}}])  # fmt: skip
+def test_other_verdicts_change_nothing(told: dict[str, Any]) -> None:
+    assert advice_on("healthy", **told) == replace(advice_on("healthy"), document=advice_on("healthy", **told).document,
+                                                   answer=answer_of("healthy", **told))  # fmt: skip
 
 
 @pytest.mark.parametrize("outcome", ["invalid", "http_error", "timeout", "unreachable", "refused"])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from health_assets import consumer
 from health_assets.cli.commands import app
 from health_assets.consumer import Advice, advise
-from health_assets.consumer.reading import read_document
+from health_assets.consumer.faulty_documents import read_document
 from health_assets_tests.support.health_servers import (
     NOW,
     Host,

@@ -7,8 +7,10 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from health_assets.core.agent_names import AgentName, agents_of, alike_but_for_uuids
+from health_assets.cli.run_report import print_twins
+from health_assets.core.agent_names import AgentName, agents_of, alike_but_for_uuids, twins
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
@@ -156,6 +158,37 @@ def test_names_that_differ_by_a_uuid_alone_are_told_until_they_are_folded(projec
     assert "3 agents differ only by a UUID in their names, like weather-" in told
     project.write_targets({"names": [{"match": "(.+)-[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}", "agent": r"\1"}]})
     assert "UUID" not in forked_command(*arguments, folder=project.folder).stdout
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Caf\u00e9-Planner",  # case
+        "cafe\u0301-planner",  # NFD
+        "caf\u00e9-pl\u0430nner",  # Cyrillic a
+        "caf\u00e9-planner\u200b",  # zero width space
+        "caf\u00e9\u2011planner",  # hyphen that does not break
+        "\uff43af\u00e9-planner",  # full width
+    ],
+)
+def test_names_that_look_alike_are_twins(other: str) -> None:
+    assert twins(["caf\u00e9-planner", other, "cafe-planner", "crm-1", "crm-2"]) == [
+        tuple(sorted(["caf\u00e9-planner", other]))
+    ]
+
+
+@pytest.mark.parametrize("alike", [("planner", "Planner"), ("p\u03bfet", "poet"), ("\u0455\u0443nc", "SYNC")])
+def test_twins_are_told_by_two_of_their_names(project: Project, alike: tuple[str, str]) -> None:
+    project.write_log("a.jsonl", [line(execution(name, name, START)) for name in (*alike, "other")])
+    project.ingest(HourRange.of(START))
+    printed = Console(record=True, width=200)
+    with project.warehouse.read() as session:
+        print_twins(printed, session, HourRange.of(START))
+        told = printed.export_text()
+        assert "2 agents have names that differ only by case, encoding or letters that look alike, like " in told
+        assert all(name in told and (name.isascii() or ascii(name) in told) for name in alike)
+        print_twins(printed, session, HourRange.of(START + HOUR))
+    assert printed.export_text() == ""
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,10 @@ HOSTILE = {
     "a hexadecimal number": ("a: 0x" + "f" * 100_000, "a number has more than 100 digits"),
     "a number in sixties": ("a: " + ":".join(["59"] * 20_000), "a number has more than 100 digits"),
     "a text called a number": ("a: !!int '" + "1" * 100_000 + "'", "a number has more than 100 digits"),
+    "an hour and a half": ("a: 1:30", "1:30 as 90"),
+    "sixties with a fraction": ("a: [190:20:30.15]", "1:30 as 90"),
+    "an octal number": ("a: 0777", "0777 as 511"),
+    "a negative octal number": ("a: {b: -017}", "0777 as 511"),
     "a day that is none": ("a: 2026-99-99", "no date or time that there is"),
     "a time that is none": ("a: 2026-06-07 25:61:61", "no date or time that there is"),
     "a tag on what it is not": ("a: !!int sesame", "no whole number that there is"),
@@ -171,3 +175,18 @@ def test_no_text_that_is_a_value_is_repeated_however_short(tmp_path: Path, reade
     with pytest.raises(HealthAssetsError) as caught:
         READERS[reader](path)
     assert "hunter2" not in str(caught.value)
+
+
+def test_names_and_texts_are_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "targets.yaml"
+    names = ["1", "1.0", "01", "0777", "1:30", "true", "no", "1e3", "2026-06-07", "null"]
+    path.write_text("agents:\n" + "".join(f"  {name}: {{team: '{name}'}}\n" for name in names))
+    assert {name: own.team for name, own in load_targets(path).agents.items()} == {name: name for name in names}
+
+
+@pytest.mark.parametrize("given", ["1", "1.0", "true", "no", "2026-06-07"])
+def test_a_text_that_yaml_takes_for_something_else_is_refused_and_quoted_back(tmp_path: Path, given: str) -> None:
+    path = tmp_path / "targets.yaml"
+    path.write_text(f"agents: {{a: {{team: {given}}}}}")
+    with pytest.raises(HealthAssetsError, match=r"agent 'a': team: Input should be a valid string, got "):
+        load_targets(path)

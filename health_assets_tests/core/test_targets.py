@@ -178,3 +178,30 @@ def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
 def test_targets_cannot_change_behind_anyones_back() -> None:
     with pytest.raises(ValueError, match="frozen"):
         AgentTargets().n_full = 3
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("defaults:\n  sla_s: 3\n  expected_sucess_rate: 1\n", ", line 3: defaults: expected_sucess_rate: unknown key"),
+        (
+            "agents:\n  a: {n_full: 3}\n  b:\n    n_full: 3\n    healthy_above: 2\n",
+            ", line 5: agent 'b': healthy_above: unknown key",
+        ),
+        (
+            "names:\n- {match: x, agent: y}\n- {match: x, agent: y, agents: y}\n",
+            ", line 3: names, entry 2: agents: unknown key",
+        ),
+        ("defaults: {}\nagent: {}\n", ", line 2: unknown section 'agent'"),
+        ("agents:\n  a: &one {n_ful: 3}\n", ", line 2: agent 'a': n_ful: unknown key; did you mean 'n_full'?"),
+    ],
+)
+def test_an_unknown_key_is_told_with_its_line_and_the_nearest_that_there_is(
+    tmp_path: Path, content: str, told: str
+) -> None:
+    message = complaint(tmp_path, content)
+    assert told in message
+    near = {"sucess": "expected_success_rate", ": agents:": "agent", "section 'agent'": "agents", "n_ful:": "n_full"}
+    for name, meant in near.items():
+        if name in told:
+            assert message.endswith(f"; did you mean {meant!r}?")

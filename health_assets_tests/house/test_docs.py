@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from runpy import run_path
@@ -111,10 +112,10 @@ def test_the_agent_of_the_readme_writes_lines_that_are_read(
         logged("invoice-reader", lambda: 1 / 0)
     capsys.readouterr()
     lines = (tmp_path / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["status"] for line in lines] == ["success", "failure"]
+    assert Counter(json.loads(line)["status"] for line in lines) == {"success": 27, "failure": 4}
     found = contents(list_files(tmp_path / "logs"))
     assert {content.record_type for content in found} == {"execution"}
-    assert sum(content.lines for content in found) == 2
+    assert sum(content.lines for content in found) == 31
 
 
 def test_every_column_has_a_meaning_that_is_a_sentence() -> None:
@@ -140,7 +141,7 @@ THEIR_OWN = {"test_postgres", "chat_url", "mail_password", "pager_token"}
 def test_every_setting_that_a_page_names_exists() -> None:
     for path in _pages():
         if path.name != "CHANGELOG.md":
-            named = set(re.findall(r"HEALTH_([A-Z_]+[A-Z])\b", path.read_text(encoding="utf-8")))
+            named = set(re.findall(r"\bHEALTH_([A-Z_]+[A-Z])\b", path.read_text(encoding="utf-8")))
             assert {name.lower() for name in named} - {*Settings.model_fields} - THEIR_OWN == set(), path
 
 

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import subprocess
 import sys
 import zipfile
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HourRange, floor_hour
 from health_assets.logs.formats import (
     inspect_eval,
     langfuse,
@@ -641,7 +642,6 @@ REJECTED_BY_LANGFUSE = [
     (made.LANGFUSE_TRACE | {"latency": None, "observations": made.LANGFUSE_OBSERVATIONS[4:]}, "the trace has neither a latency nor observations, so its end is not known"),
     (made.LANGFUSE_TRACE | {"name": None, "observations": made.LANGFUSE_OBSERVATIONS[4:]}, "the trace has no name, so the agent is not known"),
     (made.LANGFUSE_TRACE | {"timestamp": "yesterday"}, 'timestamp must be ISO 8601, not "yesterday"'),
-    (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": None}, "endTime is missing"),
     (made.LANGFUSE_OBSERVATIONS[1] | {"endTime": "2026-06-07T13:00:00Z"}, "endTime is before startTime"),
     (made.LANGFUSE_OBSERVATIONS[1] | {"traceId": None}, "traceId is missing"),
 ]  # fmt: skip
@@ -830,8 +830,9 @@ def test_what_a_sample_of_inspect_scored_decides(project: Project, inspect_logs:
             sample, uuid="limited", scores={"match": Score(value="I")}, limit=EvalSampleLimit(type="token", limit=5)
         ),
         changed(sample, uuid="too much", scores={"match": Score(value=7)}),
-        changed(sample, uuid="many", scores={"match": Score(value={"a": 1})}),
+        changed(sample, uuid="many", scores={"match": Score(value={"a": math.nan, "b": 1})}),
         changed(sample, uuid="word", scores={"match": Score(value="good")}),
+        changed(sample, uuid="unscored", scores={"match": Score(value=math.nan)}),
         changed(sample, uuid="invalid", invalidation=ProvenanceData(author="me", reason="leak")),
     ]
     log.samples = [changed(one, epoch=place + 1) for place, one in enumerate(samples)]
@@ -852,13 +853,32 @@ def test_what_a_sample_of_inspect_scored_decides(project: Project, inspect_logs:
         for more, reason in enumerate(
             [
                 "the score of match must lie between 0 and 1 to tell success, not 7",
-                "the score of match must be C, P, I, N or a number, not {'a': 1}",
+                "the score of match has several values (a, b); success needs a score of one",
                 "the score of match must be C, P, I, N or a number, not good",
             ],
             start=1,
         )
     ]
-    assert notes == {inspect_eval.INVALIDATED: 1}
+    assert notes == {inspect_eval.INVALIDATED: 1, inspect_eval.UNSCORED: 1}
+
+
+def test_samples_that_a_retry_of_an_eval_carries_over_count_once(project: Project, inspect_logs: Path) -> None:
+    from inspect_ai.log import EvalError, read_eval_log, write_eval_log
+
+    [path] = inspect_logs.glob("*_sums_*.json")
+    log = read_eval_log(str(path))
+    first = changed(log.samples[1], uuid="broke off", scores=None)
+    log.samples[1] = changed(first, error=EvalError(message="no net", traceback="", traceback_ansi=""))
+    carried = [sample.uuid for sample in log.samples if sample.uuid != "broke off"]
+    write_eval_log(log, str(project.raw / "1_sums.eval"))
+    log.samples[1] = changed(read_eval_log(str(path)).samples[1], uuid="tried again")
+    log.eval = changed(log.eval, run_id="another run", eval_id="another eval")
+    write_eval_log(log, str(project.raw / "2_sums.eval"))
+    ended = [datetime.fromisoformat(sample.completed_at) for sample in log.samples]
+    project.ingest(HourRange(floor_hour(min(ended)), floor_hour(max(ended)) + timedelta(hours=1)))
+    assert sorted(project.query("SELECT execution_id FROM executions")) == sorted(
+        (key,) for key in [*carried, "broke off", "tried again"]
+    )
 
 
 def test_a_damaged_eval_log_is_rejected_as_a_whole(project: Project, inspect_logs: Path) -> None:

@@ -239,26 +239,53 @@ def test_a_run_that_does_not_say_whether_it_failed_is_no_success(project: Projec
     assert reasons_of(others) == ["level is missing, so whether it failed is not known"]
 
 
-def test_a_run_that_never_ended_is_no_success(project: Project) -> None:
+def test_a_run_that_never_ended_is_no_success_and_counted_as_open(project: Project) -> None:
     held = [observation(1, "SPAN", "desk", (0, None)), generation(2, (1, 5), 1)]
-    spans, others, _ = written(project, made.download(held, output=None))
-    assert (spans, reasons_of(others)) == ([], [langfuse_traces.NO_OUTCOME])
-    spans, others, _ = written(project, [made.row(item) for item in held])
-    assert not [span for span in spans if span["spanId"] == TRACE_SPAN]
-    assert reasons_of(others) == ["endTime is missing"]
+    for content, expected in (
+        (made.download(held, output=None), {langfuse_traces.OPEN: 1, langfuse_traces.OPEN_TRACE: 1}),
+        ([made.row(item) for item in held], {langfuse_traces.OPEN: 1}),
+    ):
+        spans, others, notes = written(project, content)
+        assert [span["spanId"] for span in spans] == [made.span_id(1), made.span_id(2)]
+        assert reasons_of(others) == []
+        assert {note: notes[note] for note in notes if "open" in note} == expected
 
 
-def test_a_call_that_never_ended_is_rejected_and_what_is_below_it_keeps_its_place(project: Project) -> None:
+def test_a_call_that_never_ended_is_counted_as_open_and_what_is_below_it_keeps_its_place(project: Project) -> None:
     held = [ROOT, generation(2, (1, None), 1), observation(3, "TOOL", "printer", (6, 9), 2)]
     for shape in ("download", "rows"):
-        spans, others, _ = written(project, SHAPES[shape](held))
-        assert reasons_of(others) == ["endTime is missing"]
+        spans, others, notes = written(project, SHAPES[shape](held))
+        assert (reasons_of(others), notes[langfuse_traces.OPEN]) == ([], 1)
         below = [(span["spanId"], span["parentSpanId"], span["attributes"].get("gen_ai.operation.name"))
                  for span in spans if span["spanId"] != TRACE_SPAN]  # fmt: skip
         assert below[1:] == [
             (made.span_id(2), made.span_id(1), None),
             (made.span_id(3), made.span_id(2), "execute_tool"),
         ]
+
+
+def test_an_observation_that_is_sent_open_and_then_finished_is_one_call_and_no_bad_line(project: Project) -> None:
+    agent = {"type": "AGENT", **attributes(gen_ai__agent__name="helpdesk")}
+    opened = [observation(1, "AGENT", "helpdesk", (0, None), **agent), generation(2, (1, None), 1)]
+    ended = [observation(1, "AGENT", "helpdesk", (0, 5), **agent), generation(2, (1, 4), 1)]
+    for name, rows in {"open": opened, "ended": [*opened, *ended, ended[1]]}.items():
+        content = "\n".join(json.dumps(made.row(item)) for item in rows)
+        project.write_bytes("export.jsonl", content.encode(), modified=HOUR)
+        report = project.ingest(HourRange.of(HOUR))
+        assert_lines_are_conserved(project)
+        assert project.query("SELECT count(*) FROM rejected_records") == [(0,)]
+        notes = dict(project.query("SELECT note, records FROM raw_file_notes"))
+        if name == "open":
+            assert project.query("SELECT count(*) FROM model_calls") == [(0,)]
+            assert notes[langfuse_traces.OPEN] == 2
+            assert f"2 × {langfuse_traces.OPEN}" in report.told["export.jsonl"]
+        else:
+            assert project.query("SELECT input_tokens, count(*) FROM model_calls GROUP BY ALL") == [(500, 1)]
+            assert project.query("SELECT agent_id, status, count(*) FROM executions GROUP BY ALL") == [
+                ("front-desk", "success", 1)
+            ]
+            assert langfuse_traces.OPEN not in notes
+            assert "export.jsonl" not in report.told
 
 
 @pytest.mark.parametrize("observations", [[], ["o-1", "o-2"], None])

@@ -20,7 +20,7 @@ from health_assets.logs import file_looks, late_memory
 from health_assets.logs.files import RawFile, plain_blocks
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.late_memory import Count, LateMemory
-from health_assets.logs.limits import Limits
+from health_assets.logs.limits import Limits, Unpacking
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline import file_counts
 from health_assets_tests.support.dagster_world import NOON, World, execution
@@ -181,10 +181,10 @@ def test_renamed_files_are_hashed_within_the_budget_and_while_the_warehouse_is_c
         (world.settings.raw / f"{name}.jsonl").rename(world.settings.raw / f"{name}.old.jsonl")
     hashed: list[str] = []
 
-    def noted(file: RawFile, most_bytes: int, *, ahead: Ahead) -> Iterator[bytes | Damage]:
+    def noted(file: RawFile, most: Unpacking, *, ahead: Ahead) -> Iterator[bytes | Damage]:
         world.query("CREATE OR REPLACE TABLE nobody_holds_it (one INTEGER)")  # an error while anybody reads
         hashed.append(file.source_file)
-        yield from plain_blocks(file, most_bytes, ahead=ahead)
+        yield from plain_blocks(file, most, ahead=ahead)
 
     monkeypatch.setattr(file_looks, "plain_blocks", noted)
     said, messages = tick(), []

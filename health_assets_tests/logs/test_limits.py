@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,10 +15,10 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.logs import file_looks
-from health_assets.logs.files import RawFile, list_files
+from health_assets.logs import file_looks, plain
+from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
-from health_assets.logs.limits import Limits
+from health_assets.logs.limits import WITHOUT_LIMIT, Limits, Unpacking
 from health_assets.logs.native_fields import RULES
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
@@ -132,7 +131,7 @@ def test_a_line_of_the_future_makes_no_hour_and_hides_none(clocked: Project) -> 
     assert clocked.query("SELECT DISTINCT hour FROM materialized_hours") == [(START,)]
     assert len(reasons(clocked)) == 2
     clocked.write_log("a.jsonl", future, modified=AT)
-    with pytest.raises(HealthAssetsError, match="see why lines are rejected"):
+    with pytest.raises(HealthAssetsError, match=r"line 1: .* in the future"):
         wanted_hours(replace(clocked, folder=clocked.folder / "other").settings.model_copy(
             update={"raw": clocked.raw}), None, None, NOW)  # fmt: skip
 
@@ -289,6 +288,48 @@ def test_a_file_that_unpacks_to_more_than_its_most_is_read_up_to_there(
     assert_lines_are_conserved(project)
 
 
+def test_a_file_that_is_packed_too_much_is_read_up_to_there(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = event("trigger", AT).encode()
+    bomb = good + b"\n" * (64 << 20) + good + b"\n"
+    project.write_bytes("a.jsonl.gz", bomb)
+    project.write_bytes("b.jsonl", bomb.replace(b'"t"', b'"u"'))
+    limits = replace(project.pipeline.limits, packing_ratio=100)
+    monkeypatch.setattr(Limits, "of", lambda *_: limits)
+    monkeypatch.setattr(plain, "UNPACKED_ANYWAY", 1 << 20)
+    project.ingest(HourRange.of(START))
+    assert sorted(project.query("SELECT source_file, line_number FROM trigger_events")) == [
+        ("a.jsonl.gz", 1), ("b.jsonl", (64 << 20) + 1)
+    ]  # fmt: skip
+    [(place, reason)] = reasons(project).items()
+    assert place[0] == "a.jsonl.gz"
+    assert "HEALTH_MAX_PACKING_RATIO" in reason
+    assert_lines_are_conserved(project)
+
+
+def test_a_file_of_too_many_lines_is_read_up_to_there(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [event("trigger", AT).replace('"t"', f'"t{number}"') for number in range(30)]
+    project.write_log("a.jsonl", events)
+    project.write_bytes("b.json", f"[{','.join(events)}]".replace('"t', '"u').encode())
+    limits = replace(project.pipeline.limits, lines=20)
+    monkeypatch.setattr(Limits, "of", lambda *_: limits)
+    project.ingest(HourRange.of(START))
+    assert project.query("SELECT source_file, count(*), max(line_number) FROM trigger_events GROUP BY 1 ORDER BY 1") == [
+        ("a.jsonl", 20, 20), ("b.json", 20, 20)
+    ]  # fmt: skip
+    assert set(reasons(project)) == {("a.jsonl", 21), ("b.json", 21)}
+    assert all("HEALTH_MAX_LINES" in reason for reason in reasons(project).values())
+    assert_lines_are_conserved(project)
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\r\n", "\t\n"], ids=repr)
+@pytest.mark.parametrize("count", [5_000, 9_000_000], ids=["few", "more than a block"])
+def test_blank_lines_in_large_numbers_are_counted_and_not_parsed(project: Project, blank: str, count: int) -> None:
+    good = event("trigger", AT)
+    project.write_bytes("a.jsonl", f"{blank * count}{good}\n{blank * count}{good}\n{blank * count}".encode())
+    batches = [*line_batches(enumerate(list_files(project.raw)))]
+    assert [number for batch in batches for number in batch["line_number"].to_pylist()] == [count + 1, 2 * count + 2]
+
+
 def test_a_block_that_unpacks_to_a_thousand_times_its_size_is_taken_in_pieces(project: Project) -> None:
     padded = event("trigger", AT) + " " * (20 << 20)
     content = gzip.compress(f"{padded}\n{event('trigger', AT)}\n".encode())
@@ -296,7 +337,7 @@ def test_a_block_that_unpacks_to_a_thousand_times_its_size_is_taken_in_pieces(pr
     path.unlink()
     (project.raw / "a.jsonl.gz").write_bytes(content + content)
     [file] = list_files(project.raw)
-    sizes = [len(block) for block in plain_blocks(file, sys.maxsize) if isinstance(block, bytes)]
+    sizes = [len(block) for block in plain_blocks(file, WITHOUT_LIMIT) if isinstance(block, bytes)]
     assert max(sizes) <= BLOCK_BYTES < sum(sizes)
     project.ingest(HourRange.of(START))
     assert project.query("SELECT lines FROM raw_logs") == [(4,)]
@@ -319,8 +360,8 @@ def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
     project.write_bytes("packed.jsonl.gz", content)
     read_bytes = []
 
-    def counted(file: RawFile, most_bytes: int, ahead: Ahead) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most_bytes, ahead=ahead):
+    def counted(file: RawFile, most: Unpacking, ahead: Ahead) -> Iterator[bytes | Damage]:
+        for block in plain_blocks(file, most, ahead=ahead):
             read_bytes.append(0 if isinstance(block, Damage) else len(block))
             yield block
 

@@ -4,7 +4,6 @@ import gzip
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,6 +22,7 @@ from health_assets.core.targets import load_targets
 from health_assets.logs import read_ahead
 from health_assets.logs.files import Identities, line_batches
 from health_assets.logs.known_files import KnownFile
+from health_assets.logs.limits import WITHOUT_LIMIT
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.reader import contents
 from health_assets.logs.recognition import recognize
@@ -354,8 +354,8 @@ def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: py
     }
     read = {
         "lines": lambda: list(line_batches(enumerate(files))),
-        "recognition": lambda: recognize({}, files, unpacked_bytes=sys.maxsize),
-        "identities": lambda: recognize(known, files, unpacked_bytes=sys.maxsize),
+        "recognition": lambda: recognize({}, files, unpacking=WITHOUT_LIMIT),
+        "identities": lambda: recognize(known, files, unpacking=WITHOUT_LIMIT),
     }[what]
     parallel_s = seconds_of(read)
     requests = len(far.requests)

@@ -1,6 +1,5 @@
 """Logs are recognized without a warehouse: trust, copies whose keeper is away, and how much is read for it."""
 
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from health_assets.logs import file_looks
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.known_files import KnownFile, Recognized
+from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
 from health_assets.logs.plain import plain_blocks
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.recognition import recognize
@@ -29,7 +29,7 @@ def found(
 ) -> tuple[Recognized, Known]:
     """Recognize the files; also gives what the ledger knows once all that counts was read."""
     files = [file for file in list_files(root) if file.source_file.partition("/")[0] + "/" not in unreadable]
-    result = recognize(known, files, unreadable, unpacked_bytes=sys.maxsize, trusted=trusted)
+    result = recognize(known, files, unreadable, unpacking=WITHOUT_LIMIT, trusted=trusted)
     identities: Identities = {}
     list(line_batches(enumerate(result.files), identities=identities))
     now = {
@@ -139,12 +139,12 @@ def test_files_that_begin_alike_are_read_a_few_times_however_many_they_are(
         write(tmp_path, f"{number}.jsonl", HEADER + b"%d" % number * (number + 1) + b"\n")
     read: list[int] = []
 
-    def counted(file: RawFile, most_bytes: int, ahead: Ahead) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most_bytes, ahead=ahead):
+    def counted(file: RawFile, most: Unpacking, ahead: Ahead) -> Iterator[bytes | Damage]:
+        for block in plain_blocks(file, most, ahead=ahead):
             read.append(len(block) if isinstance(block, bytes) else 0)
             yield block
 
     monkeypatch.setattr(file_looks, "plain_blocks", counted)
     files = list_files(tmp_path)
-    assert recognize({}, files, unpacked_bytes=sys.maxsize).copies == {}
+    assert recognize({}, files, unpacking=WITHOUT_LIMIT).copies == {}
     assert sum(read) <= 2 * sum(file.size_bytes for file in files)

@@ -104,7 +104,7 @@ def _broken_fields() -> Iterator[tuple[str, str | bytes, str]]:
 def _broken_lines() -> Iterator[tuple[str, str | bytes, str]]:
     yield "not JSON", "once upon a time", "JSON"
     yield "cut off", line(GOOD["execution"])[:-20], "JSON"
-    yield "two objects", line(GOOD["execution"]) + line(GOOD["trigger"]), "JSON"
+    yield "an object and half of one", line(GOOD["execution"]) + line(GOOD["trigger"])[:-9], "JSON"
     yield "garbage behind", line(GOOD["execution"]) + " x", "JSON"
     yield "single quotes", line(GOOD["execution"]).replace('"', "'"), "JSON"
     yield "a comment", "// " + line(GOOD["execution"]), "JSON"

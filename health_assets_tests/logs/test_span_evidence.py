@@ -279,6 +279,32 @@ def test_flat_names_mean_nothing_on_the_spans_of_others(project: Project) -> Non
     assert (call["status"], call["model"], call["input_tokens"]) == ("success", "m1", None)
 
 
+# -- spans that have not ended -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [None, "0", 0])
+def test_a_span_without_an_end_runs_still_and_counts_once_it_has_one(project: Project, end: Any) -> None:
+    running = {**agent(1, 1, AT, runtime_s=60), "endTimeUnixNano": end}
+    tables = ingested(project, running, chat(1, 2, AT, 1))
+    assert (tables["executions"], len(tables["model_calls"])) == ([], 1)
+    assert [row["remark"] for row in tables["spans"] if row["span_id"].endswith("1")] == ["no end"]
+    text = "span without an end in these hours, which counts once a log has its end"
+    assert told(project).unused == {text: 1}
+    project.write_log("later.jsonl", [otlp_line(agent(1, 1, AT, runtime_s=60))], modified=AT)
+    project.ingest(FIRST)
+    assert [row["runtime_s"] for row in project.rows("executions")] == [60.0]
+    assert [row["agent_id"] for row in project.rows("model_calls")] == ["planner"]
+    assert told(project).unused == {"span that came more than once": 1}
+
+
+def test_a_span_that_ended_at_once_counts_whichever_file_comes_last(project: Project) -> None:
+    ended = agent(1, 1, AT, runtime_s=0)
+    project.write_log("a.jsonl", [otlp_line(ended)], modified=AT)
+    project.write_log("b.jsonl", [otlp_line({**ended, "endTimeUnixNano": "0"})], modified=AT)
+    project.ingest(FIRST)
+    assert len(project.rows("executions")) == 1
+
+
 # -- tokens --------------------------------------------------------------------------------------------------------------
 
 READ = "gen_ai__usage__cache_read__input_tokens"

@@ -12,13 +12,14 @@ from urllib.parse import quote
 import pytest
 from rich.console import Console
 
+from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
 from health_assets.apps.alerts.config import Alerts, Webhook
 from health_assets.apps.alerts.delivering import deliver
 from health_assets.apps.alerts.digest_store import write_due_digest
+from health_assets.apps.alerts.now_rules import FailingNow, SuspectNow
 from health_assets.apps.alerts.outbox import recent_incidents
 from health_assets.apps.alerts.periodic import PERIODIC, DigestSchedule
 from health_assets.apps.alerts.rules import (
-    BudgetBurn,
     Drop,
     ExpectationFailed,
     Floor,
@@ -28,6 +29,7 @@ from health_assets.apps.alerts.rules import (
     StateWorsened,
 )
 from health_assets.apps.alerts.silencing import Silences
+from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
 from health_assets.apps.alerts.ticking import tick
 from health_assets.apps.report.incidents_block import print_alerts
 from health_assets.cli.demo import Demo
@@ -235,7 +237,8 @@ def test_the_endpoint_answers_the_same_from_both_engines(pair: Pair) -> None:
 def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
     rules = (
         StateWorsened(least_executions=1, good_hours=1), Floor(below=95, least_executions=1, good_hours=1, margin=0),
-        Drop(points=1, least_executions=1, good_hours=1), BudgetBurn(rate=1, least_executions=1, good_hours=1),
+        Drop(points=1, least_executions=1, good_hours=1), BudgetBurn(rate=1, least_failures=1, good_hours=1),
+        BudgetBurnFast(), BudgetBurnSlow(), FailingNow(), SuspectNow(), StatusWorsened(good_hours=1), ProbeWorsened(),
         ModelDegraded(least_calls=1, good_hours=1), ExpectationFailed(severities=("error", "warn")), HourLate(), NoData(),
     )  # fmt: skip
     found = []

@@ -17,11 +17,16 @@ from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
+from health_assets.defs.turns.turns import Turn
 from health_assets.pipeline.retention import Pruned, cutoff, prune
+from health_assets.quality.batches import Source
+from health_assets.quality.evaluation import evaluate
+from health_assets.systems.suites import SUITES
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import AGENTS, START, Record, execution, line, random_lines
@@ -396,6 +401,36 @@ def test_the_command_drops_old_rows_and_says_what_it_dropped_and_what_waits(tmp_
     assert "nothing to drop" in text
     assert "1 dropped hour has other lines or traces since (1 line waits)" in text
     assert f"--from {old:%Y-%m-%dT%H} --to {old + HOUR:%Y-%m-%dT%H}" in text
+
+
+def test_the_command_waits_while_a_run_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(tmp_path / "project", {})
+    project.write_log("a.jsonl", [line(execution("e", "a", START))])
+    project.ingest(HourRange.of(START))
+    (tmp_path / "dagster").mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    monkeypatch.setenv("HEALTH_WAREHOUSE", str(project.warehouse_path))
+    monkeypatch.setenv("HEALTH_LEASE_TIMEOUT_S", "1")
+    with dg.DagsterInstance.get() as instance, Turn(instance, project.settings, "run", "a run that writes") as turn:
+        turn.take()
+        code, text = invoke("prune", "--older-than-days", "30")
+        assert (code, project.query("SELECT count(*) FROM executions")) == (75, [(1,)]), text
+        assert "it is held by a run that writes" in " ".join(text.split())
+    code, text = invoke("prune", "--older-than-days", "30")
+    assert (code, project.query("SELECT count(*) FROM executions")) == (0, [(0,)]), text
+
+
+def test_rows_that_were_dropped_are_no_lines_that_are_missing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {})
+    project.write_log("a.jsonl", [line(execution("e", "a", START)), "no JSON"])
+    hour = HourRange.of(START)
+    project.ingest(hour)
+    prune(project.warehouse, COMPONENTS, hour.end, 1)
+    with project.warehouse.read() as session:
+        for asset in ("executions", "rejected_records"):
+            source = Source(asset=asset, session=session, hours=hour, targets=Targets(), settings=project.settings)
+            [result] = evaluate(SUITES[asset], source, ["every_line_is_a_row"])
+            assert (result.unexpected_count, session.counts_by_hour(asset, hour)) == (0, {})
 
 
 def test_days_that_reach_before_the_first_hour_of_all_drop_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -297,9 +298,23 @@ def _breaks_by_hand() -> Iterator[Break]:
     for table, key in [
         ("executions", "execution_id"), ("trigger_events", "trigger_id"), ("model_calls", "call_id"), ("tool_calls", "call_id"),
     ]:  # fmt: skip
-        other = f"(SELECT max({key}) FROM {table} WHERE hour = TIMESTAMPTZ '{(HIT - HOUR).isoformat()}')"
-        yield Break(table, f"{key}_is_in_one_hour_only", (f"UPDATE {{asset}} SET {key} = {other} WHERE {{row}}",), 1,
+
+        def greatest(agent_id: str, hour: datetime, key: str = key, table: str = table) -> str:
+            at = f"hour = TIMESTAMPTZ '{hour.isoformat()}'"
+            return f"(SELECT max({key}) FROM {table} WHERE {at} AND agent_id = '{agent_id}')"
+
+        row = f"hour = TIMESTAMPTZ '{{hit}}' AND {key} = {greatest('a', HIT)}"
+        yield Break(table, f"{key}_is_in_one_hour_only",
+                    (f"UPDATE {{asset}} SET {key} = {greatest('a', HIT - HOUR)} WHERE {row}",), 1,
                     frozenset(), (key, "hours_with_id"))  # fmt: skip
+        yield Break(table, "no_id_belongs_to_two_agents",
+                    (f"UPDATE {{asset}} SET {key} = {greatest('b', HIT)} WHERE {row}",), 2,
+                    frozenset(), (key, "agent_id", "agents_with_id"))  # fmt: skip
+    lost = "'1.jsonl', 'e', 'a', 'failure', NULL, 1"
+    columns = "hour, source_file, execution_id, agent_id, status, violations, lines"
+    yield Break("executions", "no_failure_is_replaced",
+                (f"INSERT INTO superseded_executions ({columns}) VALUES (TIMESTAMPTZ '{{hit}}', {lost})",), 1,
+                frozenset(), ("replaced_failures",))  # fmt: skip
     yield Break(
         "raw_logs",
         "every_line_is_accounted_for",

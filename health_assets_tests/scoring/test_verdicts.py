@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from random import Random
+from urllib.parse import quote
 
 import ibis
 import pytest
@@ -39,6 +40,7 @@ HOURS = hours_from(START, 24)
 LAST = HOURS.end - HOUR
 FLEET = ["ingest", "health_components", "agent_health", "system_health"]
 STATES = ["ingest", "health_components", "state_components", "agent_changes", "agent_health_state"]
+TROUBLE_NOW = ["failing", "suspect", "recovering"]
 AS_A_PERSON_WANTS_THEM = ["unhealthy", "unhealthy?", "degraded", "degraded?", "healthy?", "healthy", "inactive"]
 
 
@@ -152,12 +154,15 @@ def test_agents_stand_in_the_order_in_which_a_person_looks_at_them() -> None:
     assert [row["verdict"] for row in found] == [ORDER[place] for place in expected]
 
 
-def in_order(rows: Sequence[Row]) -> list[str]:
-    """The agents as a person wants them, in plain Python."""
+def in_order(rows: Sequence[Row], now: Mapping[str, Row] | None = None) -> list[str]:
+    """The agents as a person wants them, in plain Python; first by what they do now, where that is given."""
 
     def place(row: Row) -> tuple:
         word = row["state"] + ("?" if row["is_provisional"] else "")
-        return AS_A_PERSON_WANTS_THEM.index(word), row["health_score"] or 0, row["agent_id"]
+        verdict_now = now[row["agent_id"]]["verdict"] if now else None
+        if verdict_now in TROUBLE_NOW:
+            return 0, TROUBLE_NOW.index(verdict_now), row["health_score"] or 0, row["agent_id"]
+        return 1, AS_A_PERSON_WANTS_THEM.index(word), row["health_score"] or 0, row["agent_id"]
 
     return [row["agent_id"] for row in sorted(rows, key=place)]
 
@@ -167,7 +172,9 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
     assert rows["failed four of four"]["health_score"] > 94
     table = block(shown(fleet), "Fleet at")
     listed = [agent_id for text in table for agent_id in rows if text.startswith(f"{agent_id} ")]
-    assert listed == in_order(list(rows.values()))[: len(listed)]
+    now = rows_of(fleet, "agent_now")
+    assert listed == in_order(list(rows.values()), now)[: len(listed)]
+    assert now["failed four of four"]["verdict"] == "failing", "four failures in a row are no chance at 95 %"
     assert len(listed) == len(rows)
     [own] = [text for text in table if text.startswith("failed four of four")]
     assert "healthy?" in own and "4 of 20" in own and own.endswith("0 of 4 succeeded, 95% expected")
@@ -185,10 +192,10 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
 
 
 def test_the_report_of_one_agent_says_that_its_score_is_provisional_and_of_how_many_runs(fleet: Project) -> None:
-    [heading, *_] = shown_agent(fleet, "failed four of four").strip().splitlines()
-    assert heading.endswith(": healthy?, 94.4 of 100 (provisional, 4 of 20 runs)")
-    [heading, *_] = shown_agent(fleet, "proven").strip().splitlines()
-    assert heading.endswith(": healthy, 100.0 of 100")
+    score = "over 24 h: healthy?, 94.4 of 100, 54.4 of 60 of what could be judged (provisional, 4 of 20 runs)"
+    assert score in shown_agent(fleet, "failed four of four").splitlines()
+    score = "over 24 h: healthy, 100.0 of 100, 60.0 of 60 of what could be judged"
+    assert score in shown_agent(fleet, "proven").splitlines()
 
 
 def test_a_fleet_without_a_provisional_score_has_no_word_about_it(project: Project) -> None:
@@ -309,6 +316,7 @@ def test_sessions_that_nobody_evaluated_are_no_good_news(project: Project) -> No
         print_health(console, session, hours_from(LAST, 1))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert block(text, "Sessions:") == ["Sessions: none scored: 1 without signals, not evaluated"]
+    assert "nothing to evaluate: sessions: no signals lines" in text
 
 
 def test_trials_without_times_have_no_runtime_and_nothing_rests_on_one(fleet: Project) -> None:
@@ -325,8 +333,9 @@ def test_trials_without_times_have_no_runtime_and_nothing_rests_on_one(fleet: Pr
     text = shown(fleet)
     assert " 0 ms" not in text
     [own] = [one for one in block(text, "Fleet at") if one.startswith(agent_id)]
-    assert own.split()[2:8] == ["100.0", "·", "–", "–", "·", "25"]
-    assert "– not evaluated: no runtime in the logs, or no expected_runtime_s in the targets" in text
+    assert own.split()[-7:] == ["100.0", "(60.0/60)", "·", "–", "–", "·", "25"]
+    [told] = [one for one in text.splitlines() if "– not evaluated: " in one]
+    assert "no runtime in the logs" in told and "logs, or" not in told
 
 
 def test_an_ailing_agent_without_times_shows_dashes(project: Project) -> None:
@@ -400,7 +409,7 @@ def test_the_endpoint_lists_agents_in_that_order_and_says_what_a_score_rests_on(
 ) -> None:
     rows = rows_of(fleet, "agent_health")
     items = answers.ask("/agents").json["agents"]
-    assert [item["agent_id"] for item in items] == in_order(list(rows.values()))
+    assert [item["agent_id"] for item in items] == in_order(list(rows.values()), rows_of(fleet, "agent_now"))
     for item in items:
         assert {name: item[name] for name in ("is_provisional", "n", "n_full")} == {
             name: rows[item["agent_id"]][name] for name in ("is_provisional", "n", "n_full")
@@ -408,7 +417,7 @@ def test_the_endpoint_lists_agents_in_that_order_and_says_what_a_score_rests_on(
     one = answers.ask("/agents/failed%20four%20of%20four").json
     assert (one["state"], one["is_provisional"], one["n"], one["n_full"]) == ("healthy", True, 4, 20)
     document = answers.ask("/agents/failed%20four%20of%20four/.well-known/agent-health").json
-    [told] = document["extensions"].values()
+    told = document["extensions"]["org.health-assets.agent-health-model"]
     assert (told["is_provisional"], told["n"], told["n_full"]) == (True, 4, 20)
 
 
@@ -423,6 +432,19 @@ def test_the_endpoint_says_which_dimensions_were_evaluated_and_tells_no_latency_
     document = answers.ask("/agents/tool-calling:gpt-4o/.well-known/agent-health").json
     assert not [name for name in document["calibration"] if name.startswith("latency")]
     assert document["calibration"]["sample_count"] == 25
+
+
+def test_the_document_leaves_out_dimensions_that_nobody_evaluated(fleet: Project, answers: Served) -> None:
+    told = {}
+    for name in rows_of(fleet, "agent_health"):
+        one = answers.ask(f"/agents/{quote(name, safe='')}").json
+        if one["health_score"] is None:
+            continue
+        document = answers.ask(f"/agents/{quote(name, safe='')}/.well-known/agent-health").json
+        told[name] = set(document["extensions"]["org.health-assets.agent-health-model"]["components"])
+        assert told[name] == {part for part, said in one["dimensions"].items() if said["is_evaluated"]}
+    assert told["tool-calling:gpt-4o"] == {"reliability", "operation"}
+    assert {"reliability", "performance", "stability", "operation"} in told.values()
 
 
 def test_the_endpoint_gives_a_session_that_nobody_evaluated_no_score(answers: Served) -> None:

@@ -16,6 +16,7 @@ import sys
 from bisect import bisect
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -359,25 +360,33 @@ def own_hour(parsed: Record) -> datetime | None:
 
 
 def deduplicate(records: list[Record]) -> list[Record]:
-    """Contract section 2: within an hour one row per id remains, the greatest (time, file, line number).
+    """Contract section 2: within an hour one row per agent and id remains, the greatest (time, file, line number).
 
-    Records without an id of their own (signals, judgement, agent_update) all remain.
+    Records without an id of their own (signals, judgement, agent_update) all remain. Violations of all lines of an
+    execution add up.
     """
 
     def rank(record: Record) -> tuple[datetime, str, int]:
         return record["_at"], record["_source_file"], record["_line_number"]
 
-    winners: dict[tuple[str, datetime, str], Record] = {}
+    winners: dict[tuple[Any, ...], Record] = {}
+    violations: dict[tuple[Any, ...], list[Record]] = {}
     kept = []
     for record in records:
         kind = record["type"]
         if kind not in ID_FIELD:
             kept.append(record)
             continue
-        key = (kind, record["_hour"], record[ID_FIELD[kind]])
+        agent_id = record.get("agent_id")
+        named_execution = record.get("execution_id") if agent_id is None else None
+        key = (kind, record["_hour"], record[ID_FIELD[kind]], agent_id, named_execution)
+        if record.get("violations") is not None:
+            violations.setdefault(key, []).extend(record["violations"])
         if key not in winners or rank(record) > rank(winners[key]):
             winners[key] = record
-    kept.extend(winners.values())
+    kept.extend(
+        winner | ({"violations": violations[key]} if key in violations else {}) for key, winner in winners.items()
+    )
     return sorted(kept, key=rank)
 
 
@@ -405,7 +414,8 @@ def is_long_running(execution: Record, target: dict[str, Any]) -> bool:
     expected_runtime_s = target["expected_runtime_s"]
     if expected_runtime_s is None:
         return False
-    return bool(execution["_runtime_s"] > target["long_running_factor"] * expected_runtime_s)
+    limit_us = Decimal(repr(target["long_running_factor"])) * Decimal(repr(expected_runtime_s)) * 1_000_000
+    return round(execution["_runtime_s"] * 1_000_000) > round(limit_us)
 
 
 def components(
@@ -514,11 +524,12 @@ def scores(
     row["operational_score"] = 0.6 * row["sla_score"] + 0.4 * row["trigger_score"]
 
     # Source 1, "Final Health Score" and "Health States"; contract section 4: no gap at 84.x.
-    row["health_score"] = (
+    row["health_score"] = round(
         40 * row["reliability_score"]
         + 20 * row["performance_score"]
         + 20 * row["stability_score"]
-        + 20 * row["operational_score"]
+        + 20 * row["operational_score"],
+        9,
     )
     if row["health_score"] >= target["healthy_at"]:
         row["state"] = "healthy"

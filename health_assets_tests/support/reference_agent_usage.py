@@ -44,6 +44,7 @@ def amount(execution: Record, calls: list[Record], name: str, lookback_hours: in
         Fraction(call[name])
         for call in calls
         if call.get("execution_id") == execution["execution_id"]
+        and call.get("agent_id") in (None, execution["agent_id"])
         and call.get(name) is not None
         and first <= call["_hour"] <= execution["_hour"]
     ]

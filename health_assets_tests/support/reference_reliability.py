@@ -252,7 +252,11 @@ def verdict_on(run: Record, judgements: Sequence[Record], early_hours: int) -> l
     """The violations that the latest judgement of a person names, else of a model, else the worst that anybody names."""
     earliest = run["_hour"] - early_hours * ONE_HOUR
     own = [
-        record for record in judgements if record["execution_id"] == run["execution_id"] and record["_hour"] >= earliest
+        record
+        for record in judgements
+        if record["execution_id"] == run["execution_id"]
+        and record.get("agent_id") in (None, run["agent_id"])
+        and record["_hour"] >= earliest
     ]
     for trusted in (2, 1):
         if said := [record for record in own if rank(record) == trusted]:

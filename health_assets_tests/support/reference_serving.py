@@ -36,7 +36,9 @@ def extension(score: Row) -> Row:
         "formula_version": score["formula_version"],
     }
     if score["health_score"] is not None:
-        said["components"] = known({name: score[column] for name, column in names.items()})
+        is_timed = (score.get("n") or 0) > (score.get("untimed") or 0) and score.get("expected_runtime_s") is not None
+        told = names if is_timed else {name: names[name] for name in ("reliability", "operation")}
+        said["components"] = known({name: score.get(column) for name, column in told.items()})
     return known(said)
 
 

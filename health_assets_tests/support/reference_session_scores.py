@@ -31,15 +31,25 @@ RISK_OF = {
 }
 
 
-def traces_at(records: list[Record], hour: datetime, lookback_hours: int) -> dict[str, Record]:
-    """Every trace about which the look-back that ends with the hour says something, as known at its end."""
+def traces_at(records: list[Record], hour: datetime, lookback_hours: int) -> list[Record]:
+    """Every trace about which the look-back that ends with the hour says something, as known at its end.
+
+    An id is a trace for each agent with an execution of it, else for each agent that signals name, else one of nobody.
+    """
     end = hour + ONE_HOUR
     start = end - timedelta(hours=lookback_hours)
     said: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record["type"] in ("execution", "signals") and start <= record["_at"] < end:
             said[record["execution_id"]].append(record)
-    return {trace_id: _trace(trace_id, about) for trace_id, about in said.items()}
+    traces = []
+    for trace_id, about in said.items():
+        agents = {record["agent_id"] for record in about if record["type"] == "execution"}
+        agents |= {record["agent_id"] for record in about if record.get("agent_id") is not None}
+        for agent_id in agents or {None}:
+            own = [record for record in about if record.get("agent_id") in (None, agent_id)]
+            traces.append(_trace(trace_id, own))
+    return traces
 
 
 def _trace(trace_id: str, about: list[Record]) -> Record:
@@ -89,7 +99,7 @@ def trace_risks(records: list[Record], hours: list[datetime], settings: dict[str
     """Contract section 4: traces that end in an hour, or whose signals are given in it."""
     rows = []
     for hour in hours:
-        for trace in traces_at(records, hour, settings["lookback_hours"]).values():
+        for trace in traces_at(records, hour, settings["lookback_hours"]):
             if hour in trace["hours"] and (trace["session_id"] is not None or trace["signals"]):
                 names = ("trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at")
                 row = {"hour": hour, **{name: trace[name] for name in names}}
@@ -102,7 +112,7 @@ def session_scores(records: list[Record], hours: list[datetime], settings: dict[
     rows = []
     for hour in hours:
         sessions: dict[str, list[Record]] = defaultdict(list)
-        for trace in traces_at(records, hour, settings["lookback_hours"]).values():
+        for trace in traces_at(records, hour, settings["lookback_hours"]):
             if trace["session_id"] is not None:
                 sessions[trace["session_id"]].append(trace)
         for session_id, traces in sessions.items():
@@ -113,13 +123,13 @@ def session_scores(records: list[Record], hours: list[datetime], settings: dict[
 
 def score(traces: list[Record], settings: dict[str, Any]) -> Record:
     """Source 5: both metrics of one session."""
-    by_trace = {trace["trace_id"]: risks(trace["signals"], settings) for trace in traces}
-    steps = sorted((row["step_risk"] for row in by_trace.values() if row["step_risk"] is not None), reverse=True)
-    uncertainties = [
-        row["weighted_uncertainty"] for row in by_trace.values() if row["weighted_uncertainty"] is not None
-    ]
+    weighed = [(trace, risks(trace["signals"], settings)) for trace in traces]
+    steps = sorted((row["step_risk"] for _, row in weighed if row["step_risk"] is not None), reverse=True)
+    uncertainties = [row["weighted_uncertainty"] for _, row in weighed if row["weighted_uncertainty"] is not None]
     named = [trace for trace in traces if trace["agent_id"] is not None]
-    latest = max(named, key=lambda trace: (trace["traced_at"], trace["trace_id"]), default={"agent_id": None})
+    latest = max(
+        named, key=lambda trace: (trace["traced_at"], trace["trace_id"], trace["agent_id"]), default={"agent_id": None}
+    )
     row: Record = {
         "agent_id": latest["agent_id"],
         "total_traces": len(traces),
@@ -141,7 +151,7 @@ def score(traces: list[Record], settings: dict[str, Any]) -> Record:
     if uncertainties:
         row["raw_instability"] = math.sqrt(sum(value * value for value in uncertainties) / len(uncertainties))
         row["agent_consistency"] = min(1.0, max(0.0, 1.0 - row["raw_instability"]))
-    flagged = [(-risk["step_risk"], trace_id) for trace_id, risk in by_trace.items() if risk["is_flagged"]]
+    flagged = [(-risk["step_risk"], trace["trace_id"]) for trace, risk in weighed if risk["is_flagged"]]
     row["flagged_traces"] = [trace_id for _, trace_id in sorted(flagged)]
     row["reliability_passed"] = row["agent_reliability"] >= settings["pass_threshold"]
     row["consistency_passed"] = row["agent_consistency"] >= settings["pass_threshold"]

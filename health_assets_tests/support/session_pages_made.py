@@ -78,7 +78,7 @@ def _calls() -> Iterator[Record]:
         for agent in ("alpha", "beta", "gamma"):
             failed_call = {"status": "failure", "error": SECRET} if hour else {}
             yield _call("model", next(number), "shaky", at, agent_id=agent, **failed_call)
-        yield _call("model", next(number), "open", at, agent_id="alpha")
+        yield _call("model", next(number), "open", at, agent_id="alpha", response_model=f"open-{1 + hour // 2}")
         yield _call("model", next(number), "rare", at, agent_id="mine")
         yield _call("model", next(number), "rare", at, agent_id="alpha")
 

@@ -289,6 +289,47 @@ def test_changes_outlive_what_retention_drops(tmp_path: Path) -> None:
     assert_states_equal_the_reference(project, list(hours_from(START, 13)))
 
 
+def random_changes(random: Random, hours: Sequence[datetime], name: str) -> list[Record]:
+    """Agents that come and go, restart, and change their models; one is busy enough to have a status."""
+    records: list[Record] = []
+    for hour in hours:
+        for agent in "abc":
+            at = hour + random.randrange(60) * MINUTE
+            if random.random() < 0.3:
+                records.append(execution(f"{agent} {at} {name}", agent, at, model=random.choice([None, "m1", "m2"])))
+            if random.random() < 0.12:
+                kind = random.choice(["restart", "model_change", "capability_update"])
+                records.append(update(agent, at + random.randrange(60) * timedelta(seconds=1), kind))
+        if random.random() < 0.4:
+            records += runs("busy", hour, 10, random.choice([0, 0, 10]))
+    return records
+
+
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.nightly), pytest.param(3, marks=pytest.mark.nightly)]
+)
+def test_what_is_carried_forward_follows_from_the_logs_whatever_was_done_in_which_order(
+    tmp_path: Path, seed: int
+) -> None:
+    """Pieces in any order, logs that come late, change and go, and rows that retention drops in between."""
+    random = Random(seed)
+    project, hours = Project(tmp_path / "project", window_hours=1, lookback_hours=3), hours_from(START, 16)
+    project.write_log("a.jsonl", [line(record) for record in random_changes(random, list(hours), "a")])
+    for first in random.sample(range(0, 16, 4), 4):
+        project.materialize(hours_from(START + first * HOUR, 4), only=STEPS)
+    for step in range(2):
+        if step == 1:
+            prune(project.warehouse, COMPONENTS, START + 7 * HOUR, 3)
+        touched = hours_from(START + random.randrange(13) * HOUR, 3)
+        late = random_changes(random, [touched.start], f"late {step}")
+        project.write_log(f"late {step}.jsonl", [line(record) for record in late])
+        project.materialize(touched, only=STEPS)
+        assert_states_equal_the_reference(project, list(hours))
+    project.write_log("late 1.jsonl", [])
+    project.materialize(touched, only=STEPS)
+    assert_states_equal_the_reference(project, list(hours))
+
+
 def test_a_model_changes_by_an_update_or_when_an_execution_shows_another_one(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=4)
     hour = HOUR / MINUTE

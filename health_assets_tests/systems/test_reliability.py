@@ -55,6 +55,7 @@ EXAMPLES: dict[str, list[Record]] = {
     ],
     "half": [{"actions": ["x"]}, {"status": "failure", "actions": ["y"]}],
     "same steps in another order": [{"actions": ["a", "b"]}, {"actions": ["b", "a"]}],
+    "nothing in common": [{"actions": ["a"]}, {"actions": ["b"]}],
     "no action": [{"actions": []}, {"actions": ["a"]}, {}],
     "once": [{"actions": ["a"], "confidence": 0.5}],
     "nothing used": [{"error_count": 0, "api_calls": 0}, {"error_count": 0, "api_calls": None}],
@@ -69,6 +70,8 @@ EXAMPLES: dict[str, list[Record]] = {
     "equally sure": [{"confidence": 0.5}, {"confidence": 0.5, "status": "failure"}],
     "wrongly sure": [{"confidence": 0.1}, {"confidence": 0.9, "status": "failure"}],
     "always right": [{"confidence": 0.7}, {"confidence": 0.4}],
+    "always wrong": [{"confidence": 0.3, "status": "failure"}, {"confidence": 0.6, "status": "failure"}],
+    "on an edge": [{"confidence": 0.1}, {"confidence": 0.05, "status": "failure"}],
     "top bin": [{"confidence": 1}, {"confidence": 0.9, "status": "failure"}],
     "troubled": [
         *[{}] * 4,
@@ -76,6 +79,11 @@ EXAMPLES: dict[str, list[Record]] = {
         {"condition": "fault"},
         {"condition": "fault", "status": "failure"},
         {"condition": "prompt"},
+    ],
+    "troubled elsewhere": [
+        *[{}] * 2,
+        {"condition": "fault", "task_id": "u"},
+        {"condition": "fault", "task_id": "u", "status": "failure"},
     ],
     "hopeless": [{"status": "failure"}, {"condition": "fault"}],
     "only under faults": [{"condition": "fault"}, {"condition": "fault"}],
@@ -101,7 +109,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     """By agent: its row of `agent_reliability`, with that of its task under `task`, or None."""
     project = Project(tmp_path_factory.mktemp("examples") / "project")
     records = [
-        execution(f"{agent} {place}", agent, START, task_id="t", **run)
+        execution(f"{agent} {place}", agent, START, **{"task_id": "t", **run})
         for agent, runs in EXAMPLES.items()
         for place, run in enumerate(runs)
     ]
@@ -132,6 +140,11 @@ def test_the_order_of_steps_matters_to_the_sequence_alone(examples: dict[str, Ro
     task = examples["same steps in another order"]["task"]
     assert task["c_traj_d"] == 1
     assert task["c_traj_s"] == 0
+
+
+def test_runs_without_a_common_action_are_1_apart(examples: dict[str, Row]) -> None:
+    """As by logarithms of base 2; by natural ones it would be sqrt(ln 2)."""
+    assert examples["nothing in common"]["task"]["c_traj_d"] == near(0)
 
 
 def test_only_successful_runs_with_an_action_are_compared(examples: dict[str, Row]) -> None:
@@ -204,14 +217,19 @@ def test_worse_than_chance_is_0(examples: dict[str, Row]) -> None:
     assert (examples["wrongly sure"]["p_rc"], examples["wrongly sure"]["p_auroc"]) == (0, 0)
 
 
-def test_where_no_run_failed_nothing_can_be_gained(examples: dict[str, Row]) -> None:
+def test_where_no_run_failed_or_all_did_nothing_can_be_gained(examples: dict[str, Row]) -> None:
+    for agent in ("always right", "always wrong"):
+        assert (examples[agent]["p_rc"], examples[agent]["p_auroc"]) == (1, None)
     row = examples["always right"]
-    assert (row["p_rc"], row["p_auroc"]) == (1, None)
     assert row["p_brier"] == near(1 - (0.09 + 0.36) / 2)
 
 
 def test_a_confidence_of_1_is_in_the_tenth_bin(examples: dict[str, Row]) -> None:
     assert examples["top bin"]["p_cal"] == near(1 - (0.95 - 0.5))
+
+
+def test_a_confidence_on_an_edge_is_in_the_bin_that_begins_there(examples: dict[str, Row]) -> None:
+    assert examples["on an edge"]["p_cal"] == near(1 - (0.9 + 0.05) / 2)
 
 
 def test_without_a_confidence_there_is_no_predictability(examples: dict[str, Row]) -> None:
@@ -227,6 +245,10 @@ def test_robustness_is_accuracy_over_baseline_accuracy(examples: dict[str, Row])
     assert (row["r_fault"], row["r_struct"], row["r_prompt"]) == (near(0.625), None, 1)
     assert row["r_rob"] == near((0.625 + 1) / 2)
     assert (row["runs"], row["baseline_runs"]) == (8, 5)
+
+
+def test_a_run_under_faults_counts_also_where_its_task_has_no_baseline(examples: dict[str, Row]) -> None:
+    assert examples["troubled elsewhere"]["r_fault"] == 0.5
 
 
 @pytest.mark.parametrize(("agent", "accuracy"), [("hopeless", 0), ("only under faults", None)])

@@ -330,9 +330,9 @@ def test_traces_and_sessions_of_random_logs_equal_the_reference(
     traces = reference_session_scores.trace_risks(records, list(hours), used)
     sessions = reference_session_scores.session_scores(records, list(hours), used)
     assert len(sessions) > 3
-    assert_equal_rows(project.rows("trace_risks", hours), traces, ["hour", "trace_id"])
+    assert_equal_rows(project.rows("trace_risks", hours), traces, ["hour", "trace_id", "agent_id"])
     assert_equal_rows(project.rows("session_scores", hours), sessions, ["hour", "session_id"])
-    assert set(columns_of("trace_risks")) - set(traces[0]) == {"formula_version"}
+    assert set(columns_of("trace_risks")) - set(traces[0]) == {"formula_version", "agent_id_reported"}
     assert set(columns_of("session_scores")) - set(sessions[0]) == {"formula_version", *SETTINGS_USED}
 
 

@@ -76,13 +76,15 @@ def logs_and_targets(folder: Path, engine: str = "duckdb") -> Project:
         }
         for n in range(75)
     ]  # fmt: skip
-    project.write_log("a.jsonl", map(line, records))
+    lines = [*map(line, records)]
+    lines.insert(130, "not JSON")  # in an hour asked for, and few enough of their file for every check to pass
+    project.write_log("a.jsonl", lines)
     project.write_log("b.jsonl", map(line, calls))
     project.write_log("c.jsonl", [line(trigger(f"t{n}", "quick", START + n * HOUR / 2)) for n in range(24)])
     project.write_log("copy.jsonl", [line(trigger(f"t{n}", "quick", START + n * HOUR / 2)) for n in range(24)])
     at = HOURS.start + HOUR / 2
     spans = [agent(1, 1, at, name="shopper"), chat(1, 2, at - HOUR / 60, parent=1)]
-    project.write_log("traces.jsonl", [otlp_line(*spans), "not JSON"])
+    project.write_log("traces.jsonl", [otlp_line(*spans)])
     return project
 
 
@@ -345,7 +347,7 @@ def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done_by_day
 
 OTHER_SETTINGS = {
     "window_hours": 2, "lookback_hours": 7, "trusted_judgements": ("a*",), "clock_skew_s": 1.0, "max_rejected_lines": 9,
-    "max_unpacked_gib": 1, "hold_hours": 3.0, "model_window_calls": 9, "model_degraded_threshold": 0.1,
+    "max_unpacked_gib": 1, "max_packing_ratio": 9, "max_lines": 99, "hold_hours": 3.0, "model_window_calls": 9, "model_degraded_threshold": 0.1,
     "weight_coherence": 0.5, "evaluation_window_hours": 4, "keep_days": 300,
 }  # fmt: skip
 

@@ -4,11 +4,13 @@ What belongs here: which rows a digest tells of. What does not: their words (`di
 none of its lists, as in no message, and retired ones neither.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import ibis
 from ibis import ir
 
 from health_assets.apps.alerts.incidents import Incident, personal_by_now
@@ -20,6 +22,8 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
+from health_assets.systems.agent_health_model.urgency import with_now
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
@@ -75,10 +79,11 @@ class _Reading:
         """The fleet, its worst agents and budgets in the newest hour, and the agents that fell over the period."""
         hours = MaterializedHours(self.session).of("agent_health", HourRange(self.period.start - HOUR, self.period.end))
         if not hours:
-            return {"fleet": None, "worst": [], "dropped": [], "budgets": []}
+            return {"fleet": None, "now": None, "worst": [], "dropped": [], "budgets": []}
         newest = HourRange.of(max(hours))
         return {
             "fleet": self._fleet(newest),
+            "now": self._now(newest),
             "worst": self._first(self._worst(newest)),
             "dropped": self._first(self._dropped(HourRange.of(min(hours)), newest)),
             "budgets": self._first(self._budgets(newest)),
@@ -88,6 +93,24 @@ class _Reading:
         fleet = self.session.hours_of("system_health", newest)
         names = ("health_score", "agents", "healthy", "degraded", "unhealthy", "inactive")
         return next(iter(self.session.dicts(fleet.select(*names))), None)
+
+    def _now(self, newest: HourRange) -> Facts:
+        """How many agents are failing, suspect and recovering, and the first of those that are failing or suspect."""
+        agents = self.session.hours_of("agent_health", newest).select("hour", "agent_id")
+        rows = with_now(agents, self.session, newest)
+        place = rows.now.cases(*((one, place) for place, one in enumerate(NOW_FIRST)), else_=ibis.null("int64"))
+        bad = rows.mutate(place=place).filter(place.notnull())
+        bad = bad.order_by("place", bad.now_failures_6h.desc(), "agent_id").drop("hour", "place")
+        found = [row for row in self.session.dicts(bad) if self._may_be_told(row["agent_id"])]
+        told = [
+            {
+                "agent_id": row["agent_id"], "verdict": row["now"], "since": row["now_since"].isoformat(),
+                "evidence": now_evidence(row),
+            }
+            for row in found
+            if row["now"] in (FAILING, SUSPECT)
+        ]  # fmt: skip
+        return {**Counter(row["now"] for row in found), "agents": told[: self.lines]}
 
     def _worst(self, newest: HourRange) -> ir.Table:
         rows = self.session.hours_of("agent_health", newest)
@@ -114,12 +137,15 @@ class _Reading:
         """The first rows of agents that a message may speak of."""
         found = []
         for row in self.session.dicts(rows):
-            own = self.targets.of(row["agent_id"])
-            if not (own.personal or own.retired):
+            if self._may_be_told(row["agent_id"]):
                 found.append(row)
             if len(found) == self.lines:
                 break
         return found
+
+    def _may_be_told(self, agent_id: str) -> bool:
+        own = self.targets.of(agent_id)
+        return not (own.personal or own.retired)
 
     def incidents(self) -> Facts:
         """Counts of incidents that are open, opened and closed, and the most urgent ones that are open."""

@@ -8,6 +8,7 @@ from health_assets.apps.alerts.messages import SIGNS, Message
 from health_assets.apps.alerts.periodic import PERIODIC, PeriodicDigest
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
+from health_assets.scoring.verdict import FAILING, NOW_FIRST
 
 MOST = 200
 MOST_REASON = 120
@@ -36,11 +37,14 @@ def title_of(content: dict[str, Any]) -> str:
     else:
         states = [f"{fleet[name]:,} {name}" for name in ("healthy", "degraded", "unhealthy", "inactive") if fleet[name]]
         told += f"{counted(fleet['agents'], 'agent')}" + (f" ({', '.join(states)})" if states else "")
-    return f"{told}, {counted(incidents['open'], 'incident')} open"
+    now = content.get("now") or {}  # which a digest of an older program lacks
+    doing = [f"{now[name]:,} {name}{' now' if name == FAILING else ''}" for name in NOW_FIRST if now.get(name)]
+    return ", ".join([told, *doing, f"{counted(incidents['open'], 'incident')} open"])
 
 
 def lines_of(content: dict[str, Any]) -> Iterator[str]:
     """The lines below the title; a kind of fact of which there is none has none."""
+    yield from _listed("Now", (content.get("now") or {}).get("agents", []), _now)
     yield from _listed("Worst", content["worst"], _worst)
     yield from _listed("Fell most", content["dropped"], _dropped)
     yield from _listed("Error budgets spent or burning", content["budgets"], _budget)
@@ -51,6 +55,10 @@ def lines_of(content: dict[str, Any]) -> Iterator[str]:
 
 def _listed(heading: str, rows: list[dict[str, Any]], told: Callable[[dict[str, Any]], str]) -> Iterable[str]:
     return [f"{heading}:", *(f"· {told(row)}" for row in rows)] if rows else []
+
+
+def _now(row: dict[str, Any]) -> str:
+    return f"{printable(row['agent_id'], MOST)} {row['verdict']}: {row['evidence']}, since {_time(row['since'])}"
 
 
 def _worst(row: dict[str, Any]) -> str:

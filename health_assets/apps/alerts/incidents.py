@@ -1,8 +1,9 @@
 """Opening and closing incidents by the rules and an hour's facts. Pure: no clock, no warehouse.
 
 There is at most one open incident of a rule and a subject. It opens with the first hour that the rule objects to, and
-closes after as many good hours in a row as the rule says; an hour in which nothing is known leaves it as it is. It
-closes without having recovered when nobody looks any more: at its subject, or by its rule.
+closes after as many good hours in a row as the rule says; an hour in which nothing is known leaves it as it is, for a
+time. It closes without having recovered when nothing is known for longer, and when nobody looks any more: at its
+subject, or by its rule.
 """
 
 import hashlib
@@ -188,7 +189,8 @@ def incident_id_of(subject: Subject, hour: datetime) -> str:
 def _after(rule: Rule, seen: Seen, incident: Incident, at: datetime) -> Incident:
     good = rule.is_good(seen, incident.recovers_at)
     if good is None:
-        return incident
+        why = rule.gives_up(seen, incident.hour)
+        return _given_up(incident, at, why) if why else incident
     if not good:
         return replace(incident, good_hours=0)
     good_hours = incident.good_hours + 1

@@ -102,7 +102,7 @@ def message_of(notice: Notice, audience: Audience = EVERYBODY) -> Message:
     lines = [] if notice.incident.is_personal else _explained(json.loads(notice.incident.evidence), audience)
     opened_at = _time(notice.incident.opened_at)
     if notice.event == CLOSED:
-        lines = [f"open from {opened_at} to {_when(notice)}: {_reason(notice)}"]
+        lines = [f"open for {_minutes(notice):,} min, from {opened_at} to {_when(notice)}: {_reason(notice)}"]
     else:
         lines.append(f"opened {opened_at}")
     lines += _after_a_silence(notice) + _page(notice, audience)
@@ -266,6 +266,12 @@ def _when(notice: Notice) -> str:
     return _time((incident.closed_at if notice.event == CLOSED else None) or incident.opened_at)
 
 
+def _minutes(notice: Notice) -> int:
+    """How long an incident that is over was open."""
+    incident = notice.incident
+    return max(0, round(((incident.closed_at or incident.opened_at) - incident.opened_at).total_seconds() / 60))
+
+
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
@@ -286,7 +292,12 @@ def _failures(evidence: dict[str, Any], audience: Audience) -> list[str]:
     """The most frequent error of the hour, and lines of logs to look at; without texts where nobody may read them."""
     lines = []
     for error in evidence.get("errors", [])[:1] if audience.has_error_texts else ():
-        of = f"{error['count']:,} of {counted(error['failures'], 'failure')} of the hour"
+        hour = (
+            "the hour"
+            if error["hour"] == evidence["hour"]
+            else f"the hour {error['hour']:.16}".replace("T", " ") + " UTC"
+        )
+        of = f"{error['count']:,} of {counted(error['failures'], 'failure')} of {hour}"
         lines.append(f"{of}: {printable(error['text'], 300)}")
     for line in evidence.get("log_lines", ())[:LOG_LINES_SHOWN]:
         text = f" {printable(line['text'], 200)}" if line["text"] and audience.has_error_texts else ""
@@ -311,6 +322,7 @@ def _body(notice: Notice, audience: Audience) -> dict[str, Any]:
         "hour": incident.hour.isoformat(),
         "opened_at": incident.opened_at.isoformat(),
         "closed_at": incident.closed_at.isoformat() if incident.closed_at and notice.event == CLOSED else None,
+        "open_minutes": _minutes(notice) if notice.event == CLOSED else None,
         "silenced_by": incident.silenced_by,
     }
     if page := _page_of(notice, audience):

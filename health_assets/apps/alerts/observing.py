@@ -1,67 +1,16 @@
 """Reading from the warehouse what an hour shows of everything that a rule in force looks at."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterable
 
-import ibis
-import pyarrow as pa
-
+from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
-from health_assets.apps.alerts.incidents import Subject
-from health_assets.apps.alerts.rules import STATES, Floor, Rule, StateWorsened, burn_of, drop_of
+from health_assets.apps.alerts.failures import failures_of
+from health_assets.apps.alerts.observing_states import probes_seen, statuses_seen, verdicts_seen
+from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
 from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
-from health_assets.core.hours import HourRange
-from health_assets.core.targets import Targets
-from health_assets.warehouse.materialized import MaterializedHours
-from health_assets.warehouse.session import Session
-
-HOURS = "hours"
-"""The subject of what is about the hours themselves."""
-
-KNOWN_BY = {
-    "agent": ("agent_health", "agent_id", "is not known any more: it did nothing in the whole look-back"),
-    "model": ("model_health", "model", "is not known any more: nobody called it in the whole look-back"),
-}
-"""Kinds of subjects that have a row in every hour for as long as they are known: in which table, by which column."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """Everything that an observer of an hour needs.
-
-    Args:
-        session: a session.
-        hour: the hour.
-        rules: the rules in force.
-        open_subjects: subjects with open incidents.
-        targets: the personal agents.
-        window_hours: length of the evaluation window.
-    """
-
-    session: Session
-    hour: datetime
-    rules: Sequence[Rule]
-    open_subjects: Collection[Subject]
-    targets: Targets
-    window_hours: int
-
-    def gone(self) -> dict[tuple[str, str], str]:
-        """Watched subjects that nobody looks at any more, by kind and id, with the reason."""
-        gone: dict[tuple[str, str], str] = {}
-        for kind, (table, column, why) in KNOWN_BY.items():
-            watched = self.watched(kind)
-            if watched and MaterializedHours(self.session).of(table, HourRange.of(self.hour)):
-                rows = self.session.hours_of(table, HourRange.of(self.hour))
-                known = rows.semi_join(_ids(watched).rename({column: "agent_id"}), column).select(column)
-                there = set(self.session.arrow(known)[column].to_pylist())
-                gone |= {(kind, name): f"{name} {why}" for name in watched if name not in there}
-        retired = [name for name in self.watched("agent") if self.targets.of(name).retired]
-        return gone | {("agent", name): f"{name} is retired" for name in retired}
-
-    def watched(self, kind: str) -> list[str]:
-        """Ids of the subjects of a kind with an open incident."""
-        return sorted({subject_id for _, own_kind, subject_id in self.open_subjects if own_kind == kind})
+from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
+from health_assets.apps.alerts.view import HOURS, View, heaviest_events, ids_table
+from health_assets.core.hours import HOUR, HourRange
 
 
 def observe(view: View, *, is_there: bool) -> list[Seen]:
@@ -81,7 +30,7 @@ def _agents(view: View) -> Iterable[Seen]:
     span = HourRange.of(view.hour).extended_back(max(CONTEXT_HOURS, drop_hours))
     rows = agents_worth_a_look(
         view.session.hours_of("agent_health", span),
-        _ids(view.watched("agent")),
+        ids_table(view.watched("agent")),
         view.hour,
         window_hours=view.window_hours,
         drop_hours=drop_hours,
@@ -91,7 +40,8 @@ def _agents(view: View) -> Iterable[Seen]:
         least_of_state=worsened.least_executions if worsened else 1,
     )
     found = view.session.arrow(rows).to_pylist()
-    evidence = _evidence(view, [row["agent_id"] for row in found])
+    names = [row["agent_id"] for row in found]
+    evidence, failures = heaviest_events(view, names), failures_of(view, names)
     for row in found:
         place = row["best_state_before"]
         yield AgentSeen(
@@ -104,33 +54,21 @@ def _agents(view: View) -> Iterable[Seen]:
             was_active_before=row["was_active_before"],
             is_somebodys_own=view.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
+            failures=failures.get(row["agent_id"], {}),
         )
-
-
-def _evidence(view: View, agents: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """Ids of the events that weigh most, by agent and kind."""
-    rows = view.session.hours_of("score_evidence", HourRange.of(view.hour)).semi_join(_ids(agents), "agent_id")
-    evidence: dict[str, dict[str, list[str]]] = {}
-    for row in view.session.arrow(rows.order_by("agent_id", "kind", "rank")).to_pylist():
-        evidence.setdefault(row["agent_id"], {}).setdefault(row["kind"], []).append(row["event_id"])
-    return evidence
-
-
-def _ids(names: Sequence[str]) -> ibis.Table:
-    return ibis.memtable(pa.table({"agent_id": pa.array(names, pa.string())}))
 
 
 def _budgets(view: View) -> Iterable[Seen]:
     """Budgets that are spent fast enough for an incident, and those of agents with an open one."""
-    rule = burn_of(view.rules)
-    if rule is None:
-        return
     own = view.session.hours_of("error_budget", HourRange.of(view.hour))
-    watched = _ids(view.watched("agent"))
-    is_fast = (own.burn_rate_1h > rule.rate) & (own.burn_rate_6h > rule.rate)
-    rows = own.filter(is_fast | own.agent_id.isin(watched.agent_id))
-    found = view.session.arrow(rows.order_by("agent_id")).to_pylist()
-    evidence = _evidence(view, [row["agent_id"] for row in found])
+    watched = ids_table(view.watched("agent"))
+    is_of_interest = own.agent_id.isin(watched.agent_id)
+    for rule in view.rules:
+        if isinstance(rule, BudgetRule):
+            is_of_interest |= (own[rule.long.rate] > rule.rate) & (own[rule.short.rate] > rule.rate)
+    found = view.session.arrow(own.filter(is_of_interest).order_by("agent_id")).to_pylist()
+    names = [row["agent_id"] for row in found]
+    evidence, failures = heaviest_events(view, names), failures_of(view, names)
     for row in found:
         yield BudgetSeen(
             hour=view.hour,
@@ -139,6 +77,7 @@ def _budgets(view: View) -> Iterable[Seen]:
             is_covered=row["hours_covered"] >= view.window_hours,
             is_somebodys_own=view.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
+            failures=failures.get(row["agent_id"], {}),
         )
 
 
@@ -155,6 +94,7 @@ def _models(view: View) -> Iterable[Seen]:
             threshold=row["degraded_threshold"],
             calls=row["calls"],
             was_called=row["last_call_at"] >= view.hour,
+            idle_hours=(view.hour + HOUR - row["last_call_at"]) / HOUR,
         )
 
 
@@ -175,8 +115,11 @@ def _expectations(view: View) -> Iterable[Seen]:
 
 
 OBSERVERS: dict[type[Seen], Callable[[View], Iterable[Seen]]] = {
+    NowSeen: verdicts_seen,
     AgentSeen: _agents,
     BudgetSeen: _budgets,
+    StatusSeen: statuses_seen,
+    ProbeSeen: probes_seen,
     ModelSeen: _models,
     ExpectationSeen: _expectations,
 }

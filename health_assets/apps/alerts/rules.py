@@ -2,86 +2,37 @@
 
 A rule says nothing where nothing is known: an inactive agent, a window with hours missing, too few executions, a model
 that was not called neither opens an incident nor counts towards its end. Only `no_data` and `hour_late` are about
-what is missing. All is pure; a rule's fields are what `alerts.yaml` may set.
+what is missing. An incident about which nothing is known for a day ends, too. All is pure; a rule's fields are what
+`alerts.yaml` may set. Rules about the last hours are in `now_rules`, about budgets in `budget_rules`, about health
+documents in `status_rules`; what all have in `rule`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, DueSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
+from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
+from health_assets.apps.alerts.now_rules import FailingNow, SuspectNow
+from health_assets.apps.alerts.rule import (
+    SEVERITIES,
+    UNKNOWN_FOR,
+    Names,
+    Opening,
+    Points,
+    Rule,
+    Severity,
+    listed,
+)
+from health_assets.apps.alerts.seen import AgentSeen, DueSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
+from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
+from health_assets.core.wording import counted
+
+__all__ = ["SEVERITIES", "Names", "Opening", "Rule", "Severity"]
 
 STATES = ("healthy", "degraded", "unhealthy")
 """The best first."""
-
-Severity = Literal["info", "warning", "critical"]
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)[::-1]
-"""The worst first."""
-Points = Annotated[float, Field(ge=0, le=100)]
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-
-
-@dataclass(frozen=True)
-class Opening:
-    """An incident that opens.
-
-    Args:
-        reason: the event, in one sentence.
-        recovers_at: score, or burn rate, from which on an hour is good again.
-    """
-
-    reason: str
-    recovers_at: float | None = None
-
-
-class Rule(BaseModel):
-    """The settings that every rule has.
-
-    Args:
-        severity: how much it matters.
-        channels: names of the channels that tell of it; all where none is named.
-        only: patterns, like `payment-*`, of the subjects that it looks at.
-        good_hours: consecutive good hours that close an incident.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    severity: Severity = "warning"
-    channels: Names = ()
-    only: Names = ("*",)
-    good_hours: Annotated[int, Field(ge=1, le=168)] = 3
-
-    name: ClassVar[str]
-    looks_at: ClassVar[tuple[type[Seen], ...]]
-
-    def covers(self, seen: Seen) -> bool:
-        """Whether it looks at what is seen."""
-        return type(seen) in self.looks_at and self.includes(seen.subject_id)
-
-    def includes(self, subject_id: str) -> bool:
-        """Whether it looks at this subject, as far as `only` goes."""
-        return any(fnmatchcase(subject_id, pattern) for pattern in self.only)
-
-    def opening(self, seen: Any) -> Opening | None:
-        """The incident that opens with what is seen, if any."""
-        raise NotImplementedError
-
-    def is_good(self, seen: Any, recovers_at: float | None) -> bool | None:
-        """Whether an hour counts as good for an open incident; None where nothing is known."""
-        raise NotImplementedError
-
-    def recovery(self, seen: Any) -> str:
-        """Say in one sentence why an incident ended."""
-        raise NotImplementedError
 
 
 class AgentRule(Rule):
@@ -106,6 +57,13 @@ class AgentRule(Rule):
     def recovery(self, seen: AgentSeen) -> str:
         """The score that it is back at."""
         return f"{seen.subject_id} is back at {seen.score:.1f} {seen.bracketed(seen.state)}"
+
+    def gives_up(self, seen: AgentSeen, opened_in: datetime) -> str | None:
+        """End an incident of a whole window ago where the window has too few executions to judge by."""
+        if not seen.is_covered or seen.hour - opened_in < UNKNOWN_FOR:
+            return None
+        ran = counted(seen.row["n"], "execution")
+        return f"{seen.subject_id} had {ran} in its window, too few to judge by; nothing is known since"
 
 
 class StateWorsened(AgentRule):
@@ -171,48 +129,6 @@ class Drop(AgentRule):
         return Opening(reason, peak - self.points + self.margin)
 
 
-class BudgetBurn(Rule):
-    """An agent spends its error budget too fast, over the last 6 hours and still in the last one.
-
-    Args:
-        rate: how many times as fast as would make the budget last for the window.
-        least_executions: an hour with fewer executions neither opens nor closes an incident.
-        margin: how far below `rate` either burn rate must be for an hour to count as good.
-    """
-
-    name: ClassVar[str] = "budget_burn"
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (BudgetSeen,)
-
-    rate: Annotated[float, Field(gt=0)] = 6.0
-    least_executions: Annotated[int, Field(ge=1)] = 10
-    margin: Annotated[float, Field(ge=0)] = 1.0
-
-    def opening(self, seen: BudgetSeen) -> Opening | None:
-        """Burn rates that are both above the rate."""
-        rate = seen.sustained_rate
-        if rate is None or not seen.is_enough(self.least_executions) or rate <= self.rate:
-            return None
-        short, long = seen.row["burn_rate_1h"], seen.row["burn_rate_6h"]
-        reason = (
-            f"{seen.subject_id} spends its error budget {long:.1f} times as fast as it may over 6 h, and {short:.1f} "
-            f"times in the last hour: {seen.row['failures_6h']:,} of {seen.row['n_6h']:,} executions failed"
-        )
-        return Opening(reason, max(self.rate - self.margin, 0.0))
-
-    def is_good(self, seen: BudgetSeen, recovers_at: float | None) -> bool | None:
-        """Whether one of the two is below the line again."""
-        rate = seen.sustained_rate
-        if rate is None or recovers_at is None or not seen.is_enough(self.least_executions):
-            return None
-        return rate <= recovers_at
-
-    def recovery(self, seen: BudgetSeen) -> str:
-        """The rates that it is back at."""
-        short, long = seen.row["burn_rate_1h"], seen.row["burn_rate_6h"]
-        rates = f"{short:.1f} times as fast as it may in the last hour, and {long:.1f} times over 6 h"
-        return f"{seen.subject_id} spends its error budget {rates}"
-
-
 class ModelDegraded(Rule):
     """A model is degraded.
 
@@ -246,6 +162,12 @@ class ModelDegraded(Rule):
         """The score that it is back at."""
         return f"{seen.subject_id} answers {seen.score:.0%} of its last {seen.calls} calls again"
 
+    def gives_up(self, seen: ModelSeen, opened_in: datetime) -> str | None:
+        """End an incident of a model that nobody has called for a day."""
+        if seen.idle_hours < 24 or seen.hour - opened_in < UNKNOWN_FOR:
+            return None
+        return f"nobody has called {seen.subject_id} for {seen.idle_hours:.0f} h"
+
     def _is_enough(self, seen: ModelSeen) -> bool:
         return seen.was_called and seen.calls >= self.least_calls
 
@@ -261,7 +183,7 @@ class ExpectationFailed(Rule):
     looks_at: ClassVar[tuple[type[Seen], ...]] = (ExpectationSeen,)
 
     good_hours: Annotated[int, Field(ge=1, le=168)] = 1
-    severities: Annotated[tuple[Literal["error", "warn"], ...], BeforeValidator(_listed)] = ("error",)
+    severities: Annotated[tuple[Literal["error", "warn"], ...], BeforeValidator(listed)] = ("error",)
 
     def opening(self, seen: ExpectationSeen) -> Opening | None:
         """A check of such a severity that failed."""
@@ -279,6 +201,11 @@ class ExpectationFailed(Rule):
         """Say that the check passes again."""
         return f"the check {seen.subject_id} passes again, on {seen.element_count:,} rows"
 
+    def gives_up(self, seen: ExpectationSeen, opened_in: datetime) -> str | None:
+        """End an incident of a day ago whose check finds no row any more."""
+        is_old = seen.hour - opened_in >= UNKNOWN_FOR
+        return f"the check {seen.subject_id} has no row to look at any more" if is_old else None
+
 
 class HourLate(Rule):
     """The newest hour that should have been materialized was not (HEALTH_LATE_AFTER_MINUTES)."""
@@ -290,16 +217,16 @@ class HourLate(Rule):
     good_hours: Literal[1] = 1  # it is asked as often as the sensor ticks
 
     def opening(self, seen: DueSeen) -> Opening | None:
-        """An hour that is not there although it is due."""
-        if seen.is_there:
+        """An hour that is not there although it is due, and that no run is about to make."""
+        if seen.is_there or seen.is_catching_up:
             return None
         newest = f"the newest is {seen.newest:%Y-%m-%d %H:%M}" if seen.newest else "there is none"
         return Opening(f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC was not materialized in time; {newest}")
 
     def is_good(self, seen: DueSeen, recovers_at: float | None) -> bool | None:
-        """Whether what is due is there."""
+        """Whether what is due is there; a run that catches up is no news."""
         del recovers_at
-        return seen.is_there
+        return None if seen.is_catching_up and not seen.is_there else seen.is_there
 
     def recovery(self, seen: DueSeen) -> str:
         """Say that the hour is there."""
@@ -341,13 +268,11 @@ class NoData(Rule):
 
 RULES: dict[str, type[Rule]] = {
     rule.name: rule
-    for rule in (StateWorsened, Floor, Drop, BudgetBurn, ModelDegraded, ExpectationFailed, HourLate, NoData)
-}
-
-
-def burn_of(rules: Sequence[Rule]) -> BudgetBurn | None:
-    """The rule about error budgets, if it is in force."""
-    return next((rule for rule in rules if isinstance(rule, BudgetBurn)), None)
+    for rule in (
+        FailingNow, SuspectNow, StateWorsened, Floor, Drop, BudgetBurnFast, BudgetBurn, BudgetBurnSlow, StatusWorsened,
+        ProbeWorsened, ModelDegraded, ExpectationFailed, HourLate, NoData,
+    )
+}  # fmt: skip
 
 
 def drop_of(rules: Sequence[Rule]) -> Drop | None:

@@ -40,12 +40,14 @@ class OfAgent(Seen):
         is_covered: whether all hours of the window are there.
         is_somebodys_own: whether the targets call it personal.
         event_ids: ids of the events that weigh most, by kind.
+        failures: errors of the last hours and lines of logs that tell of them, as evidence keeps them.
     """
 
     row: Mapping[str, Any] = field(default_factory=dict)
     is_covered: bool = True
     is_somebodys_own: bool = field(default=False, kw_only=True)
     event_ids: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
+    failures: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
     def is_personal(self) -> bool:  # type: ignore[override]
@@ -116,6 +118,7 @@ class AgentSeen(OfAgent):
             "n_full": self.row["n_full"],
             "is_provisional": bool(self.row["is_provisional"]),
             "explanation": [loss.as_dict() for loss in self.losses],
+            **self.failures,
         }
 
 
@@ -126,20 +129,11 @@ class BudgetSeen(OfAgent):
     kind: ClassVar[str] = "budget"
 
     @property
-    def sustained_rate(self) -> float | None:
-        """The lesser burn rate of the last hour and the last 6; None where either is not known."""
-        rates = [self.row["burn_rate_1h"], self.row["burn_rate_6h"]]
-        return None if None in rates else min(rates)
-
-    def is_enough(self, least_executions: int) -> bool:
-        """Whether the rates rest on a whole window and enough executions to be judged by."""
-        return self.is_covered and min(self.row["n_1h"], self.row["n_6h"]) >= least_executions
-
-    @property
     def evidence(self) -> dict[str, Any]:
         """The rates, what they rest on, and the latest failures."""
         kept = {name: self.row[name] for name in BUDGET_COLUMNS}
-        return {"hour": self.hour.isoformat(), **kept, "latest_failures": list(self.event_ids.get("failure", ()))}
+        latest = list(self.event_ids.get("failure", ()))
+        return {"hour": self.hour.isoformat(), **kept, "latest_failures": latest, **self.failures}
 
 
 BUDGET_COLUMNS = (
@@ -159,6 +153,7 @@ class ModelSeen(Seen):
         threshold: the threshold.
         calls: calls in the rolling window.
         was_called: whether the hour holds a call; without one the score tells nothing new.
+        idle_hours: hours since the last call.
     """
 
     score: float = 1.0
@@ -166,6 +161,7 @@ class ModelSeen(Seen):
     threshold: float = 0.7
     calls: int = 0
     was_called: bool = True
+    idle_hours: float = 0.0
 
     kind: ClassVar[str] = "model"
 
@@ -233,9 +229,11 @@ class DueSeen(HourSeen):
 
     Args:
         newest: the newest hour that is.
+        is_catching_up: whether a run is making hours up to it.
     """
 
     newest: datetime | None = None
+    is_catching_up: bool = False
 
     kind: ClassVar[str] = "due"
 
@@ -249,6 +247,9 @@ class DueSeen(HourSeen):
 SUBJECT_KINDS = {
     "agent": "agent",
     "budget": "agent",
+    "now": "agent",
+    "status": "agent",
+    "probe": "probe",
     "model": "model",
     "expectation": "expectation",
     "hour": "pipeline",

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
-from health_assets.apps.alerts.observing import HOURS, View, observe
+from health_assets.apps.alerts.observing import observe
 from health_assets.apps.alerts.outbox import (
     ASSET,
     is_there,
@@ -28,6 +28,7 @@ from health_assets.apps.alerts.outbox import (
 )
 from health_assets.apps.alerts.seen import DueSeen
 from health_assets.apps.alerts.silencing import changes_of_file, settle, take_in_file, unsettled
+from health_assets.apps.alerts.view import HOURS, View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -37,7 +38,10 @@ from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
-NEEDED = ("agent_health", "system_health", "score_evidence", "error_budget", "model_health")
+NEEDED = (
+    "agent_health", "agent_now", "agent_health_state", "system_health", "score_evidence", "error_budget",
+    "model_health",
+)  # fmt: skip
 """Assets whose hour must be there, where they have ever been made."""
 NOT_OF_LOGS = (ASSET, "agent_probes", "survey_summary")
 """Assets that do not follow from logs: when they are written says nothing of whether a run for the hour is done."""
@@ -147,8 +151,22 @@ def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen |
     newest = MaterializedHours(session).newest("system_health", now)
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return None
-    there = MaterializedHours(session).of("system_health", HourRange.of(due))
-    return DueSeen(hour=due, subject_id=HOURS, is_there=bool(there), newest=newest)
+    is_there = bool(MaterializedHours(session).of("system_health", HourRange.of(due)))
+    is_catching_up = not is_there and _is_catching_up(session, newest, due, now)
+    return DueSeen(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
+
+
+def _is_catching_up(session: Session, newest: datetime, due: datetime, now: datetime) -> bool:
+    """Whether a run was seen to make the newest hour, or later ones up to the one that is due, a moment ago."""
+    if due <= newest:
+        return False
+    moments = [
+        at
+        for assets in MaterializedHours(session).made_at(HourRange(newest, due + HOUR)).values()
+        for asset, at in assets.items()
+        if asset not in NOT_OF_LOGS
+    ]
+    return any(timedelta(0) <= now - at < GIVEN_UP for at in moments)
 
 
 def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tuple[datetime, bool]]:

@@ -29,7 +29,7 @@ _CHANCE = random.SystemRandom()
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run as the judge sees it, and the fields that its judgement needs."""
+    """A run as the judge sees it, and the fields that its judgement needs; the agent is as the log names it."""
 
     execution_id: str
     agent_id: str

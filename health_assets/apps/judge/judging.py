@@ -40,6 +40,8 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.logs.reader import reading
 from health_assets.logs.stores import Faults, RawFile, is_among, is_trusted, list_files
+from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
+from health_assets.scoring.identities import NOBODY as CLAIMED_BY_NOBODY
 from health_assets.scoring.relations import lookup
 from health_assets.warehouse.session import Session
 
@@ -80,31 +82,45 @@ def _md5(text: str) -> str:  # type: ignore[empty-body]
     """The function of both engines."""
 
 
+_RUN = ["execution_id", CLAIMANT]
+"""Columns that tell the runs of agents apart; of one id and agent there may be one in each hour."""
+_RUN_OF = attrgetter("execution_id", "agent_id")
+_NAMED = ["execution_id", "named"]
+"""What a judgement names."""
+
+
 def unjudged_runs(session: Session, settings: Settings, now: datetime) -> tuple[list[Run], int]:
     """The evaluation runs that no model or person judged, of `judge_max_runs` ids at most, and how many ids there are.
 
-    Those of an id follow each other. Which come first changes, so that those without a verdict do not hold up others.
+    An id of several agents counts once for each. Those of an id follow each other. Which come first changes, so that
+    those without a verdict do not hold up others.
 
     Args:
         session: a session.
         settings: where the raw logs are, and the budget.
         now: the present.
     """
-    written = pa.array(sorted(_judged_in(_logs_not_loaded(session, settings), settings)), pa.string())
+    written = sorted(_judged_in(_logs_not_loaded(session, settings), settings))
+    in_logs = ibis.memtable(
+        pa.table({name: pa.array([row[place] for row in written], pa.string()) for place, name in enumerate(_NAMED)})
+    )
     runs = session.table("executions")
-    runs = runs.filter(runs.task_id.notnull())
-    runs = runs.mutate(newest=runs.hour.max().over(group_by="execution_id"))
-    judgements = session.table("judgements")
-    judgements = judgements.filter(judgements.judged_by.isin([MODEL, PERSON]))
-    judged = judgements.group_by("execution_id").aggregate(judged_up_to=judgements.hour.max())
-    runs = lookup(runs, judged, "execution_id")
+    runs = runs.filter(runs.task_id.notnull()).mutate(claimant=claimant_of)
+    runs = runs.mutate(newest=runs.hour.max().over(group_by=_RUN))
+    named = names_of_runs(runs.select("agent_id", *_RUN).distinct(), *_RUN)
+    judgements = session.table("judgements").mutate(named=claimant_of)
+    judgements = judgements.filter(judgements.judged_by.isin([MODEL, PERSON])).select(*_NAMED, judged_in="hour")
+    judged = named.inner_join(judgements, _NAMED)
+    runs = lookup(runs, judged.group_by(_RUN).aggregate(judged_up_to=judged.judged_in.max()), _RUN)
     open_runs = runs.filter(runs.judged_up_to.isnull() | (runs.judged_up_to < runs.newest))
-    open_runs = open_runs.anti_join(ibis.memtable(pa.table({"execution_id": written})), "execution_id")
+    open_runs = open_runs.anti_join(named.semi_join(in_logs, _NAMED), _RUN)
     by_chance = _md5(open_runs.execution_id + f"{now:%Y-%m-%dT%H}")
     names = [own.name for own in fields(Run)]
-    rows = session.dicts(open_runs.order_by(by_chance, "execution_id", "hour").select(*names))
+    rows = session.dicts(
+        open_runs.order_by(by_chance, *_RUN, "hour").mutate(agent_id=lambda rows: rows[CLAIMANT]).select(*names)
+    )
     found = (Run(**{**row, "actions": row["actions"] or []}) for row in rows)
-    ids = [list(same) for _, same in groupby(found, attrgetter("execution_id"))]
+    ids = [list(same) for _, same in groupby(found, _RUN_OF)]
     return list(chain.from_iterable(ids[: settings.judge_max_runs])), len(ids)
 
 
@@ -129,7 +145,7 @@ def judge(runs: Iterable[Run], settings: Settings, now: datetime, redaction: Red
     report, records = Report(), []
     failures_in_a_row = 0
     try:
-        for _, same in groupby(runs, attrgetter("execution_id")):
+        for _, same in groupby(runs, _RUN_OF):
             sent = evidence(of_id := list(same), redaction, settings.judge_max_parts)
             report.parts += len(sent.parts)
             report.sampled += sent.is_sample
@@ -156,13 +172,14 @@ def _record(run: Run, sent: Evidence, verdict: Verdict, model: str | None, now: 
     """The judgement as a line of a log, in the hour of the run, so that it counts in every window that holds the run.
 
     It is dated to the start of that hour, so that any other judgement from the run's end on is later and replaces it.
-    When and by what model it was made is told beside it, and of a run that was not sent as a whole, how much was; the
-    agent is not, since it was not seen at that time.
+    When and by what model it was made is told beside it, and of a run that was not sent as a whole, how much was. The
+    agent is the one that the log names, since another may have a run of the id.
     """
     share = {"parts_judged": len(sent.parts), "parts": sent.all_parts} if sent.is_sample else {}
     return {
         "type": "judgement",
         "execution_id": run.execution_id,
+        "agent_id": run.agent_id,
         "at": floor_hour(run.ended_at).isoformat(),
         "violations": [violation.model_dump() for violation in verdict.violations],
         "judged_at": now.isoformat(),
@@ -217,20 +234,23 @@ def _logs_not_loaded(session: Session, settings: Settings) -> list[RawFile]:
     return [file for file in trusted if file.source_file not in loaded]
 
 
-def _judged_in(files: Sequence[RawFile], settings: Settings) -> set[str]:
-    """Executions that a model or a person judged in these logs, which are read as the pipeline reads them.
+def _judged_in(files: Sequence[RawFile], settings: Settings) -> set[tuple[str, str]]:
+    """Executions that a model or a person judged in these logs, each with the agent named, or `CLAIMED_BY_NOBODY`.
+
+    The logs are read as the pipeline reads them.
 
     Anybody may put a log there: only what the pipeline would load as such a judgement keeps a run from being judged.
     """
     try:
         with reading(files) as parser:
-            judged: set[str] = set()
+            judged: set[tuple[str, str]] = set()
             for batch in parser.records(Targets(), settings.trust):
                 counts = pc.and_(
                     pc.equal(batch["record_type"], "judgement"),
                     pc.is_in(batch["judged_by"], pa.array([MODEL, PERSON])),
                 )
-                judged.update(batch["execution_id"].filter(counts).to_pylist())
+                agents = pc.fill_null(batch["agent_id"], CLAIMED_BY_NOBODY).filter(counts)
+                judged.update(zip(batch["execution_id"].filter(counts).to_pylist(), agents.to_pylist(), strict=True))
             return judged
     except UnreadableFilesError as error:
         rest = [file for file in files if not is_among(error.faults, file.source_file)]

@@ -46,7 +46,7 @@ def print_agent(console: Console, session: Session, hours: HourRange, agent_id: 
     """
     hour = hours.end - HOUR
     _require(session, hour, agent_id)
-    _print_score(console, session, hour, agent_id)
+    _print_score(console, session, hours, agent_id)
     _print_failures(console, session, hours, agent_id)
     _print_versions(console, session, hours, agent_id)
     for name in shown_tables():
@@ -85,8 +85,9 @@ def _heading(console: Console, text: str) -> None:
     console.print(Text(text, style="bold"))
 
 
-def _print_score(console: Console, session: Session, hour: datetime, agent_id: str) -> None:
-    """What it does now, the score, and by component the points that it lost, why, and the ids of the worst events."""
+def _print_score(console: Console, session: Session, window: HourRange, agent_id: str) -> None:
+    """Print the verdict of now, the score, and by component the points lost, why, and the ids of the worst events."""
+    hour = window.end - HOUR
     hours = HourRange.of(hour)
     rows = with_now(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
     told = ("state", "is_provisional", "health_score", "points_at_stake", "n", "hours_covered", "agent_id")
@@ -97,9 +98,9 @@ def _print_score(console: Console, session: Session, hour: datetime, agent_id: s
     score = "no score" if row["health_score"] is None else f"{row['health_score']:.1f} of 100"
     doubt = f" ({reservation(row)})" if row["is_provisional"] else ""
     word = verdict(row["state"], is_provisional=row["is_provisional"])
-    console.print(Text(f"{word}, {score}{doubt}", style="bold"))
-    if row["health_score"] is not None and row["points_at_stake"] < 100:
-        console.print(f"{points(row)} points that could be judged; nobody evaluated the rest")
+    is_in_part = row["health_score"] is not None and row["points_at_stake"] < 100
+    stake = f", {points(row)} of what could be judged" if is_in_part else ""
+    console.print(Text(f"over {len(window):,} h: {word}, {score}{stake}{doubt}", style="bold"))
     console.print(f"{counted(row['n'], 'execution')} in the window, of which {row['hours_covered']:,} h are covered")
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:

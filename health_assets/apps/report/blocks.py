@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from health_assets.apps.report.differences import print_differences
+from health_assets.apps.report.unevaluated import unevaluated
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.core.settings import Settings
@@ -34,18 +35,19 @@ BLOCKS: dict[str, Block] = dict(_blocks())
 
 
 def report_hours(session: Session, settings: Settings, asked: str | None, now: datetime) -> HourRange:
-    """The hours that a report shows: the window that ends with an hour, by default the newest.
+    """The hours that a report shows: the window that ends with an hour, by default the newest that is over.
 
     Args:
         session: a session.
         settings: how long the window is.
         asked: the hour, as it was named.
-        now: the time; hours that are not over are not shown unless they are named.
+        now: the time; an hour that is not over is shown only where it is named, or where no other has scores.
 
     Raises:
         HealthAssetsError: the name is no hour, or the hour has no scores.
     """
-    newest = MaterializedHours(session).newest("agent_health", now)
+    materialized = MaterializedHours(session)
+    newest = materialized.newest("agent_health", now) or materialized.newest("agent_health")
     if newest is None:
         raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
     hour = parse_hour(asked) if asked else newest
@@ -83,6 +85,9 @@ def print_report(console: Console, session: Session, hours: HourRange, settings:
 
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
-    """One block for each scoring system that has rows in these hours."""
+    """One block for each scoring system that has rows in these hours, and a line with those that have none."""
     for print_block in BLOCKS.values():
         print_block(console, session, hours)
+    if sentence := unevaluated(session, hours):
+        console.print()
+        console.print(Text(sentence, style="dim"), soft_wrap=True)

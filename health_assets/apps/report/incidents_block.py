@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rich.console import Console
@@ -79,7 +80,7 @@ def print_troubles(console: Console, session: Session, settings: Settings, now: 
         Whether somebody has to do something: lost lines alone come back by nothing that anybody could do.
     """
     seen = newest_due(session, settings, now)
-    late = HourLate().opening(seen) if seen else None
+    late = HourLate().opening(replace(seen, is_catching_up=False)) if seen else None  # who asks is told in any case
     if late is not None:
         console.print(Text(printable(late.reason, MOST_TOLD), style="bold red"), soft_wrap=True)
     held, unreadable = causes(Holds(session).within()), Ledger(session).unreadable()

@@ -1,7 +1,7 @@
 """The first lines of an agent's report: what it does now, and why where it is failing or suspect.
 
 What belongs here: reading what the last hour's failures have in common, and printing it. What does not: the rule of who
-is to blame (`scoring.last_hour`), and the score (`agent`).
+is to blame (`scoring.failure_causes`), and the score (`agent`).
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ from rich.text import Text
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
-from health_assets.scoring.last_hour import causes, error_sentence
+from health_assets.scoring.failure_causes import causes, error_sentence
 from health_assets.scoring.relations import first_line
 from health_assets.scoring.verdict import FAILING, RECOVERING, SUSPECT, now_sentence
-from health_assets.systems.explanations.last_hour import common_values
+from health_assets.systems.explanations.common_values import common_values
 from health_assets.warehouse.session import Session
 
 STYLES = {FAILING: "bold white on red", SUSPECT: "bold yellow", RECOVERING: "cyan"}
 
 
 def print_now(console: Console, session: Session, hour: HourRange, row: Mapping[str, Any]) -> None:
-    """What an agent does now; where it is failing or suspect, with which error, and where its failures lie.
+    """Print what an agent does now; where it is failing or suspect, with which error, and where its failures lie.
 
     Args:
         console: where to print.

@@ -18,6 +18,9 @@ from health_assets.core.settings import Settings
 from health_assets.scoring.relations import lookup, spine
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
+CALL = ("source_file", "line_number", "call_id")
+"""Columns that tell the calls of an hour apart: several agents may have one of the same id."""
+
 
 def hidden_models(session: Session, settings: Settings, hours: HourRange, ownership: Ownership) -> ir.Table:
     """The models that only the full view shows, by hour.
@@ -41,7 +44,7 @@ def hidden_models(session: Session, settings: Settings, hours: HourRange, owners
     calls = session.hours_of("model_components", look_back).semi_join(personal, "model")
     shown = _last_calls(calls, session.hours_of("model_health", hours), settings.lookback_hours)
     others = callers.filter(callers.agent_id.notnull(), ~is_personal).rename(called_in="hour")
-    others = shown.join(others, ["called_in", "model", "call_id"])
+    others = shown.join(others, ["called_in", "model", *CALL])
     counted = others.group_by("hour", "model").aggregate(agents=others.agent_id.nunique())
     rows = lookup(touched, counted, ["hour", "model"])
     return rows.filter(rows.agents.fill_null(0) < settings.min_agents_per_aggregate).select("hour", "model")
@@ -55,10 +58,10 @@ def _looking_back(found: ir.Table, hours: HourRange, length: int, what: str) -> 
 
 
 def _last_calls(calls: ir.Table, health: ir.Table, lookback_hours: int) -> ir.Table:
-    """The calls that each row of `model_health` is made from: `hour`, `model`, `called_in`, `call_id`."""
+    """The calls that each row of `model_health` is made from: `hour`, `model`, `called_in` and `CALL`."""
     in_order = [calls[name] for name in ("ended_at", "source_file", "line_number", "call_id")]
     place = ibis.row_number().over(group_by="model", order_by=in_order)
-    calls = calls.select("model", "call_id", called_in="hour", place=place)
+    calls = calls.select("model", *CALL, called_in="hour", place=place)
     last = calls.group_by("model", "called_in").aggregate(last=calls.place.max())
     window = health.select("hour", "model", "window_calls")
     seen = window.join(last, [window.model == last.model, last.called_in <= window.hour])
@@ -70,13 +73,13 @@ def _last_calls(calls: ir.Table, health: ir.Table, lookback_hours: int) -> ir.Ta
         calls.place > ends.last - ends.window_calls,
         calls.called_in > ends.hour - ibis.interval(hours=lookback_hours),
     ]
-    return ends.join(calls, is_shown).select(ends.hour, ends.model, calls.called_in, calls.call_id)
+    return ends.join(calls, is_shown).select(ends.hour, ends.model, calls.called_in, *(calls[name] for name in CALL))
 
 
 def _callers(session: Session, look_back: HourRange) -> ir.Table:
-    """The caller of each call of a model: `hour`, `model`, `call_id`, `agent_id`.
+    """The callers of each call of a model: `hour`, `model`, `CALL`, `agent_id`.
 
-    Of a call that names its execution alone, that execution's agent counts.
+    Of a call that names its execution alone, the agents of all executions of that id count.
     """
     calls = session.hours_of("model_calls", look_back)
     calls = calls.mutate(nameless_of=ibis.ifelse(calls.agent_id.isnull(), calls.execution_id, ibis.null()))
@@ -84,7 +87,7 @@ def _callers(session: Session, look_back: HourRange) -> ir.Table:
     runs = runs.filter(runs.hour >= look_back.start).select(nameless_of="execution_id", ran="agent_id")
     runs = runs.semi_join(calls, "nameless_of").distinct()
     rows = lookup(calls, runs, "nameless_of")
-    return rows.select("hour", "model", "call_id", agent_id=rows.agent_id.coalesce(rows.ran))
+    return rows.select("hour", "model", *CALL, agent_id=rows.agent_id.coalesce(rows.ran))
 
 
 def tools_of_personal(session: Session, settings: Settings, hours: HourRange, ownership: Ownership) -> ir.Table:

@@ -21,6 +21,7 @@ from health_assets.apps.serving.vocabulary import (
     SCORE_COLUMNS,
 )
 from health_assets.core.hours import HourRange
+from health_assets.scoring.explanation import OF_RUNTIMES
 from health_assets.scoring.relations import lookup
 from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
 from health_assets.warehouse.session import Session
@@ -140,9 +141,13 @@ def _basis(agents: ir.Table) -> Members:
 def _model_score(agents: ir.Table) -> Members:
     """The extension: the Agent Health Model's score of the same window, and its dimensions from 0 to 1 (source 1).
 
-    A caller who reads a provisional score must not take it for knowledge, so the extension says that it is one.
+    A caller who reads a provisional score must not take it for knowledge, so the extension says that it is one. A
+    dimension that nobody could evaluate is left out.
     """
-    components = whole({name: number(agents[column]) for name, (column, _) in DIMENSIONS.items()})
+    is_timed = (agents.n > agents.untimed.fill_null(0)).fill_null(False) & agents.expected_runtime_s.notnull()
+    scores = {name: number(agents[column]) for name, (column, _) in DIMENSIONS.items()}
+    scores |= {name: ibis.ifelse(is_timed, scores[name], UNKNOWN) for name in sorted(OF_RUNTIMES)}
+    components = whole({name: scores[name] for name in DIMENSIONS})
     return {
         "state": agents.state,
         **_basis(agents),

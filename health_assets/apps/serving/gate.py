@@ -123,6 +123,10 @@ class Gate:
                 return problem(429, "too many requests from this address", [(b"retry-after", b"%d" % wait_s)])
         if is_form_address(scope):
             return form_refusal(scope, self._doors.hosts)
+        if scope["method"] == "OPTIONS" and scope["raw_path"].endswith(WELL_KNOWN):
+            preflight = self._service.preflight(asked)
+            if preflight is not None:
+                return preflight
         if scope["method"] not in METHODS:
             # the connection ends, so that a body is not waited for
             headers = [(b"allow", ", ".join(METHODS).encode()), (b"connection", b"close")]

@@ -19,6 +19,7 @@ from health_assets.core.settings import Settings
 from health_assets.logs.files import line_batches
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.identity import Hasher
+from health_assets.logs.limits import Unpacking
 from health_assets.logs.plain import plain_blocks
 from health_assets.logs.stores import LINES_NAME, RawFile, list_files
 from health_assets.warehouse.session import Session
@@ -31,10 +32,10 @@ UNKNOWN, GONE, SAME, GROWN, CHANGED, SHORT = "unknown", "gone", "same", "grown",
 
 
 def known_file(session: Session, source_file: str) -> dict[str, Any] | None:
-    """What the ledger knows of a raw log; None for one that it does not know."""
+    """The row of the ledger on a raw log; None for one that it does not know."""
     wanted = ibis.memtable(pa.table({"source_file": pa.array([source_file], pa.string())}))
     files = session.table("raw_files").semi_join(wanted, "source_file")
-    columns = ("source_file", "size_bytes", "modified_ns", "plain_bytes", "content_digest", "gone_at")
+    columns = ("source_file", "size_bytes", "modified_ns", "changed_ns", "plain_bytes", "content_digest", "gone_at")
     return next(iter(session.dicts(files.select(*columns))), None)
 
 
@@ -58,9 +59,9 @@ def line_of(settings: Settings, redaction: Redaction, known: dict[str, Any] | No
     file = _file(settings, known["source_file"])
     if file is None:
         return {"state": GONE, **nothing}
-    most_bytes = settings.max_unpacked_gib << 30
-    state = _state(file, known, most_bytes)
-    text = next(_texts(file, number, most_bytes), None)
+    most = Unpacking(settings.max_unpacked_gib << 30, settings.max_packing_ratio)
+    state = _state(file, known, most)
+    text = next(_texts(file, number, most), None)
     if text is None:
         return {"state": SHORT, **nothing}
     [kept], _ = redaction.of_texts([text.rstrip("\r\n")])
@@ -80,25 +81,36 @@ def _file(settings: Settings, source_file: str) -> RawFile | None:
     return next((file for file in files if file.source_file == source_file), None)
 
 
-def _state(file: RawFile, known: dict[str, Any], most_bytes: int) -> str:
-    """Whether the file is what was loaded: by size and time, else by its content."""
-    if file.stamp == (known["size_bytes"], known["modified_ns"]):
+def _state(file: RawFile, known: dict[str, Any], most: Unpacking) -> str:
+    """Whether the file is what was loaded: by size and times, else by its content."""
+    if _is_untouched(file, known):
         return SAME
     if known["content_digest"] is None or known["plain_bytes"] > MOST_COMPARED_BYTES:
         return CHANGED
-    hasher, left = Hasher(file), known["plain_bytes"]
-    for block in plain_blocks(file, most_bytes):
-        if isinstance(block, Damage) or left <= len(block):
-            if isinstance(block, bytes):
-                hasher.add(block[:left])
+    hasher, left, has_more = Hasher(file), known["plain_bytes"], False
+    for block in plain_blocks(file, most):
+        if isinstance(block, Damage):
             break
-        hasher.add(block)
-        left -= len(block)
-    return GROWN if hasher.digest == known["content_digest"] else CHANGED
+        if left:
+            hasher.add(block[:left])
+        has_more = len(block) > left
+        left -= min(left, len(block))
+        if has_more:
+            break
+    if hasher.digest != known["content_digest"]:
+        return CHANGED
+    return GROWN if has_more else SAME
 
 
-def _texts(file: RawFile, number: int, most_bytes: int) -> Iterator[str]:
+def _is_untouched(file: RawFile, known: dict[str, Any]) -> bool:
+    """Whether size and times are those of the ledger, which of older programs has no change time."""
+    size, modified, changed = file.stamp
+    is_as_changed = known["changed_ns"] is None or changed == known["changed_ns"]
+    return is_as_changed and (size, modified) == (known["size_bytes"], known["modified_ns"])
+
+
+def _texts(file: RawFile, number: int, most: Unpacking) -> Iterator[str]:
     """The line of this number; reading ends behind it."""
-    for batch in line_batches([(0, file)], unpacked_bytes=most_bytes):
+    for batch in line_batches([(0, file)], unpacking=most):
         numbers = batch["line_number"]
         yield from batch.filter(pc.equal(numbers, number))["line"].to_pylist()

@@ -30,11 +30,11 @@ class DataAge:
         return self.most_s - (now - hour - HOUR).total_seconds()
 
     def outdated_at(self, hour: datetime, now: datetime) -> datetime | None:
-        """When the data of an hour became outdated; None while it is not."""
+        """The time at which the data of an hour became outdated; None while it is not."""
         return None if self.left_s(hour, now) >= 0 else hour + HOUR + timedelta(seconds=self.most_s)
 
     def cache_s(self, hour: datetime, now: datetime, longest_s: int) -> int:
-        """How long an answer may be kept: no longer than until the data is outdated."""
+        """Seconds that an answer may be kept: no longer than until the data is outdated."""
         left_s = self.left_s(hour, now)
         return longest_s if left_s < 0 else math.floor(min(longest_s, left_s))
 

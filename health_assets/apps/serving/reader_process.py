@@ -13,6 +13,7 @@
 import hashlib
 import json
 import math
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.scoring.relations import newest
+from health_assets.scoring.identities import CLAIMANT
+from health_assets.systems.session_scores.merged_traces import TRACE
+from health_assets.systems.session_scores.session_scores import newest_traces
 from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
@@ -180,7 +183,7 @@ def read_waterfall(
             return None
         score, risks = found
         owners = _owners(session, score, risks, ownership)
-        runs = runs_of(session, score, newest(risks, "trace_id"), settings)
+        runs = runs_of(session, score, newest_traces(risks), settings)
     told = {name: [_plain_row(row) for row in rows] if isinstance(rows, list) else rows for name, rows in runs.items()}
     return {**owners, "answer": {"score": _plain_row(score), **told}}
 
@@ -251,8 +254,13 @@ def _newest_score(scores: ir.Table) -> ir.Table:
 
 def _riskiest_traces(risks: ir.Table) -> ir.Table:
     """The newest row of each trace of a session in `trace_risks`, as many as are listed."""
-    traces = newest(risks, "trace_id")
-    return traces.order_by(traces.step_risk.desc(), traces.trace_id).limit(MOST_TRACES)
+    traces = newest_traces(risks)
+    return traces.order_by(traces.step_risk.desc(), *(traces[name] for name in TRACE)).limit(MOST_TRACES)
+
+
+NO_SIGNALS = "No traces or signals to evaluate."
+NO_EVALUABLE_TRACES = "No evaluable traces."
+"""Source 5, "Edge cases": no signal at all, or none that the metric needs, such as a confidence."""
 
 
 def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[str, Any]:
@@ -260,12 +268,17 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
 
     Args:
         score: a row of `session_scores`, its `flagged_traces` cut short, and how many that leaves out.
-        traces: rows of `trace_risks` of that session, in the order in which they are to be listed.
+        traces: rows of `trace_risks` of that session, in the order in which they are to be listed, with `CLAIMANT`.
     """
+    ids = Counter(trace["trace_id"] for trace in traces)
+
+    def name_of(trace: dict[str, Any]) -> str:
+        """The id of a trace; where several agents have one of it, with the agent."""
+        return trace["trace_id"] if ids[trace["trace_id"]] == 1 else f"{trace['trace_id']} ({trace[CLAIMANT]})"
 
     def signals_of(names: tuple[str, ...], needed: str) -> dict[str, dict[str, float]]:
         return {
-            trace["trace_id"]: {name: trace[name] for name in names if trace[name] is not None}
+            name_of(trace): {name: trace[name] for name in names if trace[name] is not None}
             for trace in traces
             if trace[needed] is not None
         }
@@ -279,7 +292,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
         "hour": score["hour"],
         "traces_not_listed": max(0, score["total_traces"] - len(traces)),
         "agent_reliability": {
-            **_verdict(score, "reliability", score["traces_evaluated"], "No traces or signals to evaluate."),
+            **_verdict(score, "reliability", score["traces_evaluated"]),
             "metadata": {
                 "total_traces_in_session": score["total_traces"],
                 "traces_evaluated": score["traces_evaluated"],
@@ -299,7 +312,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
             },
         },
         "agent_consistency": {
-            **_verdict(score, "consistency", score["consistency_traces_evaluated"], "No evaluable traces."),
+            **_verdict(score, "consistency", score["consistency_traces_evaluated"]),
             "metadata": {
                 "total_traces_in_session": score["total_traces"],
                 "traces_evaluated": score["consistency_traces_evaluated"],
@@ -314,7 +327,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
     }
 
 
-def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) -> dict[str, Any]:
+def _verdict(score: dict[str, Any], metric: str, evaluated: int) -> dict[str, Any]:
     """A metric's score and what follows from it; null with the reason where nothing could be evaluated.
 
     The table keeps the source's score of 1 there. Whoever asks for a session's score must not take it for a good one.
@@ -323,9 +336,9 @@ def _verdict(score: dict[str, Any], metric: str, evaluated: int, reason: str) ->
         score: a row of `session_scores`.
         metric: `reliability` or `consistency`.
         evaluated: traces that could be evaluated.
-        reason: words of the source where there is none (source 5, "Edge cases").
     """
     is_evaluated = evaluated > 0
+    reason = NO_EVALUABLE_TRACES if score["traces_evaluated"] else NO_SIGNALS
     said = {"score": f"agent_{metric}", "passed": f"{metric}_passed", "band": f"{metric}_band"}
     return {
         "is_evaluated": is_evaluated,

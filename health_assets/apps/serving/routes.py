@@ -11,6 +11,7 @@ from health_assets.apps.serving.answers import Answer, problem
 from health_assets.apps.serving.gate import ASKED
 from health_assets.apps.serving.ordering import Order
 from health_assets.apps.serving.service import ListPage, Page, Service
+from health_assets.apps.serving.session_schemas import SessionScores
 from health_assets.scoring.verdict import ORDER
 
 MOST_AGENTS_A_PAGE = 1000
@@ -233,7 +234,7 @@ def routes(service: Service) -> APIRouter:
         "/sessions/{session_id:path}",
         summary="A session's reliability and consistency",
         tags=["sessions"],
-        response_model=schemas.SessionScores,
+        response_model=SessionScores,
         responses={**FROM_DATA, **NOT_FOUND, **INVALID},
         openapi_extra=OPTIONAL_TOKEN,
     )

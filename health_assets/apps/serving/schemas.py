@@ -29,7 +29,9 @@ class Health(TypedDict):
     """Source 3, section 4.3."""
 
     status: Status
-    last_healthy_at: NotRequired[Annotated[AwareDatetime, Field(description="Left out where it never was.")]]
+    last_healthy_at: NotRequired[
+        Annotated[AwareDatetime, Field(description="Left out where it was in no materialized hour.")]
+    ]
     uptime_seconds: NotRequired[Annotated[float, Field(ge=0)]]
 
 
@@ -56,7 +58,7 @@ class Decay(TypedDict):
 
 @exactly
 class Components(TypedDict):
-    """The Agent Health Model's dimensions, each 0 to 1."""
+    """The Agent Health Model's dimensions, each 0 to 1, without those that nobody could evaluate."""
 
     reliability: NotRequired[Annotated[float, Field(ge=0, le=1)]]
     performance: NotRequired[Annotated[float, Field(ge=0, le=1)]]
@@ -79,7 +81,7 @@ class ModelScore(TypedDict):
 
 @exactly
 class OutdatedData(TypedDict):
-    """Why the status is unknown; there only while the data is older than the server lets count as the present."""
+    """The reason for an unknown status; there only while the data is outdated."""
 
     is_outdated: Literal[True]
     as_of: Annotated[AwareDatetime, Field(description="End of the newest window that there is.")]
@@ -222,6 +224,9 @@ class ModelSummary(TypedDict):
     last_call_at: AwareDatetime
     window_calls: int
     degraded_threshold: float
+    last_response_model: Annotated[str | None, Field(description="That answered the latest call that names one.")]
+    previous_response_model: Annotated[str | None, Field(description="Another one that answered before it.")]
+    response_model_changed_at: AwareDatetime | None
 
 
 @exactly
@@ -306,43 +311,6 @@ class UsagePage(Listed):
     """Agents by cost, tokens or cost per success, the greatest first."""
 
     usage: list[UsageItem]
-
-
-class MetricMetadata(TypedDict):
-    """The metric's metadata, as source 5 calls it."""
-
-    total_traces_in_session: int
-    traces_evaluated: int
-    signal_weights: dict[str, float]
-    per_trace_signals: dict[str, dict[str, float]]
-    flagged_traces: NotRequired[list[str]]
-    flagged_not_listed: NotRequired[Annotated[int, Field(ge=0, description="Those beyond the riskiest 1,000.")]]
-    aggregation: dict[str, str | float | None]
-
-
-@exactly
-class SessionMetric(TypedDict):
-    """One of source 5's two metrics; score, passed and band are null where nothing could be evaluated."""
-
-    is_evaluated: bool
-    score: Annotated[float | None, Field(ge=0, le=1)]
-    passed: bool | None
-    band: str | None
-    threshold: float
-    reason: Annotated[str | None, Field(description="Why nothing could be evaluated.")]
-    metadata: MetricMetadata
-
-
-@exactly
-class SessionScores(TypedDict):
-    """A session's scores with everything behind them."""
-
-    session_id: str
-    agent_id: str | None
-    hour: AwareDatetime
-    traces_not_listed: Annotated[int, Field(description="Traces beyond the riskiest 1,000.")]
-    agent_reliability: SessionMetric
-    agent_consistency: SessionMetric
 
 
 @exactly

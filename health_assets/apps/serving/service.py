@@ -5,11 +5,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from health_assets.apps.serving.answers import Answer, Headers, answer, dumps, momentary, problem, short
 from health_assets.apps.serving.client import SENTENCES, ReaderError
+from health_assets.apps.serving.cors import Cors
 from health_assets.apps.serving.doors import NO_AGGREGATES, NO_METRICS, Caller, Doors
 from health_assets.apps.serving.metrics import Metrics
 from health_assets.apps.serving.ordering import Order
@@ -31,7 +32,8 @@ TOO_MANY_SESSIONS = "too many sessions are asked for by this client"
 NO_SESSION = "there is no such session in the look-back, or it is not public"
 MODEL_COLUMNS = (
     "model", "health_score", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms", "is_degraded",
-    "last_error", "last_call_at", "window_calls", "degraded_threshold",
+    "last_error", "last_call_at", "window_calls", "degraded_threshold", "last_response_model",
+    "previous_response_model", "response_model_changed_at",
 )  # fmt: skip
 
 
@@ -126,6 +128,7 @@ class Service:
         self._doors = doors
         self._work = WorkQuota(settings.serve_sessions_per_s)
         self._refresher = refresher
+        self._cors = Cors(settings.serve_cors_origins)
         self._age = DataAge(settings.serve_max_data_age_s)
         self._sessions = sessions
         self._metrics = metrics
@@ -134,13 +137,22 @@ class Service:
 
     def document(self, agent_id: bytes, asked: Asked) -> Answer:
         """An agent's health document (source 3, section 4); 404 for one that is not known."""
-        return self._document(agent_id, asked, NO_AGENT)
+        return self._shared(asked, self._document(agent_id, asked, NO_AGENT))
 
     def host_document(self, asked: Asked) -> Answer:
         """The health document of the agent that is configured as the host's own."""
         if self._host_agent is not None:
-            return self._document(self._host_agent, asked, NO_HOST_AGENT)
-        return asked.caller.refusal("documents") or problem(404, NO_HOST_AGENT)
+            return self._shared(asked, self._document(self._host_agent, asked, NO_HOST_AGENT))
+        return self._shared(asked, asked.caller.refusal("documents") or problem(404, NO_HOST_AGENT))
+
+    def preflight(self, asked: Asked) -> Answer | None:
+        """The answer to OPTIONS for a health document; None where no other origin may read any."""
+        return self._cors.preflight(asked.headers) if self._cors.is_on else None
+
+    def _shared(self, asked: Asked, made: Answer) -> Answer:
+        """The answer, with what browsers on other origins need to read it."""
+        made.headers.extend(self._cors.headers(asked.headers))
+        return made
 
     def agents(self, page: Page, asked: Asked) -> Answer:
         """A page of agents in the order that is asked for."""
@@ -353,7 +365,8 @@ class Service:
         """
         last_modified, now = snapshot.loaded_at, datetime.now(UTC)
         if when_outdated is not None and (outdated_at := self._age.outdated_at(snapshot.hour, now)) is not None:
-            body, last_modified = when_outdated(body), max(last_modified, outdated_at)
+            # a second on: dates have no fractions, and what was loaded in that same second has changed since
+            body, last_modified = when_outdated(body), max(last_modified, outdated_at + timedelta(seconds=1))
         seconds = self._age.cache_s(snapshot.hour, now, self._cache_s)
         cache = (b"max-age=%d" if asked.caller.name is None else b"private, max-age=%d") % seconds
         return self._varied(answer(asked.headers, body, last_modified=last_modified, cache=cache))

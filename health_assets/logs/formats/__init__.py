@@ -18,6 +18,7 @@ from functools import partial
 from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
 from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.formats.opening import Opening
+from health_assets.logs.looks import look_of
 from health_assets.logs.stores import RawFile
 
 Reader = Callable[[Source], Iterator[Line]]
@@ -82,14 +83,16 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         return partial(_ambiguous, names=sorted({known.name for known in found}))
     if found:
         return readers.pop()
-    return None if opening.is_named_lines or not opening.first_line else _unknown
+    return None if opening.is_named_lines or not opening.first_line else partial(_unknown, head=head)
 
 
-def _unknown(source: Source) -> Iterator[Line]:
+def _unknown(source: Source, head: bytes) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
     *others, last = sorted({known.name for known in FORMATS} - {NATIVE}, key=str.lower)
     names = f"{', '.join([NATIVE, *others])} and {last}"
-    yield from _refused(source, f"no reader knows what this file holds (known are {names})")
+    look = look_of(head)
+    reason = f"no reader knows what this file holds (known are {names}); it {look}"
+    yield from _refused(source, reason)
 
 
 def _ambiguous(source: Source, names: list[str]) -> Iterator[Line]:

@@ -240,18 +240,25 @@ def _count(notes: Counter[str], what: str, count: int) -> None:
 
 
 def _succeeded(sample: Any) -> bool | None:
-    """Whether the first scorer found it wholly correct; a sample that broke off failed. None where nobody knows."""
+    """Whether the first scorer found it wholly correct; a sample that broke off failed.
+
+    Returns:
+        None where nobody knows: no scorer ran, or it left the sample unscored, which Inspect writes as NaN.
+    """
     if not sample.scores:
         return False if sample.error is not None else None
     name, score = next(iter(sample.scores.items()))
     value = VALUES.get(score.value, score.value) if isinstance(score.value, str) else score.value
+    if isinstance(value, dict):
+        parts = ", ".join(map(str, value))[:READ_CHARACTERS]
+        raise UnusableRecordError(f"the score of {name} has several values ({parts}); success needs a score of one")
     try:
         number = float(value)
     except (TypeError, ValueError):
         reason = f"the score of {name} must be C, P, I, N or a number, not {str(value)[:READ_CHARACTERS]}"
         raise UnusableRecordError(reason) from None
-    if math.isnan(number) and sample.error is not None:
-        return False
+    if math.isnan(number):
+        return False if sample.error is not None else None
     if not 0 <= number <= 1:
         raise UnusableRecordError(f"the score of {name} must lie between 0 and 1 to tell success, not {number:g}")
     return number == 1

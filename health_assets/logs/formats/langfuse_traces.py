@@ -26,50 +26,15 @@ from health_assets.logs.formats.foreign_lines import (
     rejected,
     unix_nano,
 )
+from health_assets.logs.formats.langfuse_outcomes import Outcome, Times
 
 OPERATIONS = {"chat": "chat", "tool": "execute_tool", "agent": "invoke_agent", "workflow": "invoke_workflow"}
 STATUS_ERROR = 2
-NO_OUTCOME = "a root observation never ended and the trace has no output, so whether it succeeded is not known"
+OPEN = "Langfuse observation without an end, open still: it counts once an export has its end"
+OPEN_TRACE = "Langfuse trace with an open root and no output, open still: it counts once an export has its end"
 LAST_CALL_FAILED = (
     "Langfuse trace whose last model call failed while nothing says that the run did: counted as a success"
 )
-
-Times = tuple[datetime, datetime]
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """Whether a run failed, as its observations tell in whatever order they come.
-
-    A root observation that failed is the failure of the run, but for a model call or a tool: like an agent below
-    others, those may fail and the run goes on. It did if a model call or an agent that succeeded started afterwards.
-    """
-
-    failure: tuple[datetime, str] | None = None
-    setback: tuple[datetime, str] | None = None
-    went_on_at: datetime | None = None
-    last_call: tuple[datetime, bool] | None = None
-
-    def add(self, kind: str, error: str | None, times: Times, *, is_root: bool) -> None:
-        """Take one observation into account."""
-        if kind == "chat":
-            self.last_call = max(filter(None, (self.last_call, (times[1], error is not None))))
-        if error is None:
-            if kind in ("chat", "agent", "workflow"):
-                self.went_on_at = max(filter(None, (self.went_on_at, times[0])))
-        elif is_root and kind not in ("chat", "tool"):
-            self.failure = max(filter(None, (self.failure, (times[1], error))))
-        elif is_root or kind in ("agent", "workflow"):
-            self.setback = max(filter(None, (self.setback, (times[1], error))))
-
-    @property
-    def error(self) -> str | None:
-        """The error of the run, empty if it states none; None for a success."""
-        if self.failure is not None:
-            return self.failure[1]
-        if self.setback is None or (self.went_on_at is not None and self.went_on_at >= self.setback[0]):
-            return None
-        return self.setback[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +56,7 @@ class _Run:
     outcome: Outcome = field(default_factory=Outcome)
     trace: Trace | None = None
     times: Times | None = None
+    open: set[str] = field(default_factory=set)
 
 
 Runs = dict[str, _Run]
@@ -130,8 +96,11 @@ def lines_of_trace(source: Source, number: int, record: Record, held: list[Recor
             faults.append(rejected(number, raw, str(fault)))
             span = _placeholder(item, trace, is_root=is_root)
         spans += [span] if span else []
-    if outcome.error is None and record.get("output") is None and any(map(_is_open, roots)):
-        raise UnusableRecordError(NO_OUTCOME)
+    if outcome.error is None and record.get("output") is None and any(_is_open(root, is_root=True) for root in roots):
+        source.notes[OPEN_TRACE] += 1
+        yield from ([otlp(number, spans)] if spans else [])
+        yield from faults
+        return
     latency = as_number(record.get("latency"))
     if latency is not None and latency >= 0 and (latency > 0 or not spans):
         ends.append(_end(started_at, latency))
@@ -213,8 +182,11 @@ def _add(outcome: Outcome, item: Record, *, is_root: bool) -> list[datetime]:
     return list(times)
 
 
-def _is_open(root: Record) -> bool:
-    return root.get("endTime") is None and root.get("type") != records.EVENT
+def _is_open(record: Record, *, is_root: bool) -> bool:
+    """Whether an observation that counts has no end; any other without one only holds the tree together."""
+    if record.get("endTime") is not None or record.get("type") == records.EVENT:
+        return False
+    return is_root or records.kind(record) != "other"
 
 
 def _end(started_at: datetime, latency_s: float) -> datetime:
@@ -260,9 +232,14 @@ def lines_of_observation(source: Source, number: int, raw: Record, runs: Runs) -
             yield otlp(number, [span])
         return
     run = runs.setdefault(trace_key, _Run())
+    spans = [span] if span else []
+    is_open = _is_open(record, is_root=is_root)
+    _count_once(source, run, record, is_open=is_open)
+    if is_open:
+        yield otlp(number, spans)
+        return
     error_before = run.outcome.error
     _add(run.outcome, record, is_root=is_root)
-    spans = [span] if span else []
     is_news = run.outcome.error != error_before
     if is_root and span is not None:
         _widen(run, trace, records.times(record))
@@ -271,6 +248,18 @@ def lines_of_observation(source: Source, number: int, raw: Record, runs: Runs) -
         spans.insert(0, _span_of_trace(run.trace, run.times, run.outcome.error, None))
     if spans:
         yield otlp(number, spans)
+
+
+def _count_once(source: Source, run: _Run, record: Record, *, is_open: bool) -> None:
+    """Count an open observation once, and no longer where a later row has its end."""
+    key = as_name(record.get("id")) or ""
+    if key in run.open:
+        source.notes[OPEN] -= 1
+        run.open.remove(key)
+    if is_open:
+        run.open.add(key)
+    if not source.notes[OPEN]:
+        del source.notes[OPEN]
 
 
 def _widen(run: _Run, trace: Trace, times: Times) -> None:
@@ -299,8 +288,11 @@ def observation_span(source: Source, record: Record, trace: Trace, *, is_root: b
     if kind == "other":
         source.notes[f"Langfuse {type_}, which is no agent, model call or tool"] += 1
     error = records.error(record)
-    is_place_only = kind == "other" and record.get("endTime") is None and not is_root
     started_at = as_time(record.get("startTime"), "startTime")
+    if _is_open(record, is_root=is_root):
+        source.notes[OPEN] += 1
+        return _span(trace, record, (started_at, started_at), None, {}, is_root=is_root)
+    is_place_only = record.get("endTime") is None
     times = (started_at, started_at) if is_place_only else records.times(record)
     attributes: Record = {"langfuse.observation.type": type_, "gen_ai.operation.name": OPERATIONS.get(kind)}
     if kind == "chat":

@@ -1,4 +1,4 @@
-"""Records of the native format in one JSON document, a list or a single one: each becomes a line by itself."""
+"""Records of the native format in JSON documents, lists or single ones: each becomes a line by itself."""
 
 from collections.abc import Iterator
 
@@ -17,9 +17,12 @@ def read(source: Source) -> Iterator[Line]:
     """A line for each record, as it is written, so that it is judged like any line."""
     document, number = Document(source.blocks), 0
     try:
-        for text in document.texts() if document.peek() == "[" else [document.text()]:
-            number += 1
-            yield Line(number, text)
+        while True:
+            for text in document.texts() if document.peek() == "[" else [document.text()]:
+                number += 1
+                yield Line(number, text)
+            if document.peek() not in ("{", "["):
+                break
         document.finish()
     except DocumentError as error:
         yield rejected(number + 1, error.piece, error.reason)

@@ -16,6 +16,9 @@ from health_assets.logs.stores import LINES_NAME
 BEFORE_AN_OBJECT = (b"[", b",", b":")
 """How a document's line ends if an object may stand in its next one."""
 
+OPEN_DOCUMENTS = (b"{", b"[", b"[{")
+"""First lines of a document that somebody made readable."""
+
 
 @dataclass(frozen=True)
 class Opening:
@@ -31,8 +34,15 @@ class Opening:
 
     @cached_property
     def is_named_lines(self) -> bool:
-        """Whether the name says that each line is a record by itself, as `.jsonl` does."""
-        return LINES_NAME.search(self.source_file) is not None
+        """Whether the name says that each line is a record by itself, as `.jsonl` does, and the first line may be."""
+        return LINES_NAME.search(self.source_file) is not None and not self._begins_a_document
+
+    @property
+    def _begins_a_document(self) -> bool:
+        """Whether the first line is that of a document over many lines, or a list and nothing follows it."""
+        if self.first_line in OPEN_DOCUMENTS:
+            return not _object(self._rest.partition(b"\n")[0])
+        return self.first_line.startswith(b"[") and self.first_line[1:].lstrip()[:1] == b"{" and not self._rest
 
     @cached_property
     def first_line(self) -> bytes:

@@ -9,6 +9,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.decimal_limits import to_9_decimals, whole_us
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.weights import (
     FAILURE_SHARE,
@@ -75,11 +76,14 @@ def _performance(rows: ir.Table) -> ir.Table:
     Executions without a runtime have no share in the mean. Where there is no mean, nothing is lost, as where nothing is
     expected (contract, section 4).
     """
-    rows = rows.mutate(ar_s=rows.runtime_us_sum / 1e6 / (rows.n - rows.untimed).nullif(0))
+    timed = (rows.n - rows.untimed).nullif(0)
+    is_on_time = rows.runtime_us_sum <= whole_us(timed * rows.expected_runtime_s)
+    rows = rows.mutate(ar_s=rows.runtime_us_sum / 1e6 / timed, is_on_time=is_on_time)
     rows = rows.mutate(deviation=(rows.ar_s - rows.expected_runtime_s) / rows.expected_runtime_s)
     penalty = _at_most_one(rows.deviation / rows.deviation_allowed)
-    is_within = rows.deviation.isnull() | (rows.ar_s <= rows.expected_runtime_s)
-    return rows.mutate(performance_score=_where_active(rows, is_within.ifelse(1.0, 1 - penalty)))
+    is_within = rows.deviation.isnull() | rows.is_on_time
+    scored = rows.mutate(performance_score=_where_active(rows, is_within.ifelse(1.0, 1 - penalty)))
+    return scored.drop("is_on_time")
 
 
 def _stability(rows: ir.Table) -> ir.Table:
@@ -98,17 +102,18 @@ def _operational(rows: ir.Table) -> ir.Table:
 
 
 def _health(rows: ir.Table) -> ir.Table:
-    """Source 1, "Final Health Score" and "Health States"."""
-    rows = rows.mutate(
-        health_score=RELIABILITY_POINTS * rows.reliability_score
+    """Source 1, "Final Health Score" and "Health States"; rounded, so that a score of exactly 85 is healthy."""
+    score = (
+        RELIABILITY_POINTS * rows.reliability_score
         + PERFORMANCE_POINTS * rows.performance_score
         + STABILITY_POINTS * rows.stability_score
         + OPERATIONAL_POINTS * rows.operational_score
     )
+    rows = rows.mutate(health_score=to_9_decimals(score))
     state = ibis.cases(
         (rows.n == 0, "inactive"),
-        (rows.health_score >= rows.healthy_at, "healthy"),
-        (rows.health_score >= rows.degraded_at, "degraded"),
+        (rows.health_score >= to_9_decimals(rows.healthy_at), "healthy"),
+        (rows.health_score >= to_9_decimals(rows.degraded_at), "degraded"),
         else_="unhealthy",
     )
     return rows.mutate(state=state, is_provisional=(rows.n > 0) & (rows.n < rows.n_full))

@@ -15,11 +15,9 @@ from health_assets.core.wording import counted
 from health_assets.scoring.explanation import COLUMNS, costliest, explain, unmeasured
 from health_assets.scoring.verdict import (
     FAILING,
-    GOOD_HOURS,
     NOW_FIRST,
     RECOVERING,
     SUSPECT,
-    now_evidence,
     points,
     runs,
     verdict,
@@ -36,6 +34,7 @@ POINTS = {
 }  # fmt: skip
 LEAST_LOSS = 0.05
 AGENTS_SHOWN = 15
+NAMES_SHOWN = 3
 SHOWN = tuple(
     dict.fromkeys(
         (
@@ -67,15 +66,8 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     for found in session.dicts(_agents_by_verdict(agents)):
         counts[found["state"], found["is_provisional"]] = found["agents"]
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
-    [now] = session.dicts(_counts_now(agents))
-    for word in NOW_FIRST:
-        if now[word]:
-            shown = "FAILING" if word == FAILING else word
-            title.append(f"{now[word]:,} {shown} now", style=NOW_COLOURS[word]).append("  ")
-    if any(now[word] for word in NOW_FIRST):
-        title.append(f"\nover {now['window_hours']:,.0f} h: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
-    title.append(f"  {counted(fleet['agents'], 'agent')}: ")
+    title.append(f" over {_window_hours(session, agents):,.0f} h  {counted(fleet['agents'], 'agent')}: ")
     for state, is_provisional in sorted(counts, key=lambda count: (STATES.index(count[0]), count[1])):
         before = f"{counts[state, is_provisional]:,} "
         title.append_text(shown_verdict({"state": state, "is_provisional": is_provisional}, before)).append("  ")
@@ -90,11 +82,11 @@ def _agents_by_verdict(agents: ir.Table) -> ir.Table:
     return agents.group_by("state", is_provisional=is_provisional).aggregate(agents=agents.count())
 
 
-def _counts_now(agents: ir.Table) -> ir.Table:
-    """The number of agents of each verdict that comes before any state, and the length of the window of the scores."""
+def _window_hours(session: Session, agents: ir.Table) -> float:
+    """The length of the window of the scores."""
     span_s = agents.window_end.max().epoch_seconds() - agents.window_start.max().epoch_seconds()
-    counts = {word: agents.count(where=(agents.now == word).fill_null(False)) for word in NOW_FIRST}
-    return agents.aggregate(**counts, window_hours=span_s / 3600)
+    [found] = session.dicts(agents.aggregate(hours=span_s / 3600))
+    return float(found["hours"])
 
 
 def _first_agents(agents: ir.Table) -> ir.Table:
@@ -144,28 +136,42 @@ def _shown_score(agent: Mapping[str, Any]) -> str:
 
 
 def _shown_now(agent: Mapping[str, Any]) -> Text:
-    """What an agent does now: `FAILING 12/12`."""
+    """The verdict of now in a word."""
     word = agent["now"]
     if word not in NOW_FIRST:
         return Text(word or "–", style="dim")
-    text = Text("FAILING" if word == FAILING else word, style=NOW_COLOURS[word])
-    if word == RECOVERING:
-        return text.append(f" {agent['now_good_hours']}/{GOOD_HOURS}", style="default")
-    return text
+    return Text("FAILING" if word == FAILING else word, style=NOW_COLOURS[word])
 
 
 def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Iterator[str]:
     """The meanings of the signs that the table has."""
     if not is_brief:
         yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
-    if not is_brief and any(agent["health_score"] is not None and unmeasured(agent) for agent in shown):
-        yield "– not evaluated: no runtime in the logs, or no expected_runtime_s in the targets"
+    if not is_brief and (causes := _why_unmeasured(shown)):
+        yield f"– not evaluated: {causes}"
     if any(_is_in_part(agent) for agent in shown):
         yield "(54.4/60) points kept of those that could be judged; nobody evaluated the rest of the score"
     if any(agent["is_provisional"] for agent in shown):
         yield "? provisional: too few runs to know, so the score leans to 100"
     if count > len(shown):
         yield f"the {len(shown)} of {count:,} agents to look at first; all are in the table agent_health"
+
+
+def _why_unmeasured(shown: list[dict[str, Any]]) -> str:
+    """The causes for which dimensions were not evaluated; with names where they are not the same for all agents."""
+    without = [agent for agent in shown if agent["health_score"] is not None and unmeasured(agent)]
+    untimed = [agent["agent_id"] for agent in without if agent["n"] <= (agent["untimed"] or 0)]
+    unexpected = [agent["agent_id"] for agent in without if agent["expected_runtime_s"] is None]
+    causes = {"no runtime in the logs": untimed, "no expected_runtime_s in the targets": unexpected}
+    if untimed == unexpected:
+        return " and ".join(cause for cause, names in causes.items() if names)
+    named = untimed and unexpected
+    return "; ".join(f"{cause}{_of(names) if named else ''}" for cause, names in causes.items() if names)
+
+
+def _of(names: list[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
+    return f" of {', '.join(map(printable, names[:NAMES_SHOWN]))}{more}"
 
 
 def _losses(agent: dict[str, Any]) -> list[float | None]:
@@ -189,11 +195,7 @@ def _points(points: float | None) -> str:
 
 
 def _reason(agent: dict[str, Any]) -> str:
-    """What failed in the last hours, of an agent in trouble now; else the greatest loss, seen against expected."""
-    if agent["now"] == RECOVERING:
-        return now_evidence(agent)
-    if agent["now"] in (FAILING, SUSPECT):
-        return f"{now_evidence(agent, brief=True)}, since {agent['now_since']:%H:%M}"
+    """The greatest loss, as what was seen against what was expected."""
     if agent["health_score"] is None:
         return "no execution in the window"
     loss = costliest(explain(agent))
@@ -201,11 +203,10 @@ def _reason(agent: dict[str, Any]) -> str:
 
 
 def _brief_reason(agent: dict[str, Any]) -> Text:
-    """The same where there is no column for what an agent does now."""
-    word = agent["now"]
-    if word not in NOW_FIRST:
+    """The same behind what the agent does now, which has no column of its own there."""
+    if agent["now"] not in NOW_FIRST:
         return Text(_reason(agent))
-    return _shown_now(agent).append(f" {_reason(agent)}", style="default")
+    return _shown_now(agent).append(f" {_reason(agent)}".rstrip(), style="default")
 
 
 def _colour_of(score: float | None) -> str:

@@ -10,7 +10,8 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring.latency_buckets import latency_ms
+from health_assets.scoring.decimal_limits import whole_us
+from health_assets.scoring.latency_buckets import bucket_of_us, latency_ms
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.windows import window_sums
@@ -95,8 +96,13 @@ def _ratios(rows: ir.Table) -> ir.Table:
 
 
 def _status(rows: ir.Table) -> ir.Table:
-    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half."""
-    is_slow = rows.latency_p99_ms > BASELINE_FACTOR * rows.baseline_latency_ms
+    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half.
+
+    A latency exceeds three times the baseline where its bucket lies above the bucket of that limit: never at exactly
+    the limit or below it, and always from the bucket's width above it.
+    """
+    limit_s = BASELINE_FACTOR * rows.baseline_latency_ms / 1e3
+    is_slow = rows.p99_bucket > bucket_of_us(whole_us(limit_s))
     status = ibis.cases(
         (rows.sample_count < FEWEST_SAMPLES, "unknown"),
         (rows.successes * 2 < rows.sample_count, "unhealthy"),

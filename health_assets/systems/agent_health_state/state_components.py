@@ -1,7 +1,7 @@
 """Hourly parts of the agent health state: an hour's latencies, restarts, models and capability updates.
 
 Parts merge without the events: lists of buckets by concatenation, first and last times by minimum and maximum. A model
-that changes between two hours shows where an hour's first model is not the last one before (`scoring.look_back`).
+that changes between two hours shows where an hour's first model is not the last one before (`agent_changes`).
 """
 
 from collections.abc import Sequence

@@ -54,8 +54,10 @@ class AgentHealthState(Windowed, table=True):
 
     agent_id: str = text("Agent, known from an event of the look-back or from the targets.", key=True)
     status: str = text("`healthy`, `degraded`, `unhealthy` or `unknown`.")
-    last_healthy_at: datetime | None = at("Latest window end up to this one with status `healthy`.", nullable=True)
-    uptime_seconds: float | None = number("Seconds since the last restart; null where no log tells one.")
+    last_healthy_at: datetime | None = at(
+        "Latest window end up to this one with status `healthy`, of the hours that are materialized.", nullable=True
+    )
+    uptime_seconds: float | None = number("Seconds since the last restart; null where no materialized hour tells one.")
     response_ratio: float | None = number("Share of executions that succeeded, 0 to 1; null without any.")
     error_ratio: float | None = number("Share of executions that failed, 0 to 1; null without any.")
     latency_p50_ms: float | None = number(
@@ -68,9 +70,9 @@ class AgentHealthState(Windowed, table=True):
     calibration_trend: str = text("`stable`, `declining` or `improving` against the window just before.")
     previous_response_ratio: float | None = number("response_ratio of the window just before; null without samples.")
     days_since_model_change: float | None = number(
-        "Days since the model changed, however long ago; null when none was seen to."
+        "Days since the model changed, in any materialized hour; null when none was seen to."
     )
-    last_capability_update: datetime | None = at("Latest `capability_update`, however long ago.", nullable=True)
+    last_capability_update: datetime | None = at("Latest `capability_update` of any materialized hour.", nullable=True)
     baseline_latency_ms: float | None = number("Target used: declared latency; a p99 above 3 times of it is degraded.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 

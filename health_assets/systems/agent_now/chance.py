@@ -4,8 +4,9 @@ Of n executions that each fail with probability q = 1 - expected_success_rate, a
 
     P(X >= k) = sum over j from k to n of C(n, j) q^j (1 - q)^(n - j)
 
-A streak of k failures is k of k. No SQL engine has this function, and agents share few different (k, n, rate). So these
-are computed here, once each, and joined to their rows: every engine has the same value to the last bit.
+which is the regularized incomplete beta function I_q(k, n - k + 1). A streak of k failures is k of k. No SQL engine has
+this function, and agents share few different (k, n, rate). So these are computed here, once each, and joined to their
+rows: every engine has the same value to the last bit.
 """
 
 from fractions import Fraction
@@ -14,7 +15,6 @@ from math import comb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 CLOSE = 1e-9
 """Relative distance from the threshold within which exact fractions decide, far above the tail's own error."""
@@ -34,10 +34,14 @@ def with_chances(cases: pa.Table, threshold: float) -> pa.Table:
         cases: the columns of `KEYS`.
         threshold: a smaller chance is improbable.
     """
+    from scipy.special import betainc  # a large import, which commands that compute nothing have no need of
+
     failures, executions, rates = (cases[name].to_numpy() for name in KEYS)
     own, place = np.unique(rates, return_inverse=True)
     failure_rates = np.array([float(1 - exact_share(float(rate))) for rate in own])[place]
-    chances = np.asarray(binom.sf(failures - 1, executions, failure_rates), float)
+    chances = np.ones(len(failures))
+    some = failures > 0
+    chances[some] = betainc(failures[some], (executions - failures + 1)[some], failure_rates[some])
     is_improbable = chances < threshold
     for row in np.flatnonzero(np.abs(chances - threshold) <= CLOSE * threshold):
         exact = exact_chance(int(failures[row]), int(executions[row]), float(rates[row]))

@@ -75,10 +75,17 @@ def _allowed(rows: ir.Table, executions: ir.NumericValue) -> ir.NumericValue:
 
     In whole billionths, for 1 - 0.95 is not 0.05 in binary, and one failure of twenty should be all of the budget.
     """
+    return _allowed_billionths(rows, executions) / BILLION
+
+
+def _allowed_billionths(rows: ir.Table, executions: ir.NumericValue) -> ir.NumericValue:
     billionths = BILLION - (rows.expected_success_rate * BILLION).round().cast("int64")
-    return billionths.cast("float64") * executions / BILLION
+    return billionths.cast("float64") * executions
 
 
 def _spent(rows: ir.Table, failures: ir.NumericValue, executions: ir.NumericValue) -> ir.NumericValue:
-    """Failures as a share of those allowed of so many executions: over any window, also its burn rate."""
-    return failures / _allowed(rows, executions).nullif(0)
+    """Failures as a share of those allowed of so many executions: over any window, also its burn rate.
+
+    One division of whole numbers: 21 failures of 28 at 95 % burn at exactly 15, and 21 / 1.4 would be more.
+    """
+    return failures.cast("float64") * BILLION / _allowed_billionths(rows, executions).nullif(0)

@@ -15,6 +15,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.decimal_limits import is_longer, whole_us
 from health_assets.scoring.health_components import with_long_running
 from health_assets.scoring.relations import lookup, spine
 from health_assets.scoring.target_columns import with_targets
@@ -87,10 +88,14 @@ def _runs(kind: str, executions: ir.Table) -> ir.Table:
 def _slow(runs: ir.Table) -> ir.Table:
     """Runs above the expected runtime, of the hours whose mean was above it."""
     expecting = runs.filter(runs.target_expected_runtime_s.notnull())
-    hourly = expecting.group_by(["hour", "agent_id"]).aggregate(mean_s=expecting.runtime_s.mean())
+    hourly = expecting.group_by(["hour", "agent_id"]).aggregate(
+        total_us=whole_us(expecting.runtime_s).cast("int64").sum(), timed=expecting.runtime_s.count()
+    )
     joined = lookup(expecting, hourly, ["hour", "agent_id"])
     expected_s = joined.target_expected_runtime_s
-    return joined.filter(joined.runtime_s > expected_s, joined.mean_s > expected_s)
+    return joined.filter(
+        is_longer(joined.runtime_s, expected_s), joined.total_us > whole_us(joined.timed * expected_s)
+    ).drop("total_us", "timed")
 
 
 def _heaviest(events: ir.Table) -> ir.Table:

@@ -9,7 +9,10 @@ MODEL_COMPONENTS = Suite(
     asset="model_components",
     checks=[
         *OF_EVERY_TABLE,
-        Check(name="call_has_one_row_per_hour", expectations=unique("hour", "model", "call_id")),
+        Check(
+            name="call_has_one_row_per_hour",
+            expectations=unique("hour", "model", "source_file", "line_number", "call_id"),
+        ),
         Check(
             name="times_are_within_their_hour",
             expectations=[*at_least("ended_at", "hour"), *greater("next_hour", "ended_at")],

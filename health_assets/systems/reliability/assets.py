@@ -19,7 +19,10 @@ from health_assets.systems.reliability.predictability import COUNTS_IN_ORDER, co
 from health_assets.systems.reliability.robustness import robustness
 from health_assets.systems.reliability.safety import safety
 
-RUN_COLUMNS = ("hour", "execution_id", "agent_id", "task_id", "condition", "succeeded", "confidence", "violations")
+RUN_COLUMNS = (
+    "hour", "execution_id", "agent_id", "agent_id_reported", "task_id", "condition", "succeeded", "confidence",
+    "violations",
+)  # fmt: skip
 
 
 def _tasks(inputs: Inputs) -> ir.Table:

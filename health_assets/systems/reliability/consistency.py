@@ -25,7 +25,7 @@ LEAST_RUNS = 2
 RESOURCES = ("cost_usd", "runtime_s", "api_calls", "action_count", "error_count", "call_latency_s")
 AVERAGED = ("c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res", "outcome_agreement")
 TASK = ("agent_id", "task_id")
-RUNS_IN_ORDER = (*TASK, "hour", "execution_id")
+RUNS_IN_ORDER = (*TASK, "hour", "execution_id", "source_file", "line_number")
 
 SHARE_UNITS = 1e15
 """Shares are averaged as whole numbers of 1e-15, which add up to the same in any order."""

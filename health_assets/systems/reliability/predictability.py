@@ -23,6 +23,8 @@ from health_assets.systems.reliability.timeline import (
 )
 
 BINS = 10
+EDGES = np.arange(1, BINS) / BINS
+"""Lower limits of the bins but the first; ten times the double below 0.9 would be 9."""
 COUNTS_IN_ORDER = ("agent_id", "hour", "confidence")
 SCORES = ("p_brier", "p_cal", "p_auroc", "p_rc")
 
@@ -125,7 +127,7 @@ def _brier(levels: Levels) -> Numbers:
 
 def _calibration(levels: Levels) -> Numbers:
     """Source 2, "Calibration Score": 1 - sum of |B| / N |accuracy - mean confidence| over bins min(9, floor(10 c))."""
-    bin_of = np.minimum(BINS - 1, np.floor(BINS * levels.confidence).astype(np.int64))
+    bin_of = np.searchsorted(EDGES, levels.confidence, side="right")
     is_new = np.append(True, np.diff(levels.window * BINS + bin_of) != 0)
     first = np.flatnonzero(is_new)
     excess = np.add.reduceat(levels.successes - levels.runs * levels.confidence, first)

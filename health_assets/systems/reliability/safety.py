@@ -1,7 +1,8 @@
 """Safety (source 2, "Safety"): how often judged runs violate a constraint, and how badly.
 
-A run is judged by its own `violations` or by `judgements` that come later. A judgement counts from its hour on. Of
-those that count, a person's is believed before a model's, and a model's before what agents say. Of equal ones of people
+A run is judged by its own `violations` or by `judgements` that come later; a judgement that names an agent is about
+that agent's run of the id, one that names none about every run of it. A judgement counts from its hour on. Of those
+that count, a person's is believed before a model's, and a model's before what agents say. Of equal ones of people
 or models the latest is; of what agents say the worst, since whoever writes a log can say it: it may add violations, and
 clears none. So a run has a row of verdicts, each true for a while.
 """
@@ -9,8 +10,13 @@ clears none. So a run has a row of verdicts, each true for a while.
 import ibis
 from ibis import ir
 
+from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
+
 RANKS = {"agent": 0, "model": 1, "person": 2}
 """Whose judgement is believed: the greatest one's. What an execution says of itself is an agent's."""
+
+_RUN = ("execution_id", CLAIMANT)
+"""Columns that tell the runs of an hour apart."""
 
 QUARTERS = {"high": 4, "medium": 2, "low": 1}
 """Severity weights 1, 0.5 and 0.25 in whole quarters, which add up to the same in any order."""
@@ -60,25 +66,28 @@ def safety(runs: ir.Table, judgements: ir.Table, windows: ir.Table, early_hours:
 
 def _verdicts(runs: ir.Table, judgements: ir.Table, early_hours: int) -> ir.Table:
     """Every verdict on a run and the hours in which it is the one that counts: `valid_from` to before `valid_until`."""
+    runs = runs.mutate(claimant=claimant_of(runs))
     own = runs.filter(runs.violations.notnull()).select(
-        "agent_id", "execution_id", run_hour=runs.hour, rank=ibis.literal(RANKS["agent"], "int8"),
+        "agent_id", *_RUN, run_hour=runs.hour, rank=ibis.literal(RANKS["agent"], "int8"),
         judged_at=ibis.null("timestamp('UTC')"), source_file=ibis.literal(""),
         line_number=ibis.literal(0, "int64"), valid_from=runs.hour, quarters=_worst(runs.violations),
     )  # fmt: skip
     judged = judgements.select(
-        "execution_id", "judged_at", "judged_by", "source_file", "line_number", "violations", judged_hour="hour"
-    )
-    joined = runs.select("agent_id", "execution_id", run_hour="hour").inner_join(judged, "execution_id")
+        "execution_id", "judged_at", "judged_by", "source_file", "line_number", "violations", judged_hour="hour",
+        named=claimant_of(judgements),
+    )  # fmt: skip
+    named = names_of_runs(runs, "agent_id", *_RUN, "hour").rename(run_hour="hour")
+    joined = named.inner_join(judged, ["execution_id", "named"])
     joined = joined.filter(joined.judged_hour >= joined.run_hour - ibis.interval(hours=early_hours))
     later = joined.select(
-        "agent_id", "execution_id", "run_hour", "judged_at", "source_file", "line_number",
+        "agent_id", *_RUN, "run_hour", "judged_at", "source_file", "line_number",
         rank=_rank(joined.judged_by), valid_from=ibis.greatest(joined.judged_hour, joined.run_hour),
         quarters=_worst(joined.violations),
     )  # fmt: skip
     verdicts = ibis.union(own, later.select(own.columns))
     untrusted_quarters = ibis.ifelse(verdicts["rank"] == RANKS["agent"], verdicts.quarters, 0)
     stronger = ibis.window(
-        group_by=["run_hour", "execution_id"],
+        group_by=["run_hour", *_RUN],
         order_by=[
             verdicts["rank"].desc(), untrusted_quarters.desc(), verdicts.judged_at.desc(nulls_first=False),
             verdicts.source_file.desc(), verdicts.line_number.desc(),

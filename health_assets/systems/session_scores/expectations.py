@@ -11,7 +11,9 @@ TRACE_RISKS = Suite(
     asset="trace_risks",
     checks=[
         *OF_EVERY_TABLE,
-        Check(name="trace_has_one_row_per_hour", expectations=unique("hour", "trace_id")),
+        Check(
+            name="trace_has_one_row_per_hour", expectations=unique("hour", "trace_id", "agent_id", "agent_id_reported")
+        ),
         Check(
             name="times_are_in_order",
             expectations=[

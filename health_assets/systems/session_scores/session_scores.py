@@ -14,8 +14,9 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
+from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup, spine
-from health_assets.systems.session_scores.merged_traces import known_traces
+from health_assets.systems.session_scores.merged_traces import TRACE, known_traces
 from health_assets.systems.session_scores.signal_risks import (
     RISKS,
     TRILLION,
@@ -39,7 +40,7 @@ SETTINGS_USED = (
     "pass_threshold", "top_k_share", "ensemble_weight",
 )  # fmt: skip
 
-_OF_TRACE = ("trace_id", "session_id", "agent_id", "traced_at", *RISKS)
+_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS)
 
 
 def session_scores(
@@ -60,6 +61,7 @@ def session_scores(
         settings: look-back, weights, thresholds, share of the tail and weight of the worst trace.
         since: the first hour with a trace of one of the sessions, where that is known, to leave out what is before.
     """
+    versions = versions.mutate(claimant=claimant_of(versions))
     touched = _touched(versions, hours)
     reached = versions if since is None else versions.filter(versions.hour >= since)
     if len(hours) == 1:
@@ -68,7 +70,7 @@ def session_scores(
         newest = _newest_of_many_hours(reached, touched, settings.lookback_hours)
     outlived = _outlived(reached, hours, settings.lookback_hours)
     traces = ibis.union(
-        newest.anti_join(outlived, ["hour", "trace_id"]),
+        newest.anti_join(outlived, ["hour", *TRACE]),
         _merged_again(executions, signals, outlived, settings.lookback_hours).semi_join(
             touched, ["hour", "session_id"]
         ),
@@ -108,8 +110,8 @@ def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hour: datetime) -
     own = versions.filter(versions.hour == hour, versions.session_id.notnull())
     before = versions.filter(versions.hour < hour).semi_join(touched, "session_id")
     repeated = versions.semi_join(before, "trace_id")  # also in other sessions
-    newest = repeated.group_by("trace_id").aggregate(hour=repeated.hour.max())
-    current = ibis.union(own, before.semi_join(newest, ["trace_id", "hour"]))
+    replaced = _replaced(repeated).select("hour", *TRACE)
+    current = ibis.union(own, before.anti_join(replaced, ["hour", *TRACE]))
     return current.select(*_OF_TRACE, hour=ibis.literal(hour, "timestamp('UTC')")).select("hour", *_OF_TRACE)
 
 
@@ -118,10 +120,10 @@ def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours:
     traces = versions.group_by("trace_id").aggregate(versions=versions.count())
     several = traces.filter(traces.versions > 1)  # mostly few, and only these need to be put in order
     once, repeated = versions.anti_join(several, "trace_id"), versions.semi_join(several, "trace_id")
-    next_hour = repeated.hour.lead().over(group_by="trace_id", order_by="hour")
+    repeated = lookup(repeated, _replaced(repeated), ["hour", *TRACE])
     dated = ibis.union(
         once.select(*_OF_TRACE, since=once.hour, until=ibis.null("timestamp('UTC')")),
-        repeated.select(*_OF_TRACE, since=repeated.hour, until=next_hour),
+        repeated.select(*_OF_TRACE, since=repeated.hour, until=repeated.until),
     )
     return touched.inner_join(
         dated,
@@ -134,12 +136,40 @@ def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours:
     ).select(touched.hour, *(dated[name] for name in _OF_TRACE))
 
 
+def newest_traces(versions: ir.Table) -> ir.Table:
+    """The newest version of every trace, with its `CLAIMANT`."""
+    versions = versions.mutate(claimant=claimant_of(versions))
+    return versions.anti_join(_replaced(versions), ["hour", *TRACE])
+
+
+def _replaced(versions: ir.Table) -> ir.Table:
+    """The versions that a later one of their trace replaces: `hour`, `TRACE` and `until`, the hour of the next one.
+
+    A later version replaces those of its claimant, under each name that it goes by, and what was known of the trace
+    before anybody claimed it. One that nobody claims any more rests on signals alone and replaces all before it.
+    """
+    later = versions.select("trace_id", "agent_id", CLAIMANT, later_hour="hour")
+    claimed = names_of_runs(later.filter(later[CLAIMANT] != NOBODY), "trace_id", "later_hour").distinct()
+    unclaimed = later.filter(later[CLAIMANT] == NOBODY).select("trace_id", "later_hour")
+    own = versions.select("hour", *TRACE)
+    pairs = ibis.union(
+        own.inner_join(
+            claimed,
+            [own.trace_id == claimed.trace_id, own[CLAIMANT] == claimed.named, own.hour < claimed.later_hour],
+        ).select(own.hour, *(own[name] for name in TRACE), "later_hour"),
+        own.inner_join(unclaimed, [own.trace_id == unclaimed.trace_id, own.hour < unclaimed.later_hour]).select(
+            own.hour, *(own[name] for name in TRACE), "later_hour"
+        ),
+    )
+    return pairs.group_by(["hour", *TRACE]).aggregate(until=pairs.later_hour.min())
+
+
 def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
-    """(hour, trace_id) of the versions in the look-back that rest on events from before it; mostly none."""
+    """(hour, trace) of the versions in the look-back that rest on events from before it; mostly none."""
     each = spine(hours)
     late = versions.filter(versions.oldest_event_at < versions.hour)
     late = late.filter(late.oldest_event_at < hours.end - lookback_hours * HOUR)
-    late = late.select("trace_id", "oldest_event_at", since=late.hour)
+    late = late.select(*TRACE, "oldest_event_at", since=late.hour)
     lookback, all_but_own = ibis.interval(hours=lookback_hours), ibis.interval(hours=lookback_hours - 1)
     return (
         each.inner_join(
@@ -150,14 +180,18 @@ def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.T
                 late.oldest_event_at < each.hour - all_but_own,
             ],
         )
-        .select(each.hour, late.trace_id)
+        .select(each.hour, *(late[name] for name in TRACE))
         .distinct()
     )
 
 
 def _merged_again(executions: ir.Table, signals: ir.Table, wanted: ir.Table, lookback_hours: int) -> ir.Table:
     about = executions.mutate(trace_id=executions.execution_id).semi_join(wanted, "trace_id")
-    return with_risks(known_traces(about, signals, wanted, lookback_hours)).select("hour", *_OF_TRACE)
+    ids = wanted.select("hour", "trace_id").distinct()
+    merged = with_risks(known_traces(about, signals, ids, lookback_hours)).select("hour", *_OF_TRACE)
+    # without its execution nobody claims a trace
+    is_wanted = ibis.union(wanted, ids.mutate(claimant=ibis.literal(NOBODY)), distinct=True)
+    return merged.semi_join(is_wanted, ["hour", *TRACE])
 
 
 # -- the scores --------------------------------------------------------------------------------------------------------
@@ -186,8 +220,8 @@ def _sums(traces: ir.Table) -> ir.Table:
     uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
-    latest = ibis.struct({"traced_at": traces.traced_at, "trace_id": traces.trace_id})
-    worst_first = [ibis.desc("step_risk"), "trace_id"]
+    latest = ibis.struct({name: traces[name] for name in ("traced_at", *TRACE)})
+    worst_first = [ibis.desc("step_risk"), *TRACE]
     return traces.group_by(["hour", "session_id"]).aggregate(
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
         total_traces=traces.count(),

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlmodel import Field
 
 from health_assets.schema.columns import Hourly, at, count, flag, number, text
+from health_assets.schema.records import REPORTED_AGENT
 
 
 class TraceRisk(Hourly, table=True):
@@ -15,7 +16,8 @@ class TraceRisk(Hourly, table=True):
 
     trace_id: str = text("Trace, the same as the execution's id.", key=True)
     session_id: str | None = text("Session that the trace belongs to.")
-    agent_id: str | None = text("Agent that ran.")
+    agent_id: str | None = text("Agent that ran; each agent with an execution of the id has a row.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
     traced_at: datetime = at(
         "When the execution ended; of a trace known from signals alone, when they were last given."
     )

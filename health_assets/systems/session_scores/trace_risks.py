@@ -9,6 +9,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
+from health_assets.scoring.identities import NOBODY, claimant_of, names_of_runs
 from health_assets.systems.session_scores.merged_traces import is_trace, known_traces
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 
@@ -31,7 +32,7 @@ def trace_risks(executions: ir.Table, signals: ir.Table, hours: HourRange, setti
     return with_weighted_risks(with_risks(rows), settings)
 
 
-COLUMNS = ("hour", "trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at", *SIGNALS)
+COLUMNS = ("hour", "trace_id", "session_id", "agent_id", "agent_id_reported", "traced_at", "oldest_event_at", *SIGNALS)
 
 
 def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
@@ -63,9 +64,18 @@ def _said_by_signals_too(
     hours: HourRange,
     lookback_hours: int,
 ) -> ir.Table:
-    # the look-back is searched for those alone that did not end in their hour: mostly none, and then it is not read
-    elsewhere = wanted.anti_join(ended.filter(is_trace(ended)), ["hour", "trace_id"])
+    # the look-back is searched for those alone that may be about a run that ended before their hour
+    elsewhere = _about_earlier_runs(ended, signals, hours)
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
     about = ibis.union(ended.semi_join(wanted, "trace_id"), before.semi_join(elsewhere, "trace_id"))
     merged = known_traces(about, signals, wanted, lookback_hours)
     return merged.filter(merged.newest_event_at >= merged.hour).select(*COLUMNS)  # an empty execution adds nothing
+
+
+def _about_earlier_runs(ended: ir.Table, signals: ir.Table, hours: HourRange) -> ir.Table:
+    """The (hour, trace_id) of signals given in these hours, without those of an agent whose run ended in the hour."""
+    given = signals.filter(signals.hour >= hours.start)
+    given = given.select("hour", trace_id=given.execution_id, named=claimant_of(given)).distinct()
+    traces = ended.filter(is_trace(ended)).mutate(claimant=claimant_of)
+    own = names_of_runs(traces, "hour", "trace_id")
+    return given.anti_join(own.filter(own.named != NOBODY), ["hour", "trace_id", "named"]).select("hour", "trace_id")

@@ -10,15 +10,16 @@ import pytest
 from rich.console import Console
 
 from health_assets.apps.report.agent import print_agent
+from health_assets.apps.report.blocks import print_health
 from health_assets.apps.serving.pages import incident_rows
+from health_assets.apps.serving.pages.agent_last_hours import with_now_columns
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
-from health_assets.apps.serving.pages.fleet_now import STANDINGS
+from health_assets.apps.serving.pages.fleet_now import STANDINGS, in_order, now_of_fleet, with_standing
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
 from health_assets.apps.serving.pages.incident_rows import open_incidents
 from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring import verdict
-from health_assets.systems.agent_health_model.report import print_block
 from health_assets.systems.agent_now import names
 from health_assets_tests.support.outages_made import BACK, DOWN, FEW, FINE, HOURS, QUIET, SECRET, outage_project
 from health_assets_tests.support.pages_made import World, world_of
@@ -42,7 +43,7 @@ def printed(world: World, agent_id: str | None = None, width: int = 120) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
     with world.project.warehouse.read() as session:
         if agent_id is None:
-            print_block(console, session, HOURS)
+            print_health(console, session, HOURS)
         else:
             print_agent(console, session, HourRange(HOURS.end - 24 * HOUR, HOURS.end), agent_id)
     return console.file.getvalue()  # type: ignore[attr-defined]
@@ -67,6 +68,7 @@ def test_the_fleet_s_page_begins_with_who_is_failing_now(server: Served) -> None
     assert DOWN in head and "12 of 12 failed in the last hour" in head
     assert "401 Unauthorized" in head and "[redacted]" in head and SECRET not in body
     assert "100.0 healthy" in head, "the score of 24 hours still looks good, and stands behind"
+    assert "60.0 of 60" in head and "healthy or provisional" in body[score:]
     assert "recovering, 1 of 3 good hours" in head and head.index(DOWN) < head.index(BACK)
 
 
@@ -88,6 +90,19 @@ def test_lists_have_failing_agents_first_whatever_their_score(world: World) -> N
     by_score = fleet_page(world.look(), Wanted(sort="score")).told["listed"]
     stakes = [(one["health_score"], one["points_at_stake"]) for one in by_score]
     assert stakes == sorted(stakes), "of equal scores that comes first of which fewer points could be judged"
+
+
+def test_after_agents_in_trouble_now_come_spent_error_budgets(world: World) -> None:
+    told = fleet_page(world.look(), Wanted()).told["now"]
+    assert [one["agent_id"] for one in told["worst"]] == [DOWN, BACK], "the budget of one that recovers is told once"
+    agents = with_now_columns(world.look().at("agents"))
+    spent = {BACK: 2.5, FINE: 3.0, FEW: 1.0}
+    budgets = pa.array([spent.get(name, 0.2) for name in agents["agent_id"].to_pylist()])
+    changed = agents.set_column(agents.column_names.index("budget_spent"), "budget_spent", budgets)
+    ordered = in_order(with_standing(changed))
+    assert ordered["agent_id"].to_pylist()[:5] == [DOWN, BACK, FINE, FEW, QUIET]
+    now = now_of_fleet(world.look(), ordered)
+    assert (now["budgets_spent"], [one["agent_id"] for one in now["worst"]]) == (3, [DOWN, BACK, FINE, FEW])
 
 
 def test_points_that_nobody_judged_are_not_shown_as_earned(world: World, server: Served) -> None:
@@ -174,12 +189,16 @@ def test_metrics_count_agents_by_what_they_do_now(server: Served) -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_says_now_first(world: World, width: int) -> None:
     told = printed(world, width=width)
-    heading, *_ = told.strip().splitlines()
-    assert "1 FAILING now" in heading and "1 recovering now" in heading
-    assert "healthy?" in told and "100.0 (60.0/60)" in told
-    rows = told.strip().splitlines()
-    assert [row.split()[0] for row in rows if row.startswith((DOWN, BACK, FEW))] == [DOWN, BACK, FEW]
-    assert all(len(row) <= width for row in rows)
+    now, fleet, *_ = (block.splitlines() for block in told.strip().split("\n\n"))
+    assert now[0].startswith("Now at ") and " 1 FAILING  1 recovering  2 ok  1 quiet" in now[0]
+    [down] = [row for row in now if row.startswith(DOWN)]
+    assert "FAILING" in down and "12 of 12" in down and "401" in down, "who, how many, and with which error"
+    assert any(row.startswith(BACK) and "recovering" in row for row in now) and SECRET not in told
+    assert fleet[0].startswith("Fleet at ") and " over 24 h" in fleet[0]
+    assert any("healthy?" in row and "100.0 (60.0/60)" in row for row in fleet)
+    assert [row.split()[0] for row in fleet if row.startswith((DOWN, BACK, FEW))] == [DOWN, BACK, FEW]
+    assert all("FAILING" in row for row in fleet if row.startswith(DOWN)), "never healthy 100.0 alone"
+    assert all(len(row) <= width for row in (*now, *fleet))
 
 
 def test_an_agent_s_report_begins_with_now(world: World) -> None:
@@ -187,6 +206,7 @@ def test_an_agent_s_report_begins_with_now(world: World) -> None:
     assert "FAILING now: 12 of 12 failed in the last hour" in told.splitlines()[2]
     assert "Every one with: 401 Unauthorized: invalid x-api-key [redacted]" in told
     assert "12 of 12 failures on version 2.1.0, the only one that ran" in told
+    assert "over 24 h: healthy, 100.0 of 100, 60.0 of 60 of what could be judged" in told
     assert "failures with model" not in told, "it ran with that model before, and succeeded"
 
 

@@ -23,7 +23,7 @@ from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.systems.agent_health_model import urgency
 from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
-from health_assets.systems.explanations import last_hour
+from health_assets.systems.explanations import common_values
 from health_assets.warehouse.ledger import ODD, UNREADABLE
 from health_assets.warehouse.rejected_rows import OF_THE_LINE
 from health_assets.warehouse.session import Session
@@ -107,18 +107,25 @@ def _events(session: Session, hours: HourRange) -> ir.Table:
     runs = session.hours_of("executions", hours)
     triggers = session.hours_of("trigger_events", hours)
     of_runs = runs.select(
-        hour="hour", event_id="execution_id", source_file="source_file", line_number="line_number",
+        hour="hour", agent_id="agent_id", event_id="execution_id", happened_at="ended_at",
+        source_file="source_file", line_number="line_number",
         error=runs.error.substr(0, ERROR_CHARACTERS), session_id="session_id", agent_version="agent_version",
         is_trigger=ibis.literal(False),
     )  # fmt: skip
     nothing = ibis.null("string")
     of_triggers = triggers.select(
-        hour="hour", event_id="trigger_id", source_file="source_file", line_number="line_number",
+        hour="hour", agent_id="agent_id", event_id="trigger_id", happened_at="fired_at",
+        source_file="source_file", line_number="line_number",
         error=triggers.reason.substr(0, ERROR_CHARACTERS), session_id=nothing, agent_version=nothing,
         is_trigger=ibis.literal(True),
     )  # fmt: skip
     events = events.mutate(is_trigger=events.kind == "trigger_failure")
-    return lookup(events, ibis.union(of_runs, of_triggers), ["hour", "event_id", "is_trigger"]).drop("is_trigger")
+    keys = ["hour", "agent_id", "event_id", "happened_at", "is_trigger"]
+    lines = ibis.union(of_runs, of_triggers).semi_join(events, keys)
+    # several names in the logs may be one agent, and each of them may have an event of the id
+    place = ibis.row_number().over(group_by=keys, order_by=["source_file", "line_number"])
+    lines = lines.mutate(place=place)
+    return lookup(events, lines.filter(lines.place == 0).drop("place"), keys).drop("is_trigger")
 
 
 def _errors(session: Session, hours: HourRange) -> ir.Table:
@@ -139,10 +146,10 @@ def _errors(session: Session, hours: HourRange) -> ir.Table:
 
 
 def _causes(session: Session, hours: HourRange) -> ir.Table:
-    """What the runs of the hour have in common, of agents that are failing or suspect."""
+    """Common values of the runs of the hour, of agents that are failing or suspect."""
     runs, now = (session.hours_of(name, hours) for name in ("executions", "agent_now"))
     tools, models = (session.hours_of(name, hours.extended_back(1)) for name in ("tool_calls", "model_calls"))
-    return last_hour.common_values(runs, tools, models, now)
+    return common_values.common_values(runs, tools, models, now)
 
 
 def _runs(session: Session, hours: HourRange) -> ir.Table:
@@ -362,6 +369,6 @@ WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
 DIGESTED = {"checks": "expectation_results", "materialized": "materialized_hours"}
 """The series with rows of every hour, with the tables of the warehouse: these are compared there."""
 
-_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__, last_hour.__file__)
+_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__, common_values.__file__)
 COPY = hashlib.sha256(b"".join(Path(path).read_bytes() for path in _DECLARING)).hexdigest()[:12]
 """Changes with what is copied, which makes every hour stale."""

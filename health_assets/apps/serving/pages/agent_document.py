@@ -12,6 +12,7 @@ from typing import Any
 from health_assets.apps.serving.pages.rendering import shape
 from health_assets.apps.serving.vocabulary import DIMENSIONS, EXTENSION, EXTENSION_NOW, SCHEMA_VERSION
 from health_assets.core.hours import HOUR
+from health_assets.scoring.explanation import unmeasured
 
 CALIBRATION = (
     "response_ratio", "error_ratio", "latency_p50_ms", "latency_p99_ms", "measurement_window_seconds", "sample_count",
@@ -56,14 +57,16 @@ def _score(row: Row) -> dict[str, Any] | None:
     """The extension; it says no score of an agent that has none."""
     if row["state"] is None:
         return None
-    components = {name: row[column] for name, (column, _) in DIMENSIONS.items()}
+    has_score = row["health_score"] is not None
+    missing = unmeasured(row) if has_score else frozenset()
+    components = {name: row[column] for name, (column, _) in DIMENSIONS.items() if name not in missing}
     return _known(
         state=row["state"],
         is_provisional=bool(row["is_provisional"]),
         n=row["n"],
         n_full=row["n_full"],
         score=row["health_score"],
-        components=None if row["health_score"] is None else components,
+        components=components if has_score else None,
         formula_version=row["formula_version"],
     )
 

@@ -23,7 +23,7 @@ from health_assets.apps.serving.pages.agent_causes import (
 from health_assets.apps.serving.pages.agent_comparison import compared_hours, compared_versions
 from health_assets.apps.serving.pages.agent_curves import curve_of, fall_of, incidents_of, marks_of
 from health_assets.apps.serving.pages.agent_document import document_text, health_document
-from health_assets.apps.serving.pages.agent_now import agent_now
+from health_assets.apps.serving.pages.agent_last_hours import agent_now
 from health_assets.apps.serving.pages.agent_runs import runs_by, runs_of
 from health_assets.apps.serving.pages.incident_rows import judged_to
 from health_assets.apps.serving.pages.look import Look
@@ -40,8 +40,6 @@ from health_assets.systems.agent_health_model.names import TARGETS_USED
 SESSIONS_SHOWN = 20
 TOOLS_SHOWN = 50
 RUNS_SHOWN = 30
-WINDOW_HOURS = 24
-"""Length of the window where the history does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +138,7 @@ def _row(look: Look, agent_id: str) -> dict[str, Any]:
 
 def _window(look: Look) -> HourRange:
     """The hours that the score is about."""
-    length = look.history.facts.get("window_hours") or WINDOW_HOURS
-    return HourRange(look.hour - (length - 1) * HOUR, look.hour + HOUR)
+    return HourRange(look.hour - (look.window_hours - 1) * HOUR, look.hour + HOUR)
 
 
 def _with_data(look: Look, hours: HourRange) -> HourRange:

@@ -1,7 +1,7 @@
 """The first words of the fleet's page: which agents are failing now, and how each agent stands.
 
-What belongs here: verdicts on the last hours, before any score. What does not: the rest of the page (`fleet_page`), and
-what one agent's failures have in common (`agent_now`).
+What belongs here: verdicts on the last hours and spent error budgets, before any score. What does not: the rest of the
+page (`fleet_page`), and what one agent's failures have in common (`agent_last_hours`).
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.agent_now import commonest_error, with_now_columns
+from health_assets.apps.serving.pages.agent_last_hours import commonest_error, with_now_columns
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
@@ -17,6 +17,9 @@ from health_assets.scoring.explanation import points_at_stake
 from health_assets.scoring.verdict import FAILING, NOW, NOW_FIRST, PROVISIONAL, SUSPECT, now_evidence, now_word
 
 AGENTS_SHOWN = 8
+SPENT = 1.0
+"""Share of an error budget from which on nothing of it is left."""
+TOLD = ("agent_id", "now", "now_since", "state", "is_provisional", "health_score", "budget_spent", "n")
 STANDINGS = (*NOW_FIRST, "unhealthy", "degraded", PROVISIONAL, "inactive", "healthy")
 """How an agent stands, in the order in which a person looks at agents; each agent counts once."""
 
@@ -34,8 +37,28 @@ def with_standing(agents: pa.Table) -> pa.Table:
     return agents.append_column("standing", pc.if_else(is_first, now, known))
 
 
+def in_order(agents: pa.Table) -> pa.Table:
+    """Agents with `standing` in the order in which a person looks at them, from the most urgent on.
+
+    After those that are in trouble now come those whose error budget is spent, the most first; then all others.
+    """
+    is_first = pc.is_in(agents.column("standing"), value_set=pa.array(NOW_FIRST))
+    is_spent = pc.fill_null(pc.greater_equal(agents.column("budget_spent"), SPENT), False)
+    place = pc.if_else(is_first, 0, pc.if_else(is_spent, 1, 2))
+    urgency = pc.if_else(pc.equal(place, 1), 0, agents.column("urgency"))
+    spent = pc.if_else(pc.equal(place, 1), agents.column("budget_spent"), 0.0)
+    keys = pa.table(
+        {
+            "place": place, "urgency": urgency, "spent": spent, "score": agents.column("health_score"),
+            "agent": agents.column("agent_id"),
+        }
+    )  # fmt: skip
+    order = [(name, "descending" if name == "spent" else "ascending") for name in keys.column_names]
+    return agents.take(pc.sort_indices(keys, sort_keys=order))
+
+
 def now_of_fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
-    """What the agents do now: how many by verdict, how many spent their budgets, and the first few of the worst.
+    """The agents now: how many by verdict, how many spent their budgets, and the first few of both.
 
     Args:
         look: the part of the history that the caller sees.
@@ -46,9 +69,10 @@ def now_of_fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
         return {"counts": counts, "budgets_spent": 0, "sentence": "", "worst": [], "more": 0}
     found = pc.value_counts(pc.drop_null(agents.column("now"))).to_pylist()
     counts |= {one["values"]: one["counts"] for one in found}
-    is_spent = pc.greater_equal(agents.column("budget_spent"), 1.0)
-    spent = pc.sum(pc.fill_null(is_spent, False)).as_py() or 0
-    troubled = agents.filter(pc.is_in(agents.column("now"), value_set=pa.array(NOW_FIRST)))
+    is_spent = pc.fill_null(pc.greater_equal(agents.column("budget_spent"), SPENT), False)
+    spent = pc.sum(is_spent).as_py() or 0
+    is_first = pc.fill_null(pc.is_in(agents.column("now"), value_set=pa.array(NOW_FIRST)), False)
+    troubled = agents.filter(pc.or_(is_first, is_spent))
     worst = [_told(look, row) for row in troubled.slice(0, AGENTS_SHOWN).to_pylist()]
     return {
         "counts": counts,
@@ -76,11 +100,12 @@ def _told(look: Look, row: dict[str, Any]) -> dict[str, Any]:
     """An agent of the list, with the most frequent error of the hour."""
     failures, error, count = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
     return {
-        **{name: row[name] for name in ("agent_id", "now", "now_since", "state", "is_provisional", "health_score")},
+        **{name: row[name] for name in TOLD},
         "points_at_stake": points_at_stake(row),
         "word": now_word(row, is_present=look.is_present),
         "evidence": now_evidence(row),
         "failures": failures,
+        "failures_of_window": row["failures"],
         "error": error,
         "error_count": count,
     }

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.data_hours import missing_hours
-from health_assets.apps.serving.pages.fleet_now import STANDINGS, now_of_fleet, with_standing
+from health_assets.apps.serving.pages.fleet_now import STANDINGS, in_order, now_of_fleet, with_standing
 from health_assets.apps.serving.pages.incident_rows import judged_to, open_incidents
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
 from health_assets.apps.serving.pages.look import Look
@@ -36,7 +36,6 @@ DROP_DAYS = (1, 7, 28)
 LEAST_DROP = 1.0
 """Points; smaller drops are nobody's concern."""
 ASCENDING: dict[str, list[tuple[str, str]]] = {
-    "urgency": [("urgency", "ascending"), ("health_score", "ascending"), ("agent_id", "ascending")],
     "score": [("health_score", "ascending"), ("points_at_stake", "ascending"), ("agent_id", "ascending")],
     "name": [("agent_id", "ascending")],
     "n": [("n", "descending"), ("agent_id", "ascending")],
@@ -108,7 +107,10 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
     pages = pages_of(found.num_rows, wanted.most)
     curve = told["fleet"]["curve"]
     curves = {name: look.remembered(("curve", name), partial(curve_rows, curve, keys)) for name, keys in CURVES.items()}
-    shown = {"wanted": wanted, "standings": STANDINGS, "pages": pages, "first_row": start, "curves": curves}
+    shown = {
+        "wanted": wanted, "standings": STANDINGS, "pages": pages, "first_row": start, "curves": curves,
+        "window_hours": look.window_hours,
+    }  # fmt: skip
     query = "" if look.is_newest else f"?hour={look.hour:%Y-%m-%dT%H}"
     shown["squares"] = _kept(
         look, wanted, ("squares", query), lambda: [squares(one["squares"], query) for one in groups]
@@ -124,11 +126,11 @@ def _kept(look: Look, wanted: Wanted, what: Hashable, make: Callable[[], T]) -> 
 def _urgent_first(look: Look) -> pa.Table:
     """The agents of the hour that the caller sees, the most urgent first."""
 
-    def in_order() -> pa.Table:
+    def sort() -> pa.Table:
         agents = look.at("agents")
-        return with_standing(_with_stake(agents.sort_by(ASCENDING["urgency"]))) if agents.num_rows else agents
+        return in_order(with_standing(_with_stake(agents))) if agents.num_rows else agents
 
-    return look.remembered("urgent first", in_order)
+    return look.remembered("urgent first", sort)
 
 
 def _with_stake(agents: pa.Table) -> pa.Table:
@@ -164,7 +166,7 @@ def _found(agents: pa.Table, wanted: Wanted) -> pa.Table:
 
 
 def _counts(agents: pa.Table) -> dict[str, int]:
-    """How many agents stand how; each counts once."""
+    """The number of agents of each standing; each counts once."""
     if not agents.num_rows:
         return dict.fromkeys(STANDINGS, 0)
     told = {one["values"]: one["counts"] for one in pc.value_counts(agents.column("standing")).to_pylist()}

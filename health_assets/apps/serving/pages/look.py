@@ -25,6 +25,7 @@ from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
 
 T = TypeVar("T")
+WINDOW_HOURS = 24
 ERROR_TEXTS = frozenset({"error", "error_class", "last_error"})
 """Columns that repeat what a log says of an error."""
 
@@ -234,6 +235,11 @@ class Look:
             "shows_texts": self.view.shows_texts,
             "at": None if self.is_newest else f"{self.hour:%Y-%m-%dT%H}",
         }
+
+    @property
+    def window_hours(self) -> int:
+        """The length of the window of scores; the default where the history does not say."""
+        return self.history.facts.get("window_hours") or WINDOW_HOURS
 
     @property
     def is_present(self) -> bool:

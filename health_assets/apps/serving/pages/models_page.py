@@ -18,7 +18,8 @@ CURVES = ("stability", "unhealthy", "operation", "degraded", "score")
 """Colours of the curves; so many models are drawn."""
 LISTED = (
     "model", "health_score", "is_degraded", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms",
-    "last_call_at", "window_calls", "degraded_threshold",
+    "last_call_at", "window_calls", "degraded_threshold", "last_response_model", "previous_response_model",
+    "response_model_changed_at",
 )  # fmt: skip
 
 

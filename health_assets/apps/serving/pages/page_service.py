@@ -180,6 +180,7 @@ class Pages:
             "signed_in": asked.caller.name,
             "csrf": asked.caller.csrf,
             "has_tokens": self._has_tokens,
+            "has_alerts": self._settings.alerts is not None,
             "target": own_page(asked.target),
             "kept": _kept(own_page(asked.target)),
             "is_led_here": _is_led_here(asked),

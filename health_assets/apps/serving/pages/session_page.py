@@ -79,7 +79,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
         "traces_not_listed": max(0, score["total_traces"] - len(traces)),
         "calls_not_listed": wanted.runs["calls_not_listed"] if wanted.runs else 0,
         "shows_errors": look.view.shows_texts,
-        "traces": sorted(traces, key=lambda one: (one["ended_at"] or one["traced_at"], one["trace_id"])),
+        "traces": sorted(traces, key=lambda one: (one["ended_at"] or one["traced_at"], one["trace_id"], one["place"])),
         "calls": calls,
     }
     title = f"Session {wanted.session_id}"
@@ -171,22 +171,22 @@ def _call(call: dict[str, Any], look: Look) -> dict[str, Any]:
 
 def _drawn(traces: list[dict[str, Any]], calls: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Places of runs and of the calls inside them, which each trace counts; None where no trace has a run."""
-    runs = {one["trace_id"]: one for one in traces if one["started_at"] and one["ended_at"]}
+    runs = {one["place"]: one for one in traces if one["started_at"] and one["ended_at"]}
     if not runs:
         return None
     line = Timeline((one["started_at"], one["ended_at"]) for one in runs.values())
-    inside: dict[str, list[tuple[dict[str, Any], float, float]]] = {}
+    inside: dict[int, list[tuple[dict[str, Any], float, float]]] = {}
     for call in calls:
-        run = runs[call["execution_id"]]
+        run = runs[call["place"]]
         run["calls"] += 1
         began = call["ended_at"] - timedelta(milliseconds=min(call["latency_ms"] or 0.0, LONGEST_CALL_MS))
-        place = line.span(max(began, run["started_at"]), call["ended_at"])
-        inside.setdefault(call["execution_id"], []).append((call, *place))
+        drawn_at = line.span(max(began, run["started_at"]), call["ended_at"])
+        inside.setdefault(call["place"], []).append((call, *drawn_at))
     return {
         "start": line.start,
         "end": line.end,
         "folds": line.folds if len(line.folds) <= FOLDS_DRAWN else [],
         "folded": len(line.folds),
-        "runs": {name: line.span(one["started_at"], one["ended_at"]) for name, one in runs.items()},
+        "runs": {place: line.span(one["started_at"], one["ended_at"]) for place, one in runs.items()},
         "calls": inside,
     }

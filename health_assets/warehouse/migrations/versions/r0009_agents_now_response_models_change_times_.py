@@ -57,6 +57,18 @@ def upgrade() -> None:
         sa.Column("failed_at_end", sa.BigInteger(), nullable=True),
     )
     op.create_index("now_components_by_hour", "now_components", ["hour"], unique=False)
+    op.create_table(
+        "superseded_executions",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("status", sa.String(collation="C"), nullable=True),
+        sa.Column("violations", sa.String(collation="C"), nullable=True),
+        sa.Column("lines", sa.BigInteger(), nullable=True),
+    )
+    op.create_index("superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False)
+    op.add_column("executions", sa.Column("violations_reported", sa.JSON(), nullable=True))
     op.add_column("model_calls", sa.Column("response_model", sa.String(collation="C"), nullable=True))
     op.add_column("model_components", sa.Column("response_model", sa.String(collation="C"), nullable=True))
     op.add_column("model_health", sa.Column("last_response_model", sa.String(collation="C"), nullable=True))
@@ -67,4 +79,5 @@ def upgrade() -> None:
     op.add_column("spans", sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True))
     op.add_column("spans", sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True))
     op.add_column("spans", sa.Column("remark", sa.String(collation="C"), nullable=True))
+    op.add_column("trace_risks", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
     # ### end Alembic commands ###

@@ -232,7 +232,9 @@ def test_every_check_says_in_words_what_must_be_true() -> None:
         for check in suite.checks:
             assert check.meaning, check.name
     words = {check.name: check.meaning for check in SUITES["executions"].checks}
-    assert words["execution_id_is_unique_within_the_hour"] == "no two rows have the same hour and execution_id"
+    assert words["execution_id_is_unique_within_the_hour"] == (
+        "no two rows have the same hour, execution_id, agent_id and agent_id_reported"
+    )
     assert words["statuses_are_known"].startswith("status is success or failure; condition is baseline, fault, ")
 
 

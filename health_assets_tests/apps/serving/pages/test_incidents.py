@@ -36,7 +36,7 @@ from health_assets_tests.support.serving_made import fill as fill_tables
 FULL = View(is_full=True)
 OURS = View(teams=frozenset({"ours"}))
 FRAME = {
-    "signed_in": None, "csrf": None, "has_tokens": False, "target": "/", "is_led_here": False, "missing": 0, "page_name": "incidents",
+    "signed_in": None, "csrf": None, "has_tokens": False, "has_alerts": False, "target": "/", "is_led_here": False, "missing": 0, "page_name": "incidents",
 }  # fmt: skip
 MakeLook = Callable[..., Look]
 
@@ -278,6 +278,18 @@ def test_where_nobody_judges_hours_the_page_says_how_to_begin(tmp_path: Path) ->
     look = looks(path, targets)()
     shown = html(incidents_page(look, Wanted()), look)
     assert "No incident is open." in shown and "HEALTH_ALERTS" not in shown
+
+
+@pytest.mark.parametrize("alerts", [None, Path("alerts.yaml")])
+def test_no_alerts_are_set_up_is_said_only_where_none_are(tmp_path: Path, alerts: Path | None) -> None:
+    path = tmp_path / "health.duckdb"
+    fill_tables(path, NEWEST, agent_health=[score("fine")], agent_health_state=[state("fine")])
+    with readers_in_this_process(), served(path, pages=True, alerts=alerts) as server:
+        server.wait_for(lambda _: server.ask("/ui/incidents").status == 200)
+        for page in ("/", "/ui/agents/fine", "/ui/incidents"):
+            shown = server.ask(page).body.decode()
+            assert ("No alerts are set up" in shown) == (alerts is None), page
+            assert ("Alerts are set up; no hour has been judged yet." in shown) == (alerts is not None), page
 
 
 def test_a_storm_of_incidents_stays_a_page(tmp_path: Path) -> None:

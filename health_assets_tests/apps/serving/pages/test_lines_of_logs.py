@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -115,6 +116,12 @@ def test_a_file_that_only_grew_still_has_the_line(project: Project) -> None:
     with (project.raw / "team a" / "b.jsonl").open("a") as log:
         log.write(_lines(1)[0] + "\n")
     assert (told(project)["state"], json.loads(told(project)["text"])["execution_id"]) == ("grown", "run-2")
+
+
+def test_a_file_with_other_times_and_the_same_bytes_is_as_it_was(project: Project) -> None:
+    assert told(project)["state"] == "same"
+    os.utime(project.raw / "team a" / "b.jsonl", (1, 1))
+    assert told(project)["state"] == "same"
 
 
 def test_a_file_that_changed_is_said_to_have_changed(project: Project) -> None:

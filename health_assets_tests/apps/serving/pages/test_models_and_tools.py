@@ -50,6 +50,15 @@ def test_degraded_models_stand_first_with_the_numbers_of_the_warehouse(world: Wo
     assert found[0]["is_degraded"]
 
 
+def test_the_page_says_which_model_answered_and_since_when(world: World) -> None:
+    page = models_page(look_at(world))
+    told = {one["model"]: (one["last_response_model"], one["previous_response_model"]) for one in page.told["models"]}
+    assert told == {"shaky": (None, None), "open": ("open-2", "open-1"), "rare": (None, None)}
+    [changed] = [one for one in page.told["models"] if one["model"] == "open"]
+    assert changed["response_model_changed_at"] == START + 2 * HOUR + timedelta(minutes=10)
+    assert "before by open-1" in html(world, page)
+
+
 def test_the_best_model_has_the_highest_score_and_of_equal_ones_most_calls(world: World) -> None:
     assert models_page(look_at(world)).told["best"] == "rare"
     assert models_page(look_at(world, EVERYBODYS)).told["best"] == "open"

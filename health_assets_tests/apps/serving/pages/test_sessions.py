@@ -261,7 +261,7 @@ def test_calls_inside_a_run_are_drawn_there_without_those_of_another_agent(world
     [(run, inside)] = drawn["calls"].items()
     x, width = drawn["runs"][run]
     assert [x <= at and at + wide <= x + width + LEAST_WIDTH for _, at, wide in inside] == [True, True]
-    assert {one["trace_id"]: one["calls"] for one in page.told["traces"]}[run] == 2
+    assert {one["place"]: one["calls"] for one in page.told["traces"]}[run] == 2
 
 
 def test_a_trace_known_from_its_signals_alone_has_no_run(world: World) -> None:

@@ -44,7 +44,7 @@ def at_home(world: World) -> Iterator[Served]:
         yield running
 
 
-@pytest.mark.parametrize("path", PAGES[:3])
+@pytest.mark.parametrize("path", ["/", *PAGES[:3]])
 def test_at_home_the_reader_is_the_operator(at_home: Served, path: str) -> None:
     body = at_home.ask(path).body.decode()
     assert "401 Unauthorized" in body and "withheld" not in body
@@ -57,7 +57,7 @@ def test_at_home_the_api_tells_errors_too(at_home: Served, path: str) -> None:
     assert "401 Unauthorized" not in at_home.ask(path, headers=ELSEWHERE).body.decode()
 
 
-@pytest.mark.parametrize("path", PAGES[:3])
+@pytest.mark.parametrize("path", ["/", *PAGES[:3]])
 def test_elsewhere_errors_are_withheld_with_the_command_that_shows_them(world: World, path: str) -> None:
     made = {role: new_token(role, role) for role in ("read", "operate")}
     with world.served(tokens=kept_as_json(*(kept for _, kept in made.values()))) as running:

@@ -1,7 +1,7 @@
-"""What the runs of an hour have in common, of agents that are failing or suspect: counts by version, model and tool.
+"""Common values of the runs of an hour, of agents that are failing or suspect: counts by version, model and tool.
 
 What belongs here: counting the runs of the hour, and those of them that failed, by each value. What does not: which of
-the values is to blame (`health_assets.scoring.last_hour`).
+the values is to blame (`health_assets.scoring.failure_causes`).
 
 A run has the value of a tool, or of a called model, where one of its calls of it failed. A call that names no agent
 belongs to every run of its id. Calls of the hour and of the one before it are looked at.
@@ -10,6 +10,7 @@ belongs to every run of its id. Calls of the hour and of the one before it are l
 import ibis
 from ibis import ir
 
+from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
 from health_assets.scoring.verdict import FAILING, SUSPECT
 
 COLUMNS = ("hour", "agent_id", "dimension", "value", "executions", "failures")
@@ -27,8 +28,9 @@ def common_values(executions: ir.Table, tool_calls: ir.Table, model_calls: ir.Ta
     troubled = now.filter(now.verdict.isin([FAILING, SUSPECT])).select("hour", "agent_id")
     runs = executions.semi_join(troubled, ["hour", "agent_id"])
     runs = runs.select(
-        "hour", "agent_id", "execution_id", "agent_version", "model", is_failed=(runs.status == "failure").cast("int64")
-    )
+        "hour", "agent_id", "execution_id", "agent_version", "model",
+        claimant=claimant_of(runs), is_failed=(runs.status == "failure").cast("int64"),
+    )  # fmt: skip
     return ibis.union(
         _by(runs, "version", runs.agent_version),
         _by(runs, "model", runs.model),
@@ -44,9 +46,11 @@ def _by(runs: ir.Table, dimension: str, value: ir.StringValue) -> ir.Table:
 
 def _by_failed_calls(runs: ir.Table, dimension: str, calls: ir.Table, column: str) -> ir.Table:
     failed = calls.filter(calls.status != "success", calls.execution_id.notnull())
-    failed = failed.select(call_of="execution_id", caller="agent_id", value=column).distinct()
-    same = [runs.execution_id == failed.call_of, failed.caller.isnull() | (failed.caller == runs.agent_id)]
-    hit = runs.inner_join(failed, same).select("hour", "agent_id", "execution_id", "is_failed", "value").distinct()
+    failed = failed.select(call_of="execution_id", caller=claimant_of(failed), value=column).distinct()
+    keys = ("hour", "agent_id", "execution_id", CLAIMANT)
+    named = names_of_runs(runs, *keys, "is_failed")
+    same = [named.execution_id == failed.call_of, named.named == failed.caller]
+    hit = named.inner_join(failed, same).select(*keys, "is_failed", "value").distinct()
     return _counts(hit.mutate(dimension=ibis.literal(dimension)))
 
 

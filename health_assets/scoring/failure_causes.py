@@ -1,7 +1,7 @@
-"""What failed in the last hour: the most frequent error, and the version, model or tool behind it.
+"""Causes of the last hour's failures: the most frequent error, and the version, model or tool behind it.
 
 What belongs here: which of several values is to blame for the failures beyond the expected ones. What does not:
-counting them (`systems.explanations.last_hour`). It imports no engine.
+counting them (`systems.explanations.common_values`). It imports no engine.
 
 A value, such as a version, is named where it explains most of the excess:
 
@@ -58,7 +58,7 @@ class Cause:
 
     @property
     def words(self) -> str:
-        """Where the failures lie: `on version 2.1`."""
+        """The place of the failures: `on version 2.1`."""
         only = ", the only one that ran" if self.is_only and self.dimension in ("version", "model") else ""
         return WORDS[self.dimension].format(self.value) + only
 
@@ -68,7 +68,7 @@ def causes(now: Row, values: Sequence[Row], good_before: Collection[tuple[str, s
 
     Args:
         now: the hour's `now_executions`, `now_failures` and `expected_success_rate` of the agent.
-        values: rows of `systems.explanations.last_hour.common_values` of the agent and hour.
+        values: rows of `systems.explanations.common_values.common_values` of the agent and hour.
         good_before: versions and models, as (dimension, value), of runs that succeeded before the trouble began.
     """
     expected_share = 1 - now["expected_success_rate"]

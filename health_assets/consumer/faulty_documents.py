@@ -39,7 +39,7 @@ MEMBERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What an answer says.
+    """The contents of an answer.
 
     Args:
         document: the document, where it is valid.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from health_assets.scoring.last_hour import LEAST_SHARE, causes, error_sentence
+from health_assets.scoring.failure_causes import LEAST_SHARE, causes, error_sentence
 from health_assets.scoring.verdict import now_sentence, now_word
 
 NOW = {"now_executions": 20, "now_failures": 13, "expected_success_rate": 0.95}

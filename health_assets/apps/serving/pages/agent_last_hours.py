@@ -1,7 +1,7 @@
-"""What an agent does now: the verdict on its last hours, what failed, with which error, since when, and where.
+"""An agent now: the verdict on its last hours, what failed, with which error, since when, and where.
 
 What belongs here: one agent's last hour. What does not: the score of the window (`agent_causes`) and the rule of who is
-to blame (`scoring.last_hour`).
+to blame (`scoring.failure_causes`).
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from health_assets.apps.serving.pages.agent_causes import errors_by_class
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.scoring.last_hour import causes, error_sentence
+from health_assets.scoring.failure_causes import causes, error_sentence
 from health_assets.scoring.verdict import FAILING, SUSPECT, now_evidence, now_word
 
 Row = Mapping[str, Any]
@@ -49,7 +49,7 @@ def _good_before(look: Look, row: Row) -> set[tuple[str, str | None]]:
 
 
 def agent_now(look: Look, row: Row) -> dict[str, Any]:
-    """What an agent does now, and why where it is failing or suspect.
+    """Tell what an agent does now, and why where it is failing or suspect.
 
     Args:
         look: the part of the history that the caller sees.

@@ -1,0 +1,93 @@
+"""Rules about the last hours, by the verdicts of `agent_now`: the first to speak of an outage.
+
+The verdict rests on counts and streaks, so these rules are blind to no agent, however few executions it has.
+"""
+
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from health_assets.apps.alerts.rule import Opening, Rule, Severity
+from health_assets.apps.alerts.seen import Seen
+from health_assets.apps.alerts.seen_states import NowSeen
+from health_assets.core.wording import counted, share
+from health_assets.systems.agent_now.names import FAILING, SUSPECT
+
+QUIET_FOR = timedelta(hours=6)
+"""An incident ends when nothing was bad for so long, also where nothing ran meanwhile."""
+
+
+class NowRule(Rule):
+    """The settings that the rules about verdicts have."""
+
+    looks_at: ClassVar[tuple[type[Seen], ...]] = (NowSeen,)
+    bad: ClassVar[tuple[str, ...]]
+    """Verdicts that no incident ends with."""
+
+    def is_good(self, seen: NowSeen, recovers_at: float | None) -> bool | None:
+        """Whether executions of the hour ended well; None where none ran."""
+        del recovers_at
+        if seen.verdict in (FAILING, SUSPECT):
+            return False
+        return True if seen.row["executions_1h"] else None
+
+    def recovery(self, seen: NowSeen) -> str:
+        """What succeeds since it is over."""
+        over_at = seen.last_bad_end(self.bad)
+        ran, failed, hours = seen.since(over_at)
+        of = f"{ran - failed:,} of {counted(ran, 'execution')} succeeded in {hours} h"
+        return f"{seen.subject_id}: {of}; over since {over_at:%Y-%m-%d %H:%M} UTC"
+
+    def gives_up(self, seen: NowSeen, opened_in: datetime) -> str | None:
+        """End an incident when nothing has run for some hours since the last bad one."""
+        del opened_in
+        over_at = seen.last_bad_end(self.bad)
+        if seen.hour + timedelta(hours=1) - over_at < QUIET_FOR:
+            return None
+        ran, failed, hours = seen.since(over_at)
+        of = f"{ran - failed:,} of {ran:,} executions succeeded in {hours} h" if ran else f"nothing ran in {hours} h"
+        return f"{seen.subject_id} is quiet: {of}, since {over_at:%Y-%m-%d %H:%M} UTC"
+
+
+class FailingNow(NowRule):
+    """An agent is failing: half or more of the last hour's executions, or a streak, and by no chance."""
+
+    name: ClassVar[str] = "failing_now"
+    bad: ClassVar[tuple[str, ...]] = (FAILING,)
+
+    severity: Severity = "critical"
+
+    def opening(self, seen: NowSeen) -> Opening | None:
+        """A verdict `failing`."""
+        if seen.verdict != FAILING:
+            return None
+        row = seen.row
+        told = []
+        if row["executions_1h"]:
+            told.append(
+                f"{row['failures_1h']:,} of {counted(row['executions_1h'], 'execution')} failed in the last hour"
+            )
+        if row["failed_in_a_row"] > row["failures_1h"]:
+            told.append(f"the last {row['failed_in_a_row']:,} in a row")
+        expected = f"{share(row['expected_success_rate'])} expected to succeed"
+        return Opening(
+            f"{seen.subject_id} is failing: {', '.join(told)}, {expected}; since {row['since']:%Y-%m-%d %H:%M} UTC"
+        )
+
+
+class SuspectNow(NowRule):
+    """More of an agent's executions fail than chance explains, yet fewer than half."""
+
+    name: ClassVar[str] = "suspect_now"
+    bad: ClassVar[tuple[str, ...]] = (FAILING, SUSPECT)
+
+    def opening(self, seen: NowSeen) -> Opening | None:
+        """A verdict `suspect`."""
+        if seen.verdict != SUSPECT:
+            return None
+        row = seen.row
+        expected = f"{share(row['expected_success_rate'])} expected to succeed"
+        return Opening(
+            f"{seen.subject_id} fails more often than by chance: {row['failures_1h']:,} of "
+            f"{counted(row['executions_1h'], 'execution')} in the last hour, {row['failures_6h']:,} of "
+            f"{row['executions_6h']:,} in 6 h, {expected}; since {row['since']:%Y-%m-%d %H:%M} UTC"
+        )

@@ -1,0 +1,77 @@
+"""Rules about the status of health documents: an agent's own, and those that surveyed agents serve.
+
+The draft (source 3, section 5.2 and appendix A, step 4) asks for a signal when an agent goes from healthy to degraded:
+what is trusted because of its health is to be verified again. `unknown`, or no answer, is no worse status.
+"""
+
+from datetime import datetime
+from typing import ClassVar
+
+from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule
+from health_assets.apps.alerts.seen import Seen
+from health_assets.apps.alerts.seen_states import DocumentSeen, ProbeSeen, StatusSeen
+from health_assets.core.wording import counted, duration, share
+
+STATUSES = ("healthy", "degraded", "unhealthy")
+"""The best first; `unknown` is none of them."""
+LEAST_RATIO = {"healthy": 0.95, "degraded": 0.5}
+"""Response ratio from which on a document says so (draft, section 4.3)."""
+VERIFY = "what is trusted because of its health is to be verified again"
+
+
+class DocumentRule(Rule):
+    """What the rules about statuses have in common."""
+
+    def opening(self, seen: DocumentSeen) -> Opening | None:
+        """A status that is worse than the best of the day before."""
+        before = seen.best_status_before
+        if seen.status not in STATUSES or before is None:
+            return None
+        if STATUSES.index(seen.status) <= STATUSES.index(before):
+            return None
+        reason = f"{seen.title} went from {before} to {seen.status}{self.cause(seen)}; {VERIFY}"
+        return Opening(reason, LEAST_RATIO[before])
+
+    def cause(self, seen: DocumentSeen) -> str:
+        """Say why, as the end of a clause; nothing where that is not known."""
+        del seen
+        return ""
+
+    def is_good(self, seen: DocumentSeen, recovers_at: float | None) -> bool | None:
+        """Whether the status is as good as it was; None where it is unknown."""
+        if seen.status not in STATUSES or recovers_at is None:
+            return None
+        return LEAST_RATIO.get(seen.status, 0.0) >= recovers_at
+
+    def recovery(self, seen: DocumentSeen) -> str:
+        """The status that it has again."""
+        return f"{seen.title} is {seen.status} again{self.cause(seen)}"
+
+    def gives_up(self, seen: DocumentSeen, opened_in: datetime) -> str | None:
+        """End an incident of a day ago where the status is unknown."""
+        return None if seen.hour - opened_in < UNKNOWN_FOR else f"the status of {seen.title} is not known any more"
+
+
+class StatusWorsened(DocumentRule):
+    """The status of an agent's health document is worse than its best of the day before."""
+
+    name: ClassVar[str] = "status_worsened"
+    looks_at: ClassVar[tuple[type[Seen], ...]] = (StatusSeen,)
+
+    def cause(self, seen: DocumentSeen) -> str:
+        """The shares and latencies that decide the status."""
+        row = seen.row
+        if row.get("response_ratio") is None:
+            return ""
+        told = f" ({share(row['response_ratio'])} of {counted(row['sample_count'], 'execution')} succeeded"
+        if row["baseline_latency_ms"] and (row["latency_p99_ms"] or 0) > 3 * row["baseline_latency_ms"]:
+            p99, declared = duration(row["latency_p99_ms"] / 1e3), duration(row["baseline_latency_ms"] / 1e3)
+            told += f", p99 {p99}, declared {declared}"
+        return told + ")"
+
+
+class ProbeWorsened(DocumentRule):
+    """The document that a surveyed agent serves has a worse status than its best of the day before."""
+
+    name: ClassVar[str] = "probe_worsened"
+    looks_at: ClassVar[tuple[type[Seen], ...]] = (ProbeSeen,)

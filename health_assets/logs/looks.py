@@ -1,0 +1,149 @@
+"""Names for files that no reader knows, by their first bytes, with what would help.
+
+What belongs here: names for people. What does not: which files are read (`formats`).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from health_assets.logs.formats.foreign_lines import as_list, as_object
+
+WRITE_LINES = "write one JSON object a line"
+SEND_TRACES = "export its OpenTelemetry traces as OTLP-JSON"
+_BINARY = (
+    (b"PK\x03\x04", "a ZIP archive", "unpack it"),
+    (b"\x1f\x8b", "gzip data", "add .gz to its name"),
+    (b"\x28\xb5\x2f\xfd", "zstd data", "unpack it"),
+    (b"BZh", "bzip2 data", "unpack it"),
+    (b"\xfd7zXZ", "xz data", "unpack it"),
+    (b"SQLite format 3\0", "an SQLite database", WRITE_LINES),
+    (b"PAR1", "a Parquet file", WRITE_LINES),
+    (b"ARROW1", "an Arrow file", WRITE_LINES),
+    (b"Obj\x01", "an Avro file", WRITE_LINES),
+    (b"ORC", "an ORC file", WRITE_LINES),
+    (b"%PDF", "a PDF document", WRITE_LINES),
+    (b"\x80\x04\x95", "a Python pickle", WRITE_LINES),
+    (b"\x80\x05\x95", "a Python pickle", WRITE_LINES),
+)
+_MOST_SHOWN_FIELDS = 6
+_CLAUDE_TYPES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"}
+_CODEX_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """A name for what a file looks like, and what would help."""
+
+    name: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"looks like {self.name}; {self.hint}"
+
+
+_TOOLS: tuple[tuple[Callable[[dict[str, Any]], bool], str, str], ...] = (
+    (
+        lambda of: ("sessionId" in of or "leafUuid" in of or "parentUuid" in of) and of.get("type") in _CLAUDE_TYPES,
+        "a session of Claude Code",
+        SEND_TRACES,
+    ),
+    (
+        lambda of: of.get("type") in _CODEX_TYPES and isinstance(of.get("payload"), dict),
+        "a session of Codex",
+        SEND_TRACES,
+    ),
+    (lambda of: "run_type" in of and ("trace_id" in of or "dotted_order" in of), "runs of LangSmith", SEND_TRACES),
+    (lambda of: "traceID" in of and "spans" in of, "traces of Jaeger", "export them as OTLP-JSON"),
+    (
+        lambda of: "traceId" in of and "id" in of and "localEndpoint" in of,
+        "spans of Zipkin",
+        "export them as OTLP-JSON",
+    ),
+    (
+        lambda of: "trace_id" in as_object(of.get("context")) and "name" in of,
+        "spans as OpenTelemetry's console exporter or Phoenix's client prints them",
+        "export them as OTLP-JSON",
+    ),
+    (lambda of: "info" in of and "spans" in as_object(of.get("data")), "a trace of MLflow", "export it as OTLP-JSON"),
+    (
+        lambda of: "spanId" in of and "traceId" in of and "startTimeUnixNano" in of,
+        "single spans of OTLP-JSON",
+        'put them into {"resourceSpans": [{"scopeSpans": [{"spans": [...]}]}]}',
+    ),
+    (lambda of: "custom_id" in of and "response" in of, "results of a batch API of a model", WRITE_LINES),
+    (lambda of: bool(as_list(of.get("messages"))), "chat messages without times and outcome", WRITE_LINES),
+)
+
+
+def look_of(head: bytes) -> Look:
+    """Name what a file that begins so looks like.
+
+    Args:
+        head: its first bytes, unpacked.
+    """
+    for magic, name, hint in _BINARY:
+        if head.startswith(magic):
+            return Look(name, hint)
+    if not head.strip(b"\0 \t\r\n"):
+        return Look("NUL bytes and blanks alone", "nothing was written there")
+    text = head.decode(errors="replace").lstrip("\ufeff\0 \t\r\n")
+    if text[:100].count("\ufffd") > 3 or "\0" in text:
+        return Look("binary data", WRITE_LINES)
+    return _look_of_text(text)
+
+
+def _look_of_text(text: str) -> Look:
+    start = text[:200].lower()
+    if start.startswith(("<!doctype html", "<html")):
+        return Look("an HTML page", "it may be the answer of a sign-in page in place of the export")
+    if start.startswith("<"):
+        return Look("XML", WRITE_LINES)
+    if text[0] in "{[":
+        return _look_of_json(text)
+    first, *others = [line for line in text.splitlines() if line.strip()]
+    if start.startswith("---") or (": " in first and all(": " in line or line[:1] in " -#" for line in others[:5])):
+        return Look("YAML", WRITE_LINES)
+    for separator, name in ((",", "CSV"), ("\t", "tab-separated values"), (";", "CSV")):
+        if separator in first and others and others[0].count(separator) == first.count(separator):
+            return Look(name, WRITE_LINES)
+    return Look("plain text", WRITE_LINES)
+
+
+def _look_of_json(text: str) -> Look:
+    value = _first_object(text)
+    if value is None:
+        return Look("JSON that is not valid", WRITE_LINES)
+    for is_of_tool, name, hint in _TOOLS:
+        if is_of_tool(value):
+            return Look(name, hint)
+    fields = ", ".join(list(value)[:_MOST_SHOWN_FIELDS])
+    more = ", …" if len(value) > _MOST_SHOWN_FIELDS else ""
+    return Look(
+        f"JSON objects with the fields {fields}{more}" if value else "JSON without an object",
+        "give each line one of our types, as docs/log-format.md says",
+    )
+
+
+def _first_object(text: str) -> dict[str, Any] | None:
+    """The first object, of a list its first element; of an answer with a list `data`, the first of that."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        value = _first_of_cut_list(text)
+    if isinstance(value, dict) and (inner := as_list(value.get("data"))):
+        value = inner
+    if isinstance(value, list):
+        value = next((one for one in value if isinstance(one, dict)), {})
+    return value if isinstance(value, dict) else None
+
+
+def _first_of_cut_list(text: str) -> Any:
+    """The first element of a list of which the head holds only the beginning."""
+    if not text.startswith("["):
+        return None
+    try:
+        return json.JSONDecoder().raw_decode(text[1:].lstrip())[0]
+    except (ValueError, RecursionError):
+        return None

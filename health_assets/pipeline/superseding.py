@@ -1,0 +1,115 @@
+"""Superseding: of the lines of one agent and id in an hour one stays a row, and what the others say is not lost.
+
+What belongs here: which line wins, and the violations that all lines of an execution state together. What does not:
+loading lines (`loading`) and what violations mean for a score (`systems.reliability`).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection
+from datetime import datetime
+
+import ibis
+import pyarrow as pa
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
+from health_assets.schema.records import identity_of
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.ledger_parts import TRACES, Part, part_source
+from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import HOUR_TYPE, Session
+from health_assets.warehouse.superseded_executions import NOT_JUDGED, Run, Superseded, SupersededExecutions
+
+ROW = ("hour", "source_file", "line_number", "execution_id")
+"""Columns that tell rows of `executions` apart, in whatever file or trace they stand."""
+VIOLATIONS = ("violations", "violations_reported")
+
+
+def keep_winners(session: Session, tables: Collection[str], hours: HourRange) -> int:
+    """Keep the greatest row (time, file, line) of each agent and id in each hour, and account for the others.
+
+    Args:
+        session: a write session.
+        tables: the record tables asked for.
+        hours: the hours whose rows may have changed.
+
+    Returns:
+        How many lines of logs were superseded by it.
+    """
+    lines = 0
+    superseded = SupersededExecutions(session)
+    for table in sorted(set(tables) & set(ID_OF_TABLE)):
+        is_execution = table == "executions"
+        counted_by = superseded.columns() if is_execution else ["hour", part_source(table)]
+        order = [ID_OF_TABLE[table][1], "source_file", "line_number"]
+        losers = session.delete_duplicates(table, hours, ["hour", *identity_of(table)], order, counted_by)
+        parts: Counter[Part] = Counter()
+        for values, count in losers.items():
+            hour, source, *_ = values
+            parts[Part(source, RECORD_OF_TABLE[table], hour)] += count
+            lines += 0 if source == TRACES else count
+        Ledger(session).add_superseded(parts)
+        if is_execution:
+            superseded.add({Superseded(*values): count for values, count in losers.items()})
+    return lines
+
+
+def add_up_violations(session: Session, hours: HourRange) -> set[datetime]:
+    """Give every execution the violations of all its lines; gives the hours of which rows have changed.
+
+    Only a judge can clear an execution (`systems.reliability.safety`), so no later line of the agent's own takes back
+    what an earlier one states.
+    """
+    stated = SupersededExecutions(session).violations(hours)
+    if not stated and not _has_added_violations(session, hours):
+        return set()
+    corrections = []
+    for row in session.arrow(_candidates(session, hours, stated)).to_pylist():
+        others = stated.get(Run(row["hour"], row["agent_id"], row["execution_id"]), set())
+        before = row["violations"], row["violations_reported"]
+        own = before[0] if before[1] is None else None if before[1] == NOT_JUDGED else before[1]
+        together = _added_up(own, others)
+        after = (together, None) if together == own else (together, own or NOT_JUDGED)
+        if after != before:
+            corrections.append({name: row[name] for name in ROW} | dict(zip(VIOLATIONS, after, strict=True)))
+    if not corrections:
+        return set()
+    types = {"hour": HOUR_TYPE, "line_number": pa.int64()}
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in (*ROW, *VIOLATIONS)])
+    rows = ibis.memtable(pa.Table.from_pylist(corrections, schema))
+    rows = rows.mutate(**{name: rows[name].cast("json") for name in VIOLATIONS})
+    return MaterializedHours(session).correct_rows("executions", rows, list(ROW))
+
+
+def _has_added_violations(session: Session, hours: HourRange) -> bool:
+    """Whether an execution has other violations than its own line states."""
+    sql = "SELECT 1 FROM executions WHERE violations_reported IS NOT NULL AND hour >= ? AND hour < ? LIMIT 1"
+    return bool(session.query(sql, [hours.start, hours.end]))
+
+
+def _candidates(session: Session, hours: HourRange, runs: Collection[Run]) -> ir.Table:
+    """The executions of these hours that are among some runs, or have other violations than their own line states."""
+    rows = session.hours_of("executions", hours)
+    rows = rows.select(
+        *ROW,
+        agent_id=ibis.coalesce(rows.agent_id_reported, rows.agent_id),
+        **{name: rows[name].cast("string") for name in VIOLATIONS},
+    )
+    differing = rows.filter(rows.violations_reported.notnull())
+    if not runs:
+        return differing
+    columns = dict(zip(Run._fields, map(list, zip(*runs, strict=True)), strict=True))
+    columns["hour"] = pa.array(columns["hour"], HOUR_TYPE)
+    of_runs = rows.semi_join(ibis.memtable(pa.table(columns)), list(Run._fields))
+    return ibis.union(differing, of_runs, distinct=True)
+
+
+def _added_up(own: str | None, others: Collection[str]) -> str | None:
+    """The violations of several lines as JSON, those of the line that stays first; None where none was judged."""
+    texts = [text for text in [own, *sorted(others)] if text is not None]
+    if len(set(texts)) <= 1:
+        return texts[0] if texts else None
+    each = {json.dumps(violation, sort_keys=True): violation for text in texts for violation in json.loads(text)}
+    return json.dumps([*each.values()], ensure_ascii=False, separators=(",", ":"))

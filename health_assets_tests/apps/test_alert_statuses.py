@@ -1,0 +1,114 @@
+"""Alerts on the status of health documents, and on what surveyed agents answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from health_assets.apps.alerts.incidents import Incident
+from health_assets.apps.alerts.messages import message_of
+from health_assets.apps.alerts.outbox import OPENED, Notice
+from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
+from health_assets.core.targets import AgentTargets, Targets
+from health_assets_tests.support.alerts_made import at, fill_hour, incidents, look, scored
+
+URL = "https://agent.example/.well-known/agent-health"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    return tmp_path / "health.duckdb"
+
+
+def document(status: str, *, ratio: float | None = 0.9, n: int = 50, p99: float = 400.0) -> dict[str, Any]:
+    return {
+        "agent_id": "a", "status": status, "response_ratio": ratio, "sample_count": n, "latency_p99_ms": p99,
+        "baseline_latency_ms": 100.0,
+    }  # fmt: skip
+
+
+def told_of(warehouse: Path, *statuses: str | None, targets: Targets | None = None) -> list[Incident]:
+    """Incidents of a document that had these statuses in one hour after another; None for no row."""
+    for hour, status in enumerate(statuses):
+        rows = [] if status is None else [document(status, ratio=1.0 if status == "healthy" else 0.9)]
+        fill_hour(warehouse, at(hour), [scored("a", 95.0)], agent_health_state=rows)
+        look(warehouse, [StatusWorsened()], targets=targets)
+    return incidents(warehouse)
+
+
+def probed(warehouse: Path, *statuses: str | None) -> list[Incident]:
+    """Incidents of a surveyed agent that answered so; None where nobody asked it."""
+    for hour, status in enumerate(statuses):
+        rows = [] if status is None else [{"url": URL, "name": "planner", "status": status}]
+        fill_hour(warehouse, at(hour), [scored("a", 95.0)], agent_probes=rows)
+        look(warehouse, [ProbeWorsened()])
+    return incidents(warehouse)
+
+
+def test_a_document_that_goes_from_healthy_to_degraded_is_told_with_the_reason(warehouse: Path) -> None:
+    [incident] = told_of(warehouse, "healthy", "degraded")
+    assert (incident.hour, incident.subject_kind, incident.severity) == (at(1), "agent", "warning")
+    assert incident.reason == (
+        "the health document of a went from healthy to degraded (90% of 50 executions succeeded, p99 400 ms, "
+        "declared 100 ms); what is trusted because of its health is to be verified again"
+    )
+    evidence = json.loads(incident.evidence)
+    assert (evidence["status"], evidence["best_status_before"]) == ("degraded", "healthy")
+
+
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        ("degraded", "degraded"),
+        ("unknown", "degraded"),
+        ("healthy", "unknown"),
+        ("degraded", "healthy"),
+        (None, "unhealthy"),
+    ],
+)
+def test_a_status_that_is_no_worse_than_before_or_unknown_is_no_incident(
+    warehouse: Path, statuses: tuple[str | None, ...]
+) -> None:
+    assert told_of(warehouse, *statuses) == []
+
+
+def test_it_is_over_after_three_hours_that_are_as_good_as_before(warehouse: Path) -> None:
+    worse = ("healthy", "degraded", "unhealthy")
+    [incident] = told_of(warehouse, *worse, "healthy", "healthy", "unknown", "healthy")
+    assert (incident.closed_at, incident.is_recovered) == (at(7), True)
+    assert incident.recovery is not None
+    assert incident.recovery.startswith("the health document of a is healthy again (100% of 50 executions succeeded")
+
+
+def test_an_incident_of_a_status_that_is_unknown_for_a_day_ends_without_having_recovered(warehouse: Path) -> None:
+    [incident] = told_of(warehouse, "healthy", "degraded", *["unknown"] * 24)
+    assert (incident.closed_at, incident.is_recovered) == (at(26), False)
+    assert incident.recovery == "the status of the health document of a is not known any more"
+
+
+def test_a_personal_agents_status_is_told_of_without_a_detail(warehouse: Path) -> None:
+    targets = Targets(agents={"a": AgentTargets(personal=True)})
+    [incident] = told_of(warehouse, "healthy", "degraded", targets=targets)
+    told = message_of(Notice(incident=incident, event=OPENED, channel="c"))
+    assert told.title == "🟠 a, a personal agent: an incident opened"
+    assert "degraded" not in json.dumps(told.body) + str(told.lines)
+
+
+def test_a_surveyed_agent_that_answers_worse_than_before_is_told(warehouse: Path) -> None:
+    [incident] = probed(warehouse, "healthy", "degraded")
+    assert (incident.rule, incident.subject_kind, incident.subject_id) == ("probe_worsened", "probe", URL)
+    assert incident.reason == (
+        f"planner ({URL}) went from healthy to degraded; what is trusted because of its health is to be verified again"
+    )
+
+
+def test_a_surveyed_agent_that_nobody_asks_any_more_keeps_no_incident_open(warehouse: Path) -> None:
+    [incident] = probed(warehouse, "healthy", "unhealthy", *[None] * 24)
+    assert (incident.closed_at, incident.is_recovered) == (at(26), False)
+
+
+def test_a_surveyed_agent_that_answers_well_again_is_over(warehouse: Path) -> None:
+    [incident] = probed(warehouse, "healthy", "unhealthy", "healthy", None, "healthy", "healthy")
+    assert (incident.closed_at, incident.is_recovered) == (at(6), True)
+    assert incident.recovery == f"planner ({URL}) is healthy again"

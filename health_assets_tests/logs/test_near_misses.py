@@ -1,0 +1,184 @@
+"""Near misses of a known format: read and told where that is safe, else refused by what the file looks like."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR
+from health_assets.core.settings import Settings
+from health_assets.core.targets import load_targets
+from health_assets.logs.files import list_files
+from health_assets.logs.formats.foreign_lines import MAX_LINE_BYTES
+from health_assets.logs.limits import Limits
+from health_assets.logs.looks import look_of
+from health_assets.logs.mending import BARE, HEADER, NULS, PREFIXED, SEVERAL, WRAPPED, shows_signs
+from health_assets.pipeline.files_without_events import sentences_about
+from health_assets.pipeline.wanted_hours import wanted_hours
+from health_assets_tests.support.logs_made import START, execution, line, trigger
+from health_assets_tests.support.projects import Project, assert_lines_are_conserved, hours_from
+from health_assets_tests.support.traces_made import agent, otlp_line
+
+RUN, FIRED = line(execution("e", "a", START)), line(trigger("t", "a", START))
+NOW = START + 100 * HOUR
+
+
+def bare(record: str) -> str:
+    [resource] = json.loads(record)["resourceSpans"]
+    return json.dumps(resource)
+
+
+def otlp(trace: int = 1) -> str:
+    return otlp_line(agent(trace, 1, START))
+
+
+def ingested(project: Project, content: bytes, name: str = "a.jsonl") -> tuple[Counter[str], str]:
+    """Rows by table, and what is told of the file."""
+    project.write_bytes(name, content, modified=START)
+    report = project.ingest(hours_from(START, 2))
+    assert_lines_are_conserved(project)
+    tables = ("executions", "trigger_events", "spans", "rejected_records")
+    rows = Counter({table: project.query(f"SELECT count(*) FROM {table}")[0][0] for table in tables})
+    return +rows, report.told.get(name, "")
+
+
+CONTAINERS = [
+    json.dumps({"log": RUN + "\n", "stream": "stdout", "time": "2026-06-07T00:00:00Z"}),
+    json.dumps({"MESSAGE": RUN, "__REALTIME_TIMESTAMP": "1780801200000000", "PRIORITY": "6"}),
+]
+PREFIXES = [
+    "2026-06-07T00:00:00.123456789Z stdout F ",
+    "2026-06-07 00:00:00,123 INFO  [main] agents.log - ",
+    "Jun  7 00:00:00 host agent[123]: ",
+    "INFO: ",
+    "[WARNING] ",
+]
+
+
+@pytest.mark.parametrize("wrapped", CONTAINERS)
+def test_a_record_within_the_log_record_of_a_container_is_read_and_told(project: Project, wrapped: str) -> None:
+    assert ingested(project, f"{wrapped}\n".encode()) == (Counter(executions=1), f"1 × {WRAPPED}")
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("record", [RUN, otlp(), bare(otlp())], ids=["native", "OTLP", "bare OTLP"])
+def test_a_record_behind_a_log_prefix_is_read_and_told(project: Project, prefix: str, record: str) -> None:
+    rows, told = ingested(project, f"{prefix}{record}\n".encode())
+    assert rows["executions"] == 1
+    assert not rows["rejected_records"]
+    assert f"1 × {PREFIXED}" in told
+
+
+@pytest.mark.parametrize("prefix", ["// ", "x", "var a = ", "a" * 400 + " 10:00:00 "])
+def test_text_before_a_record_that_is_no_log_prefix_is_rejected(project: Project, prefix: str) -> None:
+    assert ingested(project, f"{prefix}{RUN}\n".encode()) == (Counter(rejected_records=1), "")
+
+
+def test_bare_resources_of_javas_logging_exporter_are_spans(project: Project) -> None:
+    header = "Jun 07, 2026 12:00:02 AM io.opentelemetry.exporter.logging.otlp.OtlpJsonLoggingSpanExporter export"
+    rows, told = ingested(project, f"{bare(otlp(1))}\n{header}\nINFO: {bare(otlp(2))}\n".encode())
+    assert (rows["spans"], rows["executions"], rows["rejected_records"]) == (2, 2, 0)
+    assert told == f"2 × {BARE}; 1 × {HEADER}; 1 × {PREFIXED}"
+
+
+def test_bare_resources_of_logs_are_refused_as_such(project: Project) -> None:
+    ingested(project, b'{"resource": {"attributes": []}, "scopeLogs": [{"logRecords": []}]}\n')
+    [(reason,)] = project.query("SELECT reason FROM rejected_records")
+    assert reason.startswith("OTLP logs are not used, only traces")
+
+
+@pytest.mark.parametrize("between", ["", " "])
+def test_documents_on_one_line_are_read_each(project: Project, between: str) -> None:
+    content = f"{RUN}{between}{FIRED}\n{line(trigger('u', 'a', START))}\n".encode()
+    assert ingested(project, content) == (Counter(executions=1, trigger_events=2), f"1 × {SEVERAL}")
+    assert project.query("SELECT line_number FROM trigger_events ORDER BY ALL") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("nuls", [2, 3000, MAX_LINE_BYTES + 5], ids=["few", "many", "more than a line may have"])
+def test_nuls_that_copytruncate_left_are_skipped_and_every_line_behind_them_counts(project: Project, nuls: int) -> None:
+    content = b"\0" * nuls + f"{RUN}\n{FIRED}\n".encode()
+    assert ingested(project, content) == (Counter(executions=1, trigger_events=1), f"1 × {NULS}")
+
+
+def test_a_file_with_mended_lines_that_grows_is_that_of_a_clean_rebuild(project: Project) -> None:
+    first = f"{RUN}{FIRED}\n".encode()
+    ingested(project, first)
+    rows, told = ingested(project, first + b"bad\n" + f"INFO: {line(trigger('u', 'a', START))}\n".encode())
+    assert rows == Counter(executions=1, trigger_events=2, rejected_records=1)
+    assert told == f"1 × {SEVERAL}; 1 × {PREFIXED}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps([json.loads(RUN), json.loads(FIRED)]),
+        json.dumps([json.loads(RUN), json.loads(FIRED)], indent=2),
+        json.dumps(json.loads(RUN), indent=2) + "\n" + json.dumps(json.loads(FIRED), indent=2) + "\n",
+    ],
+    ids=["an array", "a pretty array", "pretty objects"],
+)
+def test_documents_in_a_file_named_as_one_of_lines_are_read(project: Project, content: str) -> None:
+    assert ingested(project, content.encode())[0] == Counter(executions=1, trigger_events=1)
+
+
+def test_a_pretty_document_of_otlp_in_a_file_named_as_one_of_lines_is_read(project: Project) -> None:
+    assert ingested(project, json.dumps(json.loads(otlp()), indent=1).encode())[0] == Counter(executions=1, spans=1)
+
+
+def test_a_damaged_first_line_makes_no_document_of_lines(project: Project) -> None:
+    assert ingested(project, f"{{\n{RUN}\n".encode())[0] == Counter(executions=1, rejected_records=1)
+
+
+def test_usual_lines_show_no_sign() -> None:
+    assert not shows_signs(f"{RUN}\n\r\n {FIRED}\n{otlp()}\n".encode().replace(b'"scope', b'"s'))
+    assert shows_signs(b"\nx\n")
+
+
+LOOKS = [
+    (b"PK\x03\x04rest", "a ZIP archive"),
+    (b"SQLite format 3\0rest", "an SQLite database"),
+    (b"PAR1rest", "a Parquet file"),
+    (b"<!DOCTYPE html><html>", "an HTML page"),
+    (b"a,b,c\n1,2,3\n", "CSV"),
+    (b"a\tb\n1\t2\n", "tab-separated values"),
+    (b"agent: x\nruns: 3\n", "YAML"),
+    (b"hello there\nsecond\n", "plain text"),
+    (b"\0\0\0\n", "NUL bytes and blanks alone"),
+    (b"", "NUL bytes and blanks alone"),
+    (bytes(range(128, 256)), "binary data"),
+    (b'{"parentUuid":null,"sessionId":"s","type":"user","message":{}}\n', "a session of Claude Code"),
+    (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a session of Codex"),
+    (b'[{"traceId":"t","id":"i","localEndpoint":{}}]', "spans of Zipkin"),
+    (b'{"data":[{"traceID":"t","spans":[]}]}', "traces of Jaeger"),
+    (b'{"name":"x","context":{"trace_id":"0x1"}}', "spans as OpenTelemetry's console exporter"),
+    (b'{"run_type":"chain","trace_id":"t"}', "runs of LangSmith"),
+    (b'{"level":"info","msg":"x"}\n', "JSON objects with the fields level, msg"),
+    (b'{"level":', "JSON that is not valid"),
+]
+
+
+@pytest.mark.parametrize(("head", "name"), LOOKS, ids=[name for _, name in LOOKS])
+def test_a_file_that_no_reader_knows_is_told_by_what_it_looks_like(head: bytes, name: str) -> None:
+    assert look_of(head).name.startswith(name)
+
+
+def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project: Project) -> None:
+    project.write_bytes("cc.jsonl", b'{"parentUuid":null,"sessionId":"s","type":"user"}\n' * 3, modified=START)
+    project.write_bytes("t.json", b"a,b\n1,2\n", modified=START)
+    project.write_bytes("z.jsonl.gz", b'{"type":"execution","execution_id":"e"}\n', modified=START)
+    with pytest.raises(HealthAssetsError) as told:
+        wanted_hours(project.pipeline.settings, None, None, NOW)
+    text = str(told.value)
+    assert "cc.jsonl looks like a session of Claude Code" in text
+    assert "line 1: type must be one of execution, trigger" in text
+    assert "t.json looks like CSV" in text
+    assert "z.jsonl.gz looks like JSON objects with the fields type, execution_id" in text
+    assert "line 1: agent_id is missing" in text
+
+
+def test_no_secret_of_a_file_without_events_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"type": "password=hunter2hunter2"}\n')
+    [sentence] = sentences_about(list_files(tmp_path), load_targets(None), Limits.of(Settings(), NOW))
+    assert "hunter2" not in sentence
