@@ -29,7 +29,7 @@ NOBODY: frozenset[int] = frozenset()
 
 
 def writers_of(above: Writers, status: os.stat_result) -> Writers:
-    """Who can write a file or folder of this status, or what it lies in."""
+    """The users who can write a file or folder of this status."""
     if above is None or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return None
     return above | {status.st_uid}

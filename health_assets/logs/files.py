@@ -249,7 +249,7 @@ def _converted_batches(file_id: int, lines: Iterator[Line]) -> Iterator[pa.Recor
         yield pa.record_batch(columns, schema=LINES_SCHEMA)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Lines:
     """Lines of a block, after what its near misses were mended to.
 
@@ -345,7 +345,8 @@ def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:
     text = text.take(pa.array(kept)) if len(kept) < len(ends) else text
     notes: Counter[str] = Counter()
     lines, places = mended(buffer, text, notes) or (text, np.arange(len(text)))
-    return _Lines(lines, pa.nulls(len(lines), pa.string()), kept[places], len(ends), notes)
+    fault = pa.nulls(len(lines), pa.string())
+    return _Lines(text=lines, fault=fault, places=kept[places], count=len(ends), notes=notes)
 
 
 def _not_blank(buffer: bytes, ends: np.ndarray) -> np.ndarray:

@@ -80,7 +80,7 @@ class _Place:
     writers: Writers
 
     def entry(self, name: str) -> "_Place":
-        """What has this name in the folder."""
+        """The entry of this name in the folder."""
         return _Place(_joined(self.name, name), _joined(self.real, name), self.writers)
 
 

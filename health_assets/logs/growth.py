@@ -23,7 +23,7 @@ from health_assets.logs.unicode import UTF_16_MARKS, without_mark
 NEWLINE = b"\n"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Beginning:
     """The part of a file that was read before, and that the file still begins with.
 
@@ -77,7 +77,12 @@ def _proven(file: RawFile, before: Identity) -> Beginning | None:
     if not is_whole and not start:  # the line, or all that is blank, begins before this block
         return None
     try:
-        return Beginning(hasher, before.plain_bytes, lines, without_mark(last_line).decode() or None)
+        return Beginning(
+            hasher=hasher,
+            size_bytes=before.plain_bytes,
+            lines=lines,
+            last_line=without_mark(last_line).decode() or None,
+        )
     except UnicodeDecodeError:
         return None
 

@@ -62,8 +62,9 @@ def add_up_violations(session: Session, hours: HourRange) -> set[datetime]:
     Only a judge can clear an execution (`systems.reliability.safety`), so no later line of the agent's own takes back
     what an earlier one states.
     """
-    stated = SupersededExecutions(session).violations(hours)
-    if not stated and not _has_added_violations(session, hours):
+    superseded = SupersededExecutions(session)
+    stated = superseded.violations(hours)
+    if not stated and not superseded.has_added_violations(hours):
         return set()
     corrections = []
     for row in session.arrow(_candidates(session, hours, stated)).to_pylist():
@@ -81,12 +82,6 @@ def add_up_violations(session: Session, hours: HourRange) -> set[datetime]:
     rows = ibis.memtable(pa.Table.from_pylist(corrections, schema))
     rows = rows.mutate(**{name: rows[name].cast("json") for name in VIOLATIONS})
     return MaterializedHours(session).correct_rows("executions", rows, list(ROW))
-
-
-def _has_added_violations(session: Session, hours: HourRange) -> bool:
-    """Whether an execution has other violations than its own line states."""
-    sql = "SELECT 1 FROM executions WHERE violations_reported IS NOT NULL AND hour >= ? AND hour < ? LIMIT 1"
-    return bool(session.query(sql, [hours.start, hours.end]))
 
 
 def _candidates(session: Session, hours: HourRange, runs: Collection[Run]) -> ir.Table:

@@ -11,7 +11,7 @@ from health_assets.logs.rejections import OF_THE_LINE, example_of
 from health_assets.warehouse.session import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reason:
     """A reason for rejection, in general terms.
 
@@ -66,4 +66,7 @@ class Rejections:
             """,
             [OF_THE_LINE, *self._hours],
         )
-        return [Reason(kind, lines, place, example_of(reason)) for kind, lines, place, reason in rows]
+        return [
+            Reason(text=kind, lines=lines, first_place=place, example=example_of(reason))
+            for kind, lines, place, reason in rows
+        ]

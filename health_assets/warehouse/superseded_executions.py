@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 
 class Superseded(NamedTuple):
-    """What a superseded line says; the violations are JSON, None where it was not judged."""
+    """Content of a superseded line; the violations are JSON, None where it was not judged."""
 
     hour: datetime
     source_file: str
@@ -100,6 +100,11 @@ class SupersededExecutions:
         for *run, violations in rows:
             found.setdefault(Run(*run), set()).add(violations)
         return found
+
+    def has_added_violations(self, hours: HourRange) -> bool:
+        """Whether an execution of these hours has other violations than its own line states."""
+        sql = "SELECT 1 FROM executions WHERE violations_reported IS NOT NULL AND hour >= ? AND hour < ? LIMIT 1"
+        return bool(self._session.query(sql, [hours.start, hours.end]))
 
     def failures_by_hour(self, hours: HourRange) -> dict[datetime, int]:
         """By hour, how many superseded lines of these hours say that an execution failed."""

@@ -25,6 +25,7 @@ from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.logs.files import list_files
 from health_assets.pipeline.late_logs import late_parts, unread
+from health_assets.schema.records import identity_of
 from health_assets.scoring.health_components import SUMS, merge
 from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
 from health_assets_tests.support import reference
@@ -195,10 +196,9 @@ class Deliveries(RuleBasedStateMachine):
     @invariant()
     def nothing_is_loaded_twice(self) -> None:
         if self.writes and self.project.has_warehouse:
-            for table, key in [("executions", "execution_id"), ("trigger_events", "trigger_id")]:
-                assert not self.project.query(
-                    f"SELECT hour, {key} FROM {table} GROUP BY hour, {key} HAVING count(*) > 1"
-                )
+            for table in ("executions", "trigger_events"):
+                identity = ", ".join(["hour", *identity_of(table)])
+                assert not self.project.query(f"SELECT {identity} FROM {table} GROUP BY {identity} HAVING count(*) > 1")
 
     def files_that_count(self) -> Path:
         """A folder without the files that are the beginning of another; of equal ones with the greatest name."""

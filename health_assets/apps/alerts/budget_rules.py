@@ -15,7 +15,7 @@ from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule, Severity
 from health_assets.apps.alerts.seen import BudgetSeen, Seen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BurnWindow:
     """A window over which a burn rate is known, by its columns of `error_budget`."""
 
@@ -25,9 +25,9 @@ class BurnWindow:
     phrase: str
 
 
-LAST_HOUR = BurnWindow("burn_rate_1h", "n_1h", "failures_1h", "in the last hour")
-SIX_HOURS = BurnWindow("burn_rate_6h", "n_6h", "failures_6h", "over 6 h")
-WHOLE_WINDOW = BurnWindow("budget_spent", "n", "failures", "over the window")
+LAST_HOUR = BurnWindow(rate="burn_rate_1h", executions="n_1h", failures="failures_1h", phrase="in the last hour")
+SIX_HOURS = BurnWindow(rate="burn_rate_6h", executions="n_6h", failures="failures_6h", phrase="over 6 h")
+WHOLE_WINDOW = BurnWindow(rate="budget_spent", executions="n", failures="failures", phrase="over the window")
 
 FEWEST_FAILURES = 4
 """Fewer failures open no incident. This many of as many are chance once in 160,000 windows where 95 % succeed."""
@@ -69,7 +69,7 @@ class BudgetRule(Rule):
         return None if rate is None or recovers_at is None else rate <= recovers_at
 
     def recovery(self, seen: BudgetSeen) -> str:
-        """What succeeds now."""
+        """Recent successes, for the all-clear."""
         row = seen.row
         hour = f"{row['n_1h'] - row['failures_1h']:,} of {row['n_1h']:,} executions succeeded in the last hour"
         return f"{seen.subject_id}: {hour}, {row['n_6h'] - row['failures_6h']:,} of {row['n_6h']:,} in 6 h"

@@ -132,7 +132,7 @@ def _try(channel: Channel, written: "Written", secrets: dict[str, str], until: f
 
 
 def _system_error(error: BaseException) -> str | None:
-    """What the operating system says behind an error, without the addresses that libraries add to it."""
+    """The operating system's words behind an error, without the addresses that libraries add to them."""
     found, cause = None, error.__cause__ or error.__context__
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno is not None and not isinstance(cause, ssl.SSLError):

@@ -95,7 +95,7 @@ class _Reading:
         return next(iter(self.session.dicts(fleet.select(*names))), None)
 
     def _now(self, newest: HourRange) -> Facts:
-        """How many agents are failing, suspect and recovering, and the first of those that are failing or suspect."""
+        """Counts of failing, suspect and recovering agents, and the first of those that are failing or suspect."""
         agents = self.session.hours_of("agent_health", newest).select("hour", "agent_id")
         rows = with_now(agents, self.session, newest)
         place = rows.now.cases(*((one, place) for place, one in enumerate(NOW_FIRST)), else_=ibis.null("int64"))

@@ -52,7 +52,7 @@ def write_due_digest(
 
 
 def _last_due_at(session: Session, cadence: str, now: datetime) -> datetime | None:
-    """When the last digest was due; one of a time to come, which a clock that ran ahead wrote, holds up no other."""
+    """Time of the last digest that was due; a time to come, which a clock that ran ahead wrote, holds up no other."""
     digests = session.table(DIGESTS)
     own = digests.filter(digests.cadence == cadence, digests.due_at <= now).order_by(digests.due_at.desc()).limit(1)
     return next((row["due_at"] for row in session.dicts(own.select("due_at"))), None)

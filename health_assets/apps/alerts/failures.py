@@ -1,4 +1,4 @@
-"""What failed in the last hours of an agent: its most frequent errors, and lines of logs that tell of them."""
+"""Failures in the last hours of an agent: its most frequent errors, and lines of logs that tell of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import ibis
 from ibis import ir
 
-from health_assets.apps.alerts.view import View, ids_table
+from health_assets.apps.alerts.observed_hour import ObservedHour, ids_table
 from health_assets.core.hours import HourRange
 from health_assets.core.redaction import Redaction
 
@@ -20,21 +20,21 @@ MOST_TEXT = 300
 Failures = dict[str, Any]
 
 
-def failures_of(view: View, agents: Sequence[str]) -> dict[str, Failures]:
+def failures_of(observed: ObservedHour, agents: Sequence[str]) -> dict[str, Failures]:
     """The most frequent errors of the last hour that had any, and the latest lines, by agent.
 
     Texts are redacted once more, with credentials whatever the targets say, since a message leaves the house.
 
     Args:
-        view: the hour.
+        observed: the hour.
         agents: ids of the agents.
     """
     if not agents:
         return {}
-    rows = view.session.hours_of("executions", HourRange.of(view.hour).extended_back(HOURS_BACK))
+    rows = observed.session.hours_of("executions", HourRange.of(observed.hour).extended_back(HOURS_BACK))
     failed = rows.filter(~rows.succeeded).semi_join(ids_table(agents), "agent_id")
-    lines, errors = view.session.dicts(_lines(failed)), view.session.dicts(_errors(failed))
-    texts = _redacted([row["error"] for row in (*lines, *errors) if row["error"] is not None], view.targets.redact)
+    lines, errors = observed.session.dicts(_lines(failed)), observed.session.dicts(_errors(failed))
+    texts = _redacted([row["error"] for row in (*lines, *errors) if row["error"] is not None], observed.targets.redact)
     found: dict[str, Failures] = {}
     for row in lines:
         own = found.setdefault(row["agent_id"], {"errors": [], "log_lines": []})

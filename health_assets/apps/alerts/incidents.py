@@ -157,7 +157,7 @@ def _given_up(incident: Incident, at: datetime, why: str) -> Incident:
 
 
 def _end_of(incident: Incident, at: datetime) -> datetime:
-    """When an incident closes, which is not before it opened, whatever the clock said then."""
+    """Time at which an incident closes: never before it opened, whatever the clock said then."""
     return max(at, incident.opened_at)
 
 

@@ -35,7 +35,7 @@ RECOVERED, GIVEN_UP = "🟢", "⚪"
 
 @dataclass(frozen=True, kw_only=True)
 class Audience:
-    """What a message may tell those who read a channel, and where they read more.
+    """Facts that a message may tell the readers of a channel, and the address where they read more.
 
     Args:
         pages_url: public address of the pages, to which messages link; None where there is none.
@@ -51,7 +51,7 @@ class Audience:
 
     @property
     def place_of_incidents(self) -> str:
-        """Where all incidents can be read."""
+        """The page or command that shows all incidents."""
         return "all are in the table alerts" if self.pages_url is None else f"all are at {self._base}/ui/incidents"
 
     @property
@@ -267,7 +267,7 @@ def _when(notice: Notice) -> str:
 
 
 def _minutes(notice: Notice) -> int:
-    """How long an incident that is over was open."""
+    """Length of an incident that is over."""
     incident = notice.incident
     return max(0, round(((incident.closed_at or incident.opened_at) - incident.opened_at).total_seconds() / 60))
 
@@ -277,7 +277,7 @@ def _time(moment: datetime) -> str:
 
 
 def _explained(evidence: dict[str, Any], audience: Audience) -> list[str]:
-    """What failed in the last hour, and a line for each component that cost points, with the ids to look at."""
+    """Failures of the last hour, and a line for each component that cost points, with the ids to look at."""
     lines = []
     for loss in evidence.get("explanation", ()):
         ids = ", ".join(printable(name, 80) for name in loss["evidence"][:IDS_SHOWN])

@@ -31,7 +31,7 @@ class NowRule(Rule):
         return True if seen.row["executions_1h"] else None
 
     def recovery(self, seen: NowSeen) -> str:
-        """What succeeds since it is over."""
+        """Successes since it is over."""
         over_at = seen.last_bad_end(self.bad)
         ran, failed, hours = seen.since(over_at)
         of = f"{ran - failed:,} of {counted(ran, 'execution')} succeeded in {hours} h"

@@ -5,107 +5,109 @@ from collections.abc import Callable, Iterable
 from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
 from health_assets.apps.alerts.failures import failures_of
+from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
 from health_assets.apps.alerts.observing_states import probes_seen, statuses_seen, verdicts_seen
 from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
 from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
 from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
-from health_assets.apps.alerts.view import HOURS, View, heaviest_events, ids_table
 from health_assets.core.hours import HOUR, HourRange
 
 
-def observe(view: View, *, is_there: bool) -> list[Seen]:
+def observe(observed: ObservedHour, *, is_there: bool) -> list[Seen]:
     """The facts of an hour. An hour that was left out has only that fact and its expectations."""
-    wanted = {kind for rule in view.rules for kind in rule.looks_at}
-    seen: list[Seen] = [HourSeen(view.hour, HOURS, is_there=is_there)] if HourSeen in wanted else []
+    wanted = {kind for rule in observed.rules for kind in rule.looks_at}
+    seen: list[Seen] = [HourSeen(observed.hour, HOURS, is_there=is_there)] if HourSeen in wanted else []
     for kind, read in OBSERVERS.items():
         if kind in wanted:
-            seen += read(view)
+            seen += read(observed)
     return seen
 
 
-def _agents(view: View) -> Iterable[Seen]:
-    drop, floors = drop_of(view.rules), [rule.below for rule in view.rules if isinstance(rule, Floor)]
+def _agents(observed: ObservedHour) -> Iterable[Seen]:
+    drop, floors = drop_of(observed.rules), [rule.below for rule in observed.rules if isinstance(rule, Floor)]
     drop_hours = drop.within_hours if drop else 1
-    worsened = next((rule for rule in view.rules if isinstance(rule, StateWorsened)), None)
-    span = HourRange.of(view.hour).extended_back(max(CONTEXT_HOURS, drop_hours))
+    worsened = next((rule for rule in observed.rules if isinstance(rule, StateWorsened)), None)
+    span = HourRange.of(observed.hour).extended_back(max(CONTEXT_HOURS, drop_hours))
     rows = agents_worth_a_look(
-        view.session.hours_of("agent_health", span),
-        ids_table(view.watched("agent")),
-        view.hour,
-        window_hours=view.window_hours,
+        observed.session.hours_of("agent_health", span),
+        ids_table(observed.watched("agent")),
+        observed.hour,
+        window_hours=observed.window_hours,
         drop_hours=drop_hours,
         drop_points=drop.points if drop else 100.0,
         floor=max(floors, default=0.0),
         least_of_drop=drop.least_executions if drop else 1,
         least_of_state=worsened.least_executions if worsened else 1,
     )
-    found = view.session.arrow(rows).to_pylist()
+    found = observed.session.arrow(rows).to_pylist()
     names = [row["agent_id"] for row in found]
-    evidence, failures = heaviest_events(view, names), failures_of(view, names)
+    evidence, failures = heaviest_events(observed, names), failures_of(observed, names)
     for row in found:
         place = row["best_state_before"]
         yield AgentSeen(
-            hour=view.hour,
+            hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
             is_covered=row["is_covered"],
             best_state_before=None if place is None else STATES[place],
             peak_before=row["peak_before"],
             was_active_before=row["was_active_before"],
-            is_somebodys_own=view.targets.of(row["agent_id"]).personal,
+            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
             failures=failures.get(row["agent_id"], {}),
         )
 
 
-def _budgets(view: View) -> Iterable[Seen]:
+def _budgets(observed: ObservedHour) -> Iterable[Seen]:
     """Budgets that are spent fast enough for an incident, and those of agents with an open one."""
-    own = view.session.hours_of("error_budget", HourRange.of(view.hour))
-    watched = ids_table(view.watched("agent"))
+    own = observed.session.hours_of("error_budget", HourRange.of(observed.hour))
+    watched = ids_table(observed.watched("agent"))
     is_of_interest = own.agent_id.isin(watched.agent_id)
-    for rule in view.rules:
+    for rule in observed.rules:
         if isinstance(rule, BudgetRule):
             is_of_interest |= (own[rule.long.rate] > rule.rate) & (own[rule.short.rate] > rule.rate)
-    found = view.session.arrow(own.filter(is_of_interest).order_by("agent_id")).to_pylist()
+    found = observed.session.arrow(own.filter(is_of_interest).order_by("agent_id")).to_pylist()
     names = [row["agent_id"] for row in found]
-    evidence, failures = heaviest_events(view, names), failures_of(view, names)
+    evidence, failures = heaviest_events(observed, names), failures_of(observed, names)
     for row in found:
         yield BudgetSeen(
-            hour=view.hour,
+            hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
-            is_covered=row["hours_covered"] >= view.window_hours,
-            is_somebodys_own=view.targets.of(row["agent_id"]).personal,
+            is_covered=row["hours_covered"] >= observed.window_hours,
+            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
             failures=failures.get(row["agent_id"], {}),
         )
 
 
-def _models(view: View) -> Iterable[Seen]:
-    rows = view.session.hours_of("model_health", HourRange.of(view.hour)).order_by("model")
+def _models(observed: ObservedHour) -> Iterable[Seen]:
+    rows = observed.session.hours_of("model_health", HourRange.of(observed.hour)).order_by("model")
     calls = rows.success_count + rows.failure_count
     named = ("model", "health_score", "is_degraded", "degraded_threshold", "last_call_at")
-    for row in view.session.dicts(rows.select(*named, calls=calls)):
+    for row in observed.session.dicts(rows.select(*named, calls=calls)):
         yield ModelSeen(
-            hour=view.hour,
+            hour=observed.hour,
             subject_id=row["model"],
             score=row["health_score"],
             is_degraded=row["is_degraded"],
             threshold=row["degraded_threshold"],
             calls=row["calls"],
-            was_called=row["last_call_at"] >= view.hour,
-            idle_hours=(view.hour + HOUR - row["last_call_at"]) / HOUR,
+            was_called=row["last_call_at"] >= observed.hour,
+            idle_hours=(observed.hour + HOUR - row["last_call_at"]) / HOUR,
         )
 
 
-def _expectations(view: View) -> Iterable[Seen]:
-    results = view.session.hours_of("expectation_results", HourRange.of(view.hour)).order_by("asset", "expectation")
-    watched = set(view.watched("expectation"))
-    for row in view.session.dicts(results):
+def _expectations(observed: ObservedHour) -> Iterable[Seen]:
+    results = observed.session.hours_of("expectation_results", HourRange.of(observed.hour)).order_by(
+        "asset", "expectation"
+    )
+    watched = set(observed.watched("expectation"))
+    for row in observed.session.dicts(results):
         name = f"{row['asset']}.{row['expectation']}"
         if not row["success"] or name in watched:
             yield ExpectationSeen(
-                hour=view.hour,
+                hour=observed.hour,
                 subject_id=name,
                 success=row["success"],
                 element_count=row["element_count"],
@@ -114,7 +116,7 @@ def _expectations(view: View) -> Iterable[Seen]:
             )
 
 
-OBSERVERS: dict[type[Seen], Callable[[View], Iterable[Seen]]] = {
+OBSERVERS: dict[type[Seen], Callable[[ObservedHour], Iterable[Seen]]] = {
     NowSeen: verdicts_seen,
     AgentSeen: _agents,
     BudgetSeen: _budgets,

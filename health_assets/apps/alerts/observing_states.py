@@ -8,96 +8,96 @@ from ibis import ir
 
 from health_assets.apps.alerts.context import CONTEXT_HOURS
 from health_assets.apps.alerts.failures import failures_of
+from health_assets.apps.alerts.observed_hour import ObservedHour, ids_table
 from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
 from health_assets.apps.alerts.status_rules import STATUSES
-from health_assets.apps.alerts.view import View, ids_table
 from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
 
-def verdicts_seen(view: View) -> Iterable[Seen]:
+def verdicts_seen(observed: ObservedHour) -> Iterable[Seen]:
     """Verdicts that are bad, and those on agents with an open incident, with their history."""
-    own = view.session.hours_of("agent_now", HourRange.of(view.hour))
-    watched = view.watched("agent")
+    own = observed.session.hours_of("agent_now", HourRange.of(observed.hour))
+    watched = observed.watched("agent")
     rows = own.filter(own.verdict.isin([FAILING, SUSPECT]) | own.agent_id.isin(ids_table(watched).agent_id))
-    found = view.session.arrow(rows.order_by("agent_id")).to_pylist()
-    history = _history(view, watched)
-    failures = failures_of(view, [row["agent_id"] for row in found if row["verdict"] in (FAILING, SUSPECT)])
+    found = observed.session.arrow(rows.order_by("agent_id")).to_pylist()
+    history = _history(observed, watched)
+    failures = failures_of(observed, [row["agent_id"] for row in found if row["verdict"] in (FAILING, SUSPECT)])
     for row in found:
         yield NowSeen(
-            hour=view.hour,
+            hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
             history=history.get(row["agent_id"], ()),
-            is_somebodys_own=view.targets.of(row["agent_id"]).personal,
+            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
             failures=failures.get(row["agent_id"], {}),
         )
 
 
-def _history(view: View, agents: list[str]) -> dict[str, list[Mapping[str, Any]]]:
+def _history(observed: ObservedHour, agents: list[str]) -> dict[str, list[Mapping[str, Any]]]:
     """Verdicts and counts of the hour and the day before, by agent."""
     if not agents:
         return {}
-    rows = view.session.hours_of("agent_now", HourRange.of(view.hour).extended_back(CONTEXT_HOURS))
+    rows = observed.session.hours_of("agent_now", HourRange.of(observed.hour).extended_back(CONTEXT_HOURS))
     own = rows.semi_join(ids_table(agents), "agent_id").order_by("agent_id", "hour")
     history: dict[str, list[Mapping[str, Any]]] = {}
-    for row in view.session.dicts(own.select("agent_id", "hour", "verdict", "executions_1h", "failures_1h")):
+    for row in observed.session.dicts(own.select("agent_id", "hour", "verdict", "executions_1h", "failures_1h")):
         history.setdefault(row["agent_id"], []).append(row)
     return history
 
 
-def statuses_seen(view: View) -> Iterable[Seen]:
+def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
     """Documents that are not healthy, and those of agents with an open incident."""
-    rows = view.session.hours_of("agent_health_state", _context(view))
-    watched = ids_table(view.watched("agent"))
-    found = _with_best_before(rows, view, "agent_id")
+    rows = observed.session.hours_of("agent_health_state", _context(observed))
+    watched = ids_table(observed.watched("agent"))
+    found = _with_best_before(rows, observed, "agent_id")
     found = found.filter(found.status.isin(STATUSES[1:]) | found.agent_id.isin(watched.agent_id))
-    rows_found = view.session.arrow(found.order_by("agent_id")).to_pylist()
-    failures = failures_of(view, [row["agent_id"] for row in rows_found])
+    rows_found = observed.session.arrow(found.order_by("agent_id")).to_pylist()
+    failures = failures_of(observed, [row["agent_id"] for row in rows_found])
     for row in rows_found:
         place = row["best_place"]
         yield StatusSeen(
-            hour=view.hour,
+            hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
             status=row["status"],
             best_status_before=None if place is None else STATUSES[place],
-            is_somebodys_own=view.targets.of(row["agent_id"]).personal,
+            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
             failures=failures.get(row["agent_id"], {}),
         )
 
 
-def probes_seen(view: View) -> Iterable[Seen]:
+def probes_seen(observed: ObservedHour) -> Iterable[Seen]:
     """Documents that surveyed agents answered with, where they are not healthy, and of those with an open incident."""
-    rows = view.session.hours_of("agent_probes", _context(view))
-    found = _with_best_before(rows, view, "url")
-    watched = set(view.watched("probe"))
+    rows = observed.session.hours_of("agent_probes", _context(observed))
+    found = _with_best_before(rows, observed, "url")
+    watched = set(observed.watched("probe"))
     of_interest = found.filter(found.status.isin(STATUSES[1:]) | found.url.isin(sorted(watched)))
     names = ("url", "name", "status", "best_place")
-    for row in view.session.dicts(of_interest.order_by("url").select(*names)):
+    for row in observed.session.dicts(of_interest.order_by("url").select(*names)):
         place = row["best_place"]
         watched.discard(row["url"])
         yield ProbeSeen(
-            hour=view.hour,
+            hour=observed.hour,
             subject_id=row["url"],
             row=row,
             status=row["status"],
             best_status_before=None if place is None else STATUSES[place],
-            is_somebodys_own=view.targets.of(row["name"]).personal,
+            is_somebodys_own=observed.targets.of(row["name"]).personal,
         )
     for url in sorted(watched):  # which nobody asked in this hour
-        yield ProbeSeen(hour=view.hour, subject_id=url)
+        yield ProbeSeen(hour=observed.hour, subject_id=url)
 
 
-def _context(view: View) -> HourRange:
-    return HourRange.of(view.hour).extended_back(CONTEXT_HOURS)
+def _context(observed: ObservedHour) -> HourRange:
+    return HourRange.of(observed.hour).extended_back(CONTEXT_HOURS)
 
 
-def _with_best_before(rows: ir.Table, view: View, key: str) -> ir.Table:
+def _with_best_before(rows: ir.Table, observed: ObservedHour, key: str) -> ir.Table:
     """Rows of the hour, with the place in `STATUSES` of the best status that the subject had before."""
-    now, before = rows.filter(rows.hour == view.hour), rows.filter(rows.hour < view.hour)
+    now, before = rows.filter(rows.hour == observed.hour), rows.filter(rows.hour < observed.hour)
     place = before.status.cases(*((status, place) for place, status in enumerate(STATUSES)), else_=ibis.null("int8"))
     best = before.mutate(place=place).group_by(key).aggregate(best_place=ibis._.place.min())
     return lookup(now, best, key)

@@ -1,4 +1,4 @@
-"""What every alert rule has: its settings, and what it is asked about an hour."""
+"""The base of every alert rule: its settings, and the questions it answers about an hour."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

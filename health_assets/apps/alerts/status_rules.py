@@ -20,7 +20,7 @@ VERIFY = "what is trusted because of its health is to be verified again"
 
 
 class DocumentRule(Rule):
-    """What the rules about statuses have in common."""
+    """The base of the rules about statuses."""
 
     def opening(self, seen: DocumentSeen) -> Opening | None:
         """A status that is worse than the best of the day before."""

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
+from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour
 from health_assets.apps.alerts.observing import observe
 from health_assets.apps.alerts.outbox import (
     ASSET,
@@ -28,7 +29,6 @@ from health_assets.apps.alerts.outbox import (
 )
 from health_assets.apps.alerts.seen import DueSeen
 from health_assets.apps.alerts.silencing import changes_of_file, settle, take_in_file, unsettled
-from health_assets.apps.alerts.view import HOURS, View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -123,7 +123,7 @@ def _judge_hour(
     session: Session, alerts: Alerts, settings: Settings, targets: Targets, hour: datetime, *, was_made: bool
 ) -> Judged:
     already_open = open_incidents(session)
-    view = View(
+    observed = ObservedHour(
         session=session,
         hour=hour,
         rules=alerts.rules,
@@ -131,7 +131,7 @@ def _judge_hour(
         targets=targets,
         window_hours=settings.window_hours,
     )
-    return judge(alerts.rules, observe(view, is_there=was_made), already_open, at=hour + HOUR, gone=view.gone())
+    return judge(alerts.rules, observe(observed, is_there=was_made), already_open, at=hour + HOUR, gone=observed.gone())
 
 
 def _judge_lateness(

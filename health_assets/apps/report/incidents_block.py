@@ -167,7 +167,7 @@ def _events_of_the_reason(incident: Incident) -> list[str]:
 
 
 def _length(span: timedelta) -> str:
-    """How long an incident was open: in minutes below two hours; never less than nothing."""
+    """Length of an incident: in minutes below two hours; never below zero."""
     minutes = max(0.0, span.total_seconds() / 60)
     if minutes < 120:
         return f"{minutes:.0f} min"

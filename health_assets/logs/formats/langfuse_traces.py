@@ -49,7 +49,7 @@ class Trace:
     version: str | None = None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Run:
     """A trace as rows of its observations tell of it, one after another."""
 

@@ -41,7 +41,7 @@ BY_AGENT = {"group_by": "agent_id", "order_by": "hour"}
 
 @dataclass(frozen=True)
 class Reach:
-    """How far back each part of a verdict looks, so that all of them together stay within the look-back.
+    """Hours that each part of a verdict looks back; all of them together stay within the look-back.
 
     Args:
         lookback_hours: length of the look-back.

@@ -25,7 +25,7 @@ KNOWN_BY = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class ObservedHour:
     """Everything that an observer of an hour needs.
 
     Args:
@@ -62,11 +62,13 @@ class View:
         return sorted({subject_id for _, own_kind, subject_id in self.open_subjects if own_kind == kind})
 
 
-def heaviest_events(view: View, agents: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+def heaviest_events(observed: ObservedHour, agents: Sequence[str]) -> dict[str, dict[str, list[str]]]:
     """Ids of the events that weigh most, by agent and kind."""
-    rows = view.session.hours_of("score_evidence", HourRange.of(view.hour)).semi_join(ids_table(agents), "agent_id")
+    rows = observed.session.hours_of("score_evidence", HourRange.of(observed.hour)).semi_join(
+        ids_table(agents), "agent_id"
+    )
     evidence: dict[str, dict[str, list[str]]] = {}
-    for row in view.session.arrow(rows.order_by("agent_id", "kind", "rank")).to_pylist():
+    for row in observed.session.arrow(rows.order_by("agent_id", "kind", "rank")).to_pylist():
         evidence.setdefault(row["agent_id"], {}).setdefault(row["kind"], []).append(row["event_id"])
     return evidence
 
