@@ -21,9 +21,10 @@ def bucket_of(runtime_s: ir.NumericValue) -> ir.IntegerValue:
 
 
 def bucket_of_us(latency_us: ir.FloatingValue) -> ir.IntegerValue:
-    """Bucket, 0 to `LAST_BUCKET`, of microseconds from 0 on."""
+    """Bucket, 0 to `LAST_BUCKET`, of microseconds from 0 on; null for null."""
     place = (ibis.greatest(latency_us, 1.0).ln() / math.log(GAMMA)).floor() + 1
-    return (latency_us < 1).ifelse(0, ibis.least(place, LAST_BUCKET)).cast("int16")
+    # the greatest of null and 1 is 1, so null must not come to the bucket of it
+    return (latency_us >= 1).ifelse(ibis.least(place, LAST_BUCKET), latency_us * 0).cast("int16")
 
 
 def latency_ms(bucket: ir.IntegerValue) -> ir.FloatingValue:

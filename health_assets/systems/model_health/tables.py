@@ -17,8 +17,8 @@ class ModelComponent(Hourly, table=True):
     latency_ms: float | None = number("Latency in milliseconds.")
     error: str | None = text("Error as the log states it; null where it states an empty one.")
     response_model: str | None = text("Model that answered, where the log names it.")
-    source_file: str = text("Raw log that holds the call; orders calls that ended at the same moment.")
-    line_number: int = count("Line in that file, likewise.")
+    source_file: str = text("Raw log that holds the call; orders calls that ended at the same moment.", key=True)
+    line_number: int = count("Line in that file, likewise.", key=True)
     window_calls: int = count("Setting used: most calls that the hour has of a model.")
 
 
