@@ -281,7 +281,9 @@ def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, 
     """A constructor of the library, whose Python errors become YAML's."""
 
     def constructed(loader: Any, node: yaml.ScalarNode) -> Any:
-        _refuse_surprises(node)
+        if _IN_SIXTIES.fullmatch(node.value) and not node.tag.endswith(":timestamp"):
+            return node.value  # YAML 1.1 reads 1:30 as 90; a text is what is written, and no number by accident
+        _refuse_octal(node)
         try:
             return construct(loader, node)
         except (ValueError, LookupError, AttributeError, ArithmeticError):
@@ -291,14 +293,8 @@ def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, 
     return constructed
 
 
-def _refuse_surprises(node: yaml.ScalarNode) -> None:
+def _refuse_octal(node: yaml.ScalarNode) -> None:
     """Refuse a value that YAML 1.1 reads as another number than the one that is written."""
-    if _IN_SIXTIES.fullmatch(node.value) and not node.tag.endswith(":timestamp"):
-        raise _Untamed(
-            "YAML reads digits between colons as a number in sixties, 1:30 as 90; write the number itself, or a text "
-            "in quotes",
-            node.start_mark,
-        )
     if _OCTAL.fullmatch(node.value):
         raise _Untamed(
             "YAML reads digits after a 0 as an octal number, 0777 as 511; write it without the 0, or a text in quotes",

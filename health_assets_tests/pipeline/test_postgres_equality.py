@@ -52,7 +52,6 @@ from health_assets_tests.support.logs_made import (
 )
 from health_assets_tests.support.projects import (
     ENGINES,
-    REAL_LOGS,
     RESULT_TABLES,
     Project,
     assert_tables_equal_to_9_digits,
@@ -127,7 +126,7 @@ def test_every_table_of_the_real_logs_is_the_same_on_both_engines(tmp_path: Path
     projects = [Project(tmp_path / engine, engine=engine) for engine in ENGINES]
     start = START.replace(year=2024, month=11, day=6, hour=0)
     for project in projects:
-        project.raw = REAL_LOGS
+        project.copy_real_logs()
         project.materialize(hours_from(start, 48))
     assert projects[0].rows("executions"), "no execution in these hours"
     assert_tables_equal_to_9_digits(projects[1].tables(), projects[0].tables())

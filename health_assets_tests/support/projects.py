@@ -133,6 +133,11 @@ class Project:
             os.utime(path, (modified.timestamp(), modified.timestamp()))
         return path
 
+    def copy_real_logs(self) -> None:
+        """Make the real executions its only raw logs."""
+        for path in REAL_LOGS.glob("*.jsonl"):
+            shutil.copy(path, self.raw)
+
     # -- what is done with it --
 
     @property

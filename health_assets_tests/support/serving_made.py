@@ -189,6 +189,13 @@ class Served:
     def status(self) -> dict[str, Any]:
         return self.ask("/status").json
 
+    def wait_for_pages(self, headers: dict[str, str] | None = None) -> None:
+        """Wait until the pages show an hour."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (reply := self.ask("/", headers={"Accept": "text/html"} | (headers or {}))).status == 503:
+            assert time.monotonic() < deadline, reply
+            time.sleep(0.02)
+
     def wait_for(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """Wait until /status fulfils a condition."""
         deadline = time.monotonic() + PATIENCE_S

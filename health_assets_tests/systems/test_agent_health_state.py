@@ -35,7 +35,6 @@ from health_assets_tests.support.logs_made import (
     random_targets,
 )
 from health_assets_tests.support.projects import (
-    REAL_LOGS,
     Project,
     Row,
     assert_same_tables,
@@ -539,8 +538,7 @@ def test_every_column_of_the_table_is_compared_with_the_reference_or_named_here(
 @needs_real_logs
 def test_every_state_of_some_days_of_the_real_logs_equals_the_reference(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
-    project.raw.rmdir()
-    project.raw = REAL_LOGS
+    project.copy_real_logs()
     [(first,)] = _busiest_day(project)
     hours = hours_from(first - 12 * HOUR, 60)
     project.materialize(hours, only=STEPS)

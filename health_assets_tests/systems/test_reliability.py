@@ -30,7 +30,6 @@ from health_assets.systems.reliability.trajectories import PairSums, Trajectorie
 from health_assets_tests.support import reference, reference_reliability
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import (
-    REAL_LOGS,
     Project,
     Row,
     assert_same_tables,
@@ -394,8 +393,7 @@ def test_every_column_is_compared_with_the_reference_or_named_here() -> None:
 @needs_real_logs
 def test_real_runs_equal_the_reference(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", evaluation_window_hours=72)
-    project.raw.rmdir()
-    project.raw = REAL_LOGS
+    project.copy_real_logs()
     hours = hours_from(START.replace(year=2024, month=11, day=2), 96)
     project.materialize(hours, only=OWN_STEPS)
     assert len(project.rows("agent_reliability")) > 100

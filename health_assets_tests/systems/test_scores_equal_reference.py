@@ -34,7 +34,7 @@ from health_assets_tests.support.logs_made import (
     random_targets,
     trigger,
 )
-from health_assets_tests.support.projects import REAL_LOGS, Project, Row, hours_from, needs_real_logs
+from health_assets_tests.support.projects import Project, Row, hours_from, needs_real_logs
 
 TOLERANCE = 1e-9
 
@@ -474,8 +474,7 @@ def test_an_hour_without_any_agent_has_a_row_with_no_score() -> None:
 @needs_real_logs
 def test_every_score_of_the_real_logs_equals_the_reference(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
-    project.raw.rmdir()
-    project.raw = REAL_LOGS
+    project.copy_real_logs()
     first, last = START.replace(year=2024, month=10, day=11), START.replace(year=2024, month=12, day=17)
     hours = HourRange(first, last)
     project.materialize(hours, only=FLEET)

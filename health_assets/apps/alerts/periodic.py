@@ -21,11 +21,9 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 def _clock(value: Any) -> time:
-    """A time of day. YAML takes 17:30 without quotes for a number in sixties, which no other number is taken for."""
+    """A time of day, from text like 07:30."""
     if isinstance(value, time):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and 60 <= value < 24 * 60:
-        value = f"{value // 60}:{value % 60:02}"
     found = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if not found:
         raise ValueError("must be a time of day in UTC like 07:30")

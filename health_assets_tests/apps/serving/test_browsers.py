@@ -25,6 +25,7 @@ ADDRESSES = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path, targets = make_warehouse(tmp_path_factory.mktemp("browsers"))
     with readers_in_this_process(), served(path, pages=True, targets=targets) as running:
+        running.wait_for_pages()
         yield running
 
 

@@ -64,6 +64,8 @@ def _lines() -> Iterator[str]:
             error = "\x1b[2J<b>bold</b>\u202e" if agent == HOSTILE else None
             status = "failure" if agent == HOSTILE else "success"
             yield line(execution(f"{agent}-{number}", agent, hour + timedelta(minutes=5), status=status, error=error))
+        status = "failure" if number == FALLS_AT - 4 else "success"
+        yield line(execution(f"clumsy-{number}", "clumsy", hour + timedelta(minutes=5), status=status))
         if is_bad:
             yield line(trigger(f"trigger-{number}", "falling", hour + timedelta(minutes=2), "failed", reason="no slot"))
     yield line(execution("late-1", "late", HOURS.end - timedelta(minutes=1)))
@@ -77,8 +79,9 @@ def _lines() -> Iterator[str]:
         ]
     ):
         at = (HOURS.end - timedelta(minutes=place + 5)).isoformat()
-        known = {"type": "tool_call", "call_id": f"call-{place}", "ended_at": at, "agent_id": "falling"}
-        yield line(known | {"tool": tool, "status": status, "error": HOSTILE if status == "failure" else None})
+        for agent in ("falling", "clumsy"):
+            known = {"type": "tool_call", "call_id": f"{agent}-{place}", "ended_at": at, "agent_id": agent}
+            yield line(known | {"tool": tool, "status": status, "error": HOSTILE if status == "failure" else None})
     for hours, kind in ((10, "restart"), (20, "capability_update"), (30, "model_change")):
         at = (START + hours * HOUR + timedelta(minutes=7)).isoformat()
         yield line({"type": "agent_update", "agent_id": "falling", "at": at, "kind": kind, "detail": "told"})
@@ -217,8 +220,11 @@ def test_the_tool_that_failed_most_is_named_where_executions_failed(
 
 
 def test_the_page_says_which_tool_failed_most_beside_why_the_score_fell(world: World, told: dict) -> None:
-    assert told["worst_tool"] == {"tool": "search", "calls": 3, "failures": 2, "failure_share": pytest.approx(2 / 3)}
-    assert "Of its tools <b><bdi>search</bdi></b> failed most: 2 of 3 calls." in html(world, "falling")
+    clumsy = agent_page(world.look(), "clumsy", WantedOfAgent()).told
+    assert clumsy["worst_tool"] == {"tool": "search", "calls": 3, "failures": 2, "failure_share": pytest.approx(2 / 3)}
+    assert "Of its tools <b><bdi>search</bdi></b> failed most: 2 of 3 calls." in html(world, "clumsy")
+    assert told["worst_tool"] is None, "of an agent that is failing now, the last hours say what failed"
+    assert "failed most" not in html(world, "falling")
     assert "failed most" not in html(world, "flawless")
 
 

@@ -27,6 +27,7 @@ from health_assets.apps.serving.view import View
 from health_assets.cli.commands import app
 from health_assets.core.hours import HOUR
 from health_assets.core.targets import Targets
+from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE
 from health_assets_tests.support.broken_data_made import (
@@ -307,7 +308,7 @@ def test_search_finds_files_by_part_of_their_name(world: World) -> None:
 def test_hours_of_an_older_formula_are_counted_by_system(world: World) -> None:
     systems = {one["system"]: one for one in told(world)["formulas"]}
     older = systems["error_budget"]
-    assert (older["older_hours"], older["older_versions"], older["newest_version"]) == (2, ["0.9"], "1.0")
+    assert (older["older_hours"], older["older_versions"], older["newest_version"]) == (2, ["0.9"], FORMULA_VERSION)
     assert older["command"] == "health-assets materialize --from 2026-06-07T00 --to 2026-06-07T02"
     assert systems["agent_health_model"]["older_hours"] == 0
     assert systems["survey"]["newest_hour"] is None

@@ -67,20 +67,23 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def _frame(world: World, view: View = FULL) -> dict[str, Any]:
-    around = {"signed_in": None, "missing": 0, "page_name": "fleet", "target": "/"}
+    around = {"signed_in": None, "has_alerts": False, "missing": 0, "page_name": "fleet", "target": "/"}
     return {**world.look(view).frame(), **around}
 
 
-def _states(world: World) -> Counter[str]:
-    rows = world.project.query("SELECT state FROM agent_health WHERE hour = ?", [world.hour])
-    return Counter(state for (state,) in rows)
+def _standings(world: World) -> Counter[str]:
+    """By the tables, the agents that fail now, and the states of the others."""
+    rows = world.project.query(
+        "SELECT CASE WHEN verdict = 'failing' THEN verdict ELSE state END "
+        "FROM agent_health JOIN agent_now USING (hour, agent_id) WHERE hour = ?",
+        [world.hour],
+    )
+    return Counter(standing for (standing,) in rows)
 
 
 def test_states_and_score_are_those_of_the_tables(world: World) -> None:
     told = fleet_page(world.look(), Wanted()).told
-    assert {state: count for state, count in told["states"].items() if count and state != "provisional"} == _states(
-        world
-    )
+    assert {state: count for state, count in told["states"].items() if count} == _standings(world)
     [(score,)] = world.project.query("SELECT health_score FROM system_health WHERE hour = ?", [world.hour])
     assert told["fleet"]["score"] == score
     assert len(told["fleet"]["curve"]) == len(HOURS)

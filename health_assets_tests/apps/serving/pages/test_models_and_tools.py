@@ -56,7 +56,7 @@ def test_the_page_says_which_model_answered_and_since_when(world: World) -> None
     assert told == {"shaky": (None, None), "open": ("open-2", "open-1"), "rare": (None, None)}
     [changed] = [one for one in page.told["models"] if one["model"] == "open"]
     assert changed["response_model_changed_at"] == START + 2 * HOUR + timedelta(minutes=10)
-    assert "before by open-1" in html(world, page)
+    assert "before by <bdi>open-1</bdi>" in html(world, page)
 
 
 def test_the_best_model_has_the_highest_score_and_of_equal_ones_most_calls(world: World) -> None:

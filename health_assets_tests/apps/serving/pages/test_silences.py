@@ -72,6 +72,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     audit = folder / "audit.jsonl"
     tokens = kept_as_json(*(kept for _, kept in TOKENS.values()))
     with readers_in_this_process(), served(path, pages=True, targets=targets, tokens=tokens, audit_log=audit) as server:
+        server.wait_for_pages({"Authorization": f"Bearer {TOKENS['operate'][0]}"})
         browsers = {role: Browser(server) for role in TOKENS}
         for role, browser in browsers.items():
             assert browser.sign_in(TOKENS[role][0]).status == 303
