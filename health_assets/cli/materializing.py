@@ -125,7 +125,7 @@ def _run(
             print_older_targets,
             print_outcome,
         )
-        from health_assets.cli.running import run_hours, step_count
+        from health_assets.cli.running import STOPPED, run_hours, step_count
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
         from health_assets.defs.pipeline import Pipeline
@@ -144,7 +144,9 @@ def _run(
         outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits, read_anew=read_anew)
     if outcome.error is not None and not any(check.is_error for check in outcome.failed_checks):
         # the logs are loaded by then: whoever asks for a report sees scores that are older than they
-        again = f"; {NOT_AS_A_WHOLE}" if outcome.files_seen else ""
+        if outcome.files_seen:
+            raise HealthAssetsError(f"{outcome.error}; {NOT_AS_A_WHOLE}")
+        again = "; run it again" if outcome.error.startswith(STOPPED) else ""
         raise HealthAssetsError(f"{outcome.error}{again}")
     with Pipeline(settings=settings).open().read() as session:
         print_outcome(console, outcome, session, time.monotonic() - since)

@@ -58,6 +58,7 @@ UNITS = {
 """What the checks count that look at something else than rows."""
 FOUND = {FEW_LINES_ARE_REJECTED: f"more than {MOST_REJECTED_SHARE:.0%} of the lines are rejected"}
 """What checks of whole hours found, in words."""
+STOPPED = "stopped during"
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
@@ -345,7 +346,7 @@ def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCh
             return failure.user_failure_data.description
         errors = _with_causes(failure.error)
         if any(error.cls_name in INTERRUPTIONS for error in errors):
-            return f"stopped during {event.step_key}"
+            return f"{STOPPED} {event.step_key}"
         if errors and errors[-1].cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {errors[-1].to_string()}"
     blocking = [

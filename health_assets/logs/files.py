@@ -275,12 +275,13 @@ class _Lines:
     @classmethod
     def blank(cls, count: int) -> "_Lines":
         """Lines of which each is blank, so that nothing is left of them but their count."""
-        return cls(pa.array([], pa.string()), pa.array([], pa.string()), np.arange(0, dtype=np.int64), count)
+        nothing = pa.array([], pa.string())
+        return cls(text=nothing, fault=nothing, places=np.arange(0, dtype=np.int64), count=count)
 
     @classmethod
     def of(cls, text: pa.Array, fault: pa.Array) -> "_Lines":
         """Lines as they are."""
-        return cls(text, fault, np.arange(len(text), dtype=np.int64), len(text))
+        return cls(text=text, fault=fault, places=np.arange(len(text), dtype=np.int64), count=len(text))
 
 
 def _without_mark(blocks: Blocks) -> Blocks:

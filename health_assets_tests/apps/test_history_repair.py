@@ -39,7 +39,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         for hour in [*HOURS, RUNNING]
         for agent in ("blue", "red")
     ]
-    made.write_log("a.jsonl", [*lines, "no line of a log"])
+    made.write_log("a.jsonl", ["no line of a log", *lines])
     made.materialize(HourRange(HOURS.start, RUNNING + HOUR), only=FLEET)
     return made
 

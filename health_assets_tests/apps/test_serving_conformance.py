@@ -181,7 +181,7 @@ def test_section_8_no_list_tells_more_about_a_personal_agent(server: Served) -> 
     [item] = [item for item in server.ask("/agents").json["agents"] if item["agent_id"] == "mine"]
     assert item == {
         "agent_id": "mine", "state": "healthy", "status": "healthy", "health_score": None, "is_personal": True,
-        "is_provisional": None, "n": None, "n_full": None,
+        "is_provisional": None, "n": None, "n_full": None, "now": None, "now_since": None, "points_at_stake": None,
     }  # fmt: skip
     alone = server.ask("/agents/mine").json
     assert alone == {**item, "hour": server.status["data_hour"]}

@@ -57,7 +57,7 @@ def test_a_run_that_is_asked_to_end_does_so_within_seconds(
     assert not is_alive, "it went on reading"
     said = Path(outputs[1]).read_text(encoding="utf-8")
     assert process.exitcode == 1, said
-    told = "stopped during ingest; steps before it are kept, tables of later ones are as they were: run it again"
+    told = "stopped during ingest; run it again"
     assert " ".join(said.split()).endswith(told)
     assert "Traceback" not in said
     assert list((tmp_path / "temporary").iterdir()) == []

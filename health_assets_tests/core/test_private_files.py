@@ -12,6 +12,7 @@ import pytest
 from health_assets.apps.judge.judging import _write
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
+from health_assets.core.judges import TRUSTED
 from health_assets.core.private_files import private_files
 from health_assets.logs import reader
 from health_assets.model_tracker import ModelHealthTracker
@@ -98,7 +99,7 @@ def test_a_folder_that_somebody_names_as_the_warehouse_keeps_its_mode(tmp_path: 
 def test_judgements_and_the_trackers_log_are_their_owners_alone(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir(mode=0o700)
-    _write(raw, [{"type": "judgement"}], datetime(2026, 6, 7, tzinfo=UTC))
+    _write(raw, TRUSTED, [{"type": "judgement"}], datetime(2026, 6, 7, tzinfo=UTC))
     ModelHealthTracker(10, 0.5, raw_log=raw / "of" / "agents" / "tracker.jsonl").record_success("m")
     assert len(list(raw.rglob("*.jsonl"))) == 2
     assert open_ones(raw) == {}

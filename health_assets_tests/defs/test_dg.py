@@ -44,6 +44,7 @@ def test_dg_checks_the_definitions_of_this_project(tmp_path: Path) -> None:
 def test_every_asset_is_in_the_group_of_its_scoring_system(graph: BaseAssetGraph) -> None:
     groups = {name: graph.get(dg.AssetKey(name)).group_name for name in (*ASSETS, *SURVEY_TABLES)}
     assert set(groups.values()) == {*SYSTEM_NAMES, "raw_records"}
+    assert groups["agent_now"] == groups["now_components"] == "agent_now"
     assert groups["agent_health"] == groups["health_components"] == "agent_health_model"
     assert groups["executions"] == groups["raw_logs"] == "raw_records"
 

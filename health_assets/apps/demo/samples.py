@@ -272,8 +272,14 @@ def _model_call(execution: Record, rng: random.Random) -> Record:
         "ended_at": execution["started_at"] + 0.9 * runtime,
         "status": "failure" if has_failed else "success",
         "latency_ms": round(runtime.total_seconds() * rng.uniform(150, 400)),
-        **({"error": execution["error"]} if has_failed else _usage(execution["execution_id"], execution["model"])),
+        **({"error": execution["error"]} if has_failed else _answered(execution)),
     }
+
+
+def _answered(execution: Record) -> Record:
+    """The model that answered a call, as providers name it, and what the call cost."""
+    name = execution["model"]
+    return {"response_model": f"{name}-2026-05-04", **_usage(execution["execution_id"], name)}
 
 
 def _tool_calls(profile: Profile, phase: Phase, execution: Record, number: int) -> Iterator[Record]:

@@ -41,13 +41,13 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
         session: a session.
         settings: how long the window is.
         asked: the hour, as it was named.
-        now: the time; an hour that is not over is shown only where it is named, or where no other has scores.
+        now: the time; the hour that runs is shown only where it is named, or where none that is over has scores.
 
     Raises:
         HealthAssetsError: the name is no hour, or the hour has no scores.
     """
     materialized = MaterializedHours(session)
-    newest = materialized.newest("agent_health", now) or materialized.newest("agent_health")
+    newest = materialized.newest("agent_health", now) or materialized.newest("agent_health", now + HOUR)
     if newest is None:
         raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
     hour = parse_hour(asked) if asked else newest
