@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot.expressions as sge
 from ibis import ir
-from sqlglot.transforms import eliminate_semi_and_anti_joins
 
 from health_assets.core.sql_memory import remembered
 from health_assets.schema.catalog import describe, schema_of
@@ -29,6 +28,8 @@ _TIME = pa.timestamp("us", "UTC")
 _ARROW_TYPES: dict[type, pa.DataType] = {
     bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), datetime: _TIME,
 }  # fmt: skip
+HALF_JOINS = ("SEMI", "ANTI")
+"""Joins that give the columns of their left side alone."""
 NO_NUL = "\ufffd"
 """What stands for the character NUL, which PostgreSQL's text cannot hold."""
 
@@ -74,10 +75,26 @@ def postgres_sql(rows: ir.Table) -> str:
         if _computes_with_queries(select):
             # else the planner writes them out wherever a column is named, and each place runs them again
             select.offset(0, copy=False)
-        # sqlglot's own pass makes EXISTS of every second one alone, since it changes the list that it goes through
-        while any(join.kind in ("SEMI", "ANTI") for join in select.args.get("joins") or ()):
-            eliminate_semi_and_anti_joins(select)
+        _use_exists(select)
     return tree.sql("postgres")
+
+
+def _use_exists(select: sge.Select) -> None:
+    """Replace semi and anti joins by EXISTS, as PostgreSQL has neither.
+
+    sqlglot's own pass takes a join out of the select that is its parent. ibis gives one join to several selects where
+    they agree on it, so that this may be another select.
+    """
+    joins = select.args.get("joins") or []
+    if all(join.kind not in HALF_JOINS for join in joins):
+        return
+    select.set("joins", [join for join in joins if join.kind not in HALF_JOINS])
+    for join in joins:
+        if join.kind in HALF_JOINS:
+            # no copies: where a part stands in several places, it is rewritten once for all of them
+            matches = sge.select("1").from_(join.this, copy=False).where(join.args.get("on"), copy=False)
+            exists = sge.Exists(this=matches)
+            select.where(exists.not_(copy=False) if join.kind == "ANTI" else exists, copy=False)
 
 
 def _computes_with_queries(select: sge.Select) -> bool:
