@@ -249,8 +249,10 @@ def test_the_targets_know_every_agent_of_the_story(samples: Demo) -> None:
 # -- what the pipeline makes of them -----------------------------------------------------------------------------------
 
 
-def test_no_expectation_fails(scored: Scored) -> None:
-    assert scored.outcome.failed_checks == []
+def test_the_only_failed_checks_warn_of_the_file_with_two_bad_lines_of_few(scored: Scored) -> None:
+    failed = {(check.asset, check.name, check.severity) for check in scored.outcome.failed_checks}
+    names = ("few_lines_of_a_file_are_rejected", "few_read_lines_are_rejected")
+    assert failed == {("raw_logs", name, "WARN") for name in names}
 
 
 def test_every_line_is_read_and_exactly_the_bad_ones_are_rejected(scored: Scored, samples: Demo) -> None:

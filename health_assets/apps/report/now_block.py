@@ -35,7 +35,7 @@ def print_now(console: Console, session: Session, hour: HourRange, row: Mapping[
     if not sentence:
         return
     since = f"{row['now_since']:%H:%M}" if row["now_since"] >= hour.start else f"{row['now_since']:%Y-%m-%d %H:%M}"
-    console.print(Text(f"{sentence}, since {since} UTC", style=STYLES.get(row["now"], "")))
+    console.print(Text(printable(f"{sentence}, since {since} UTC"), style=STYLES.get(row["now"], "")))
     if row["now"] not in (FAILING, SUSPECT) or not row["now_failures"]:
         return
     for line in why_lines(session, hour, row):

@@ -41,7 +41,7 @@ class Opening:
     def _begins_a_document(self) -> bool:
         """Whether the first line is that of a document over many lines, or a list and nothing follows it."""
         if self.first_line in OPEN_DOCUMENTS:
-            return not _object(self._rest.partition(b"\n")[0])
+            return bool(self._rest) and not _object(self._rest.partition(b"\n")[0])
         return self.first_line.startswith(b"[") and self.first_line[1:].lstrip()[:1] == b"{" and not self._rest
 
     @cached_property

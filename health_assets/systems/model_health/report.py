@@ -68,9 +68,10 @@ def _table(models: list[dict[str, Any]]) -> Table:
 
 
 def _change(model: dict[str, Any]) -> str:
-    since = f"{model['response_model_changed_at']:%Y-%m-%d %H:%M} UTC"
+    at = model["response_model_changed_at"]
+    since = "" if at is None else f" since {at:%Y-%m-%d %H:%M} UTC"
     before, now = model["previous_response_model"], model["last_response_model"]
-    return f"{model['model']}: answered by {now} since {since}, by {before} before"
+    return f"{model['model']}: answered by {now}{since}, by {before} before"
 
 
 def _ms(latency_ms: float | None) -> str:
