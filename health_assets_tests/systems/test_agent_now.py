@@ -299,9 +299,9 @@ def test_the_terminal_lists_failing_agents_first_and_counts_all(project: Project
     project.write_log("a.jsonl", [line(record) for record in records])
     project.materialize(hours_from(START, 2), only=STEPS)
     text = shown(project, HourRange.of(START + HOUR))
-    assert "1 failing  0 suspect  1 recovering  1 ok  1 quiet" in text
+    assert "1 FAILING  1 recovering  1 ok  1 quiet" in text
     lines = text.splitlines()[3:]
-    assert lines[0].split()[:3] == ["down\\x1b[31m", "failing", "01:00"]
+    assert lines[0].split()[:3] == ["down\\x1b[31m", "FAILING", "01:00"]
     assert "12 of 12" in lines[0]
     assert "recovering, 1 of 3 good hours" in lines[1]
     assert shown(project, HourRange.of(START - HOUR)) == ""
