@@ -234,7 +234,7 @@ def test_a_session_passes_at_its_threshold() -> None:
     confidences = {"under": 0.499999, "at": 0.5, "over": 0.500001}
     traces = [
         {
-            "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "traced_at": START,
+            "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "claimant": "a", "traced_at": START,
             **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence,
         }
         for name, confidence in confidences.items()

@@ -168,6 +168,12 @@ def test_fewer_than_four_failures_in_six_hours_are_never_failing() -> None:
     assert words(verdicts([(1, 1)] * 4))[-1] == "failing"
 
 
+def test_a_verdict_begins_no_earlier_than_the_look_back_tells() -> None:
+    rows = verdicts([(12, 12)] * 160)
+    assert {(row["hour"] - row["since"]) / HOUR for row in rows[-3:]} == {157}
+    assert rows[157]["since"] == START
+
+
 def test_the_verdict_of_an_hour_is_the_same_wherever_a_range_starts() -> None:
     hours = [(12, 0)] * 3 + [(12, 12)] * 4 + [(12, 0)] * 5
     assert verdicts(hours)[:7] == verdicts(hours[:7])
