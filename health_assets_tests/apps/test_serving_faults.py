@@ -249,6 +249,12 @@ def test_who_has_the_answer_is_told_so(server: Served) -> None:
             assert server.ask(path, headers={"If-None-Match": tags}).status == 200, tags
 
 
+@pytest.mark.parametrize("path", ["/status", "/livez", "/readyz", "/metrics"])
+def test_what_is_of_the_moment_is_not_to_be_kept(server: Served, path: str) -> None:
+    reply = server.ask(path, headers={"If-None-Match": "*"})
+    assert (reply.status, reply.headers["cache-control"], "etag" in reply.headers) == (200, "no-store", False)
+
+
 def test_without_a_tag_the_time_decides(server: Served) -> None:
     loaded = parsedate_to_datetime(server.ask(PATH).headers["last-modified"])
     for seconds, status in ((0, 304), (60, 304), (-1, 200)):

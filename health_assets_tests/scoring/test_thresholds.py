@@ -186,6 +186,11 @@ def test_a_p99_of_exactly_three_times_the_baseline_does_not_exceed_it(baseline_m
     assert found == ["healthy", "healthy", "healthy", "degraded"]
 
 
+def test_no_p99_degrades_an_agent_that_declares_no_latency() -> None:
+    found = statuses([{"successes": 20, "sample_count": 20, "p99_bucket": bucket} for bucket in (0, 1, 900, 2047)])
+    assert found == ["healthy"] * 4
+
+
 # -- models ------------------------------------------------------------------------------------------------------------
 
 
@@ -229,7 +234,7 @@ def test_a_session_passes_at_its_threshold() -> None:
     confidences = {"under": 0.499999, "at": 0.5, "over": 0.500001}
     traces = [
         {
-            "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "traced_at": START,
+            "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "claimant": "a", "traced_at": START,
             **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence,
         }
         for name, confidence in confidences.items()

@@ -158,6 +158,22 @@ def test_a_chance_of_exactly_the_threshold_is_not_below_it() -> None:
     assert words(verdicts([(4, 4)], expected=0.899)) == ["ok"]
 
 
+def test_fewer_than_four_failures_in_six_hours_are_never_failing() -> None:
+    in_one_hour = [[(0, 0)] * 5 + [(runs, failures)] for failures in (1, 2, 3) for runs in range(failures, 13)]
+    spread = [[(1, 1), (0, 0)] * 3, [(2, 2), *[(0, 0)] * 4, (1, 1)], [(0, 0)] * 3 + [(1, 1)] * 3]
+    agents = [*in_one_hour, *spread]
+    endings = [[failures for _, failures in hours] for hours in agents]
+    rows = verdicts_of(agents, [0.95] * len(agents), endings)
+    assert "failing" not in {row["verdict"] for agent in rows for row in agent}
+    assert words(verdicts([(1, 1)] * 4))[-1] == "failing"
+
+
+def test_a_verdict_begins_no_earlier_than_the_look_back_tells() -> None:
+    rows = verdicts([(12, 12)] * 160)
+    assert {(row["hour"] - row["since"]) / HOUR for row in rows[-3:]} == {157}
+    assert rows[157]["since"] == START
+
+
 def test_the_verdict_of_an_hour_is_the_same_wherever_a_range_starts() -> None:
     hours = [(12, 0)] * 3 + [(12, 12)] * 4 + [(12, 0)] * 5
     assert verdicts(hours)[:7] == verdicts(hours[:7])
