@@ -26,6 +26,7 @@ from health_assets.pipeline.derived import Inputs, older_hours
 from health_assets.pipeline.retention import prune
 from health_assets.systems import formula_versions
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.formula_versions import OlderResults, older_results
 from health_assets.systems.staleness import stale_hours
 from health_assets.systems.survey.probing import Probe
@@ -234,7 +235,7 @@ def test_results_of_other_systems_follow_where_the_components_that_they_are_made
     after = rebuilt(engine, "agent_health_model")
     assert before["error_budget"] != after["error_budget"]
     assert_same_tables(project.tables(), after)
-    assert {*noted_versions(project)["error_budget"].values()} == {"1.0"}
+    assert {*noted_versions(project)["error_budget"].values()} == {FORMULA_VERSION}
     assert stale_by_version(project) == {}
 
 
