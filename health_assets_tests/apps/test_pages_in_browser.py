@@ -59,7 +59,9 @@ def test_a_page_is_quiet_whole_and_open_to_everybody(name: str, address: str, wi
         window.keep(f"{name}-{width}")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [name if name in ("fleet", "agent") else pytest.param(name, marks=pytest.mark.nightly) for name in PAGES]
+)
 def test_the_keyboard_alone_reaches_everything_on_a_page(name: str, address: str, window: Browser) -> None:
     window.open(address + PAGES[name])
     assert window.unreachable() == []
