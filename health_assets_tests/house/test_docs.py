@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from runpy import run_path
 
+import duckdb
 import pytest
 
 from health_assets.cli.commands import app
@@ -22,6 +23,7 @@ from health_assets.logs.reader import contents
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.schema.catalog import ALL_TABLES
 from health_assets.schema.documentation import PAGES, SETTINGS, settings_page
+from health_assets.warehouse.store import Warehouse
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -191,6 +193,30 @@ def test_every_dependency_and_no_other_is_on_the_page_of_contributing() -> None:
             group, _, names = part.rpartition(": ")
             named |= {(group, name) for name in names.split(", ")}
     assert named == declared - {("dev", "health-assets")}
+
+
+OF_OTHER_ENGINES = {"postgresql.md", "spark.md"}
+OF_TABLES_TO_COME = {"add-a-metric.md"}
+
+
+def test_every_query_of_the_docs_runs_on_a_warehouse(tmp_path: Path) -> None:
+    with Warehouse(str(tmp_path / "health.duckdb")).write():
+        pass
+    queries = [
+        (path.name, query)
+        for path in sorted(DOCS.glob("*.md"))
+        if path.name not in OF_OTHER_ENGINES | OF_TABLES_TO_COME
+        for query in re.findall(r"```sql\n(.*?)```", path.read_text(encoding="utf-8"), re.S)
+    ]
+    assert len(queries) > 5
+    faults = {}
+    with duckdb.connect(str(tmp_path / "health.duckdb"), read_only=True) as connection:
+        for page, query in queries:
+            try:
+                connection.execute(query)
+            except duckdb.Error as error:
+                faults[page, query] = str(error)
+    assert faults == {}
 
 
 def test_nothing_left_to_fill_in() -> None:
