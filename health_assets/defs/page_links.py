@@ -15,6 +15,7 @@ PAGE, DATA_PAGE = "page", "data quality page"
 DATA = "/data"
 PAGES = {
     "agent_health": "/",
+    "agent_now": "/",
     "system_health": "/",
     "agent_probes": "/survey",
     "survey_summary": "/survey",
@@ -31,6 +32,7 @@ PAGES = {
 DOCS = {
     "raw_records": "log-format.md",
     "agent_health_model": "scores.md",
+    "agent_now": "agent-now.md",
     "agent_health_state": "agent-health-state.md",
     "explanations": "scores.md",
     "model_health": "model-health.md",

@@ -17,6 +17,7 @@ from rich.console import Console
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
+from health_assets.systems.agent_now import verdict_grid
 from health_assets.systems.agent_now.agent_now import agent_now
 from health_assets.systems.agent_now.chance import with_chances
 from health_assets.systems.agent_now.report import print_block
@@ -53,6 +54,7 @@ def verdicts_of(
     expected: Sequence[float],
     endings: Sequence[Sequence[int]] | np.ndarray,
     lookback_hours: int = 168,
+    agents_at_once: int = 40_000,
 ) -> list[list[Row]]:
     """The rows of each agent, from (executions, failures) and failures at the end, hour by hour."""
     length = len(agents[0])
@@ -75,7 +77,8 @@ def verdicts_of(
 
     rows = agent_now(
         ibis.memtable(components), ibis.memtable(ends), targets, span, lookback_hours, THRESHOLD, keep,
-        connection.to_pyarrow,
+        connection.to_pyarrow, lambda given, keys, order, make: ibis.memtable(make(connection.to_pyarrow(given.order_by(order)))),
+        agents_at_once,
     )  # fmt: skip
     found = connection.to_pyarrow(rows.order_by("agent_id", "hour")).to_pylist()
     return [found[place * length : (place + 1) * length] for place in range(len(agents))]
@@ -177,6 +180,17 @@ def test_a_verdict_begins_no_earlier_than_the_look_back_tells() -> None:
 def test_the_verdict_of_an_hour_is_the_same_wherever_a_range_starts() -> None:
     hours = [(12, 0)] * 3 + [(12, 12)] * 4 + [(12, 0)] * 5
     assert verdicts(hours)[:7] == verdicts(hours[:7])
+
+
+def test_verdicts_do_not_depend_on_how_many_agents_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    agents = [[(12, 12 * (place == worst)) for place in range(9)] for worst in range(7)]
+    endings = [[failures for _, failures in hours] for hours in agents]
+    together = verdicts_of(agents, [0.9] * 7, endings)
+    assert len({tuple(words(rows)) for rows in together}) == 7
+    for agents_at_once in (1, 3):
+        assert verdicts_of(agents, [0.9] * 7, endings, agents_at_once=agents_at_once) == together
+    monkeypatch.setattr(verdict_grid, "CELLS", 2 * (168 + 8))
+    assert verdicts_of(agents, [0.9] * 7, endings) == together
 
 
 def test_the_order_of_lines_decides_among_executions_that_ended_together(project: Project) -> None:

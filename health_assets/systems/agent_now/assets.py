@@ -7,9 +7,12 @@ from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.agent_now import FORMULA_VERSION
-from health_assets.systems.agent_now.agent_now import agent_now
+from health_assets.systems.agent_now.agent_now import AGENTS_AT_ONCE, agent_now
 from health_assets.systems.agent_now.names import VERDICTS
 from health_assets.systems.agent_now.now_components import now_components
+
+AGENTS_ON_A_CLUSTER = 2**31
+"""All of them: each machine has a part of them anyway."""
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -27,6 +30,8 @@ def _verdicts(inputs: Inputs) -> ir.Table:
         settings.failing_threshold,
         keep=lambda rows: session.kept(rows)[0],
         fetch=session.arrow,
+        grouped=session.grouped,
+        agents_at_once=AGENTS_ON_A_CLUSTER if session.spreads else AGENTS_AT_ONCE,
     )
 
 

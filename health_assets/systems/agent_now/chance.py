@@ -5,8 +5,8 @@ Of n executions that each fail with probability q = 1 - expected_success_rate, a
     P(X >= k) = sum over j from k to n of C(n, j) q^j (1 - q)^(n - j)
 
 which is the regularized incomplete beta function I_q(k, n - k + 1). A streak of k failures is k of k. No SQL engine has
-this function, and agents share few different (k, n, rate). So these are computed here, once each, and joined to their
-rows: every engine has the same value to the last bit.
+this function, and agents share few different (k, n, rate). So these are computed here, once each,
+and every engine has the same value to the last bit.
 """
 
 from fractions import Fraction
