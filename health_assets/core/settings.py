@@ -79,6 +79,16 @@ def _patterns(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
+def _hour_counts(value: object) -> object:
+    """Numbers of hours that a text names between commas, each once, the least first; `off` names none."""
+    if not isinstance(value, str):
+        return value
+    words = [] if value.strip().lower() == "off" else list(filter(None, map(str.strip, value.split(","))))
+    if not all(word.isdecimal() for word in words):
+        raise ValueError("whole hours with commas between, or off")
+    return tuple(sorted(set(map(int, words))))
+
+
 def _user_ids(value: object) -> object:
     """Numbers of the users that a text names between commas."""
     names = filter(None, map(str.strip, value.split(","))) if isinstance(value, str) else None
@@ -144,6 +154,14 @@ class Settings(BaseSettings):
     )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")
+    short_window_hours: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=24 * 366)], ...], NoDecode, BeforeValidator(_hour_counts)
+    ] = Field(
+        (1, 6),
+        max_length=5,
+        description="Lengths of the windows, with commas between, that [agents' scores](scores.md#short-windows) are "
+        "kept for besides the evaluation window, where the look-back is no shorter; `off` for none.",
+    )
     failing_threshold: float = Field(
         1e-4,
         gt=0,
@@ -414,6 +432,11 @@ class Settings(BaseSettings):
     def fewest_keep_days(self) -> int:
         """The days that must be kept so that the newest hours never need what retention dropped."""
         return -(-2 * self.reach_hours // 24)
+
+    @property
+    def short_windows(self) -> tuple[int, ...]:
+        """The lengths of the short windows that the look-back holds, in hours."""
+        return tuple(hours for hours in self.short_window_hours if hours <= self.lookback_hours)
 
     @property
     def evaluation_hours(self) -> int:

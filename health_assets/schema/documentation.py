@@ -82,7 +82,7 @@ def _default(value: Any) -> str:
     if value in (None, "", ()):
         return "–"
     if isinstance(value, tuple):
-        value = ",".join(value)
+        value = ",".join(map(str, value))
     if isinstance(value, bool):
         value = "on" if value else "off"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"

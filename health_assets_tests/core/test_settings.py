@@ -34,3 +34,20 @@ def test_a_lake_among_the_raw_logs_is_refused(raw: str, lake: str, monkeypatch: 
 def test_a_lake_beside_the_raw_logs_is_taken(raw: str, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEALTH_LAKE", lake)
     assert settings_of(raw, None, None).lake == lake
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("1,6", (1, 6)), (" 6, 1 ,6", (1, 6)), ("OFF", ()), ("24", (24,)), ("", (1, 6))]
+)
+def test_short_windows_are_hours_with_commas_between(
+    text: str, hours: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEALTH_SHORT_WINDOW_HOURS", text)
+    assert load_settings().short_window_hours == hours
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "one", "-1", "1,2,3,4,5,6", "99999"])
+def test_what_is_no_short_window_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEALTH_SHORT_WINDOW_HOURS", text)
+    with pytest.raises(HealthAssetsError, match="HEALTH_SHORT_WINDOW_HOURS"):
+        load_settings()

@@ -221,6 +221,9 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
         ("agent_now", "executions_1h"): {"windows_agree_with_the_components"},
         ("error_budget", "n"): {"windows_agree_with_the_components"},
+        ("agent_health_short", "n"): {
+            "windows_agree_with_the_components", "scores_of_few_executions_are_provisional",
+        },
         ("tool_health", "calls"): {"windows_agree_with_the_components", "failure_shares_agree_with_the_counts"},
         ("tool_health", "failures"): {"failure_shares_agree_with_the_counts"},
         ("tool_health", "failure_share"): {"failure_shares_agree_with_the_counts"},
@@ -261,6 +264,7 @@ def _counting(asset: str) -> frozenset[str]:
     counted = {
         "health_components": {"sums_agree_with_the_events"},
         "agent_health": {"windows_agree_with_the_components"},
+        "agent_health_short": {"windows_agree_with_the_components"},
         "evidence_components": {"every_failure_has_its_place"},
         "score_evidence": set(),
         "state_components": {"latencies_agree_with_the_executions"},
@@ -361,6 +365,10 @@ def _breaks_by_hand() -> Iterator[Break]:
                 "UPDATE {asset} SET n = n + 1 WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"), 1,
                 frozenset({"scores_of_few_executions_are_provisional"}))  # fmt: skip
     yield Break("agent_health", "scores_of_few_executions_are_provisional",
+                ("UPDATE {asset} SET is_provisional = NOT is_provisional WHERE {row}",), 1, frozenset(),
+                ("is_called_provisional", "rests_on_few"))  # fmt: skip
+    yield Break("agent_health_short", "windows_agree_with_the_components", ("DELETE FROM {asset} WHERE {row}",))
+    yield Break("agent_health_short", "scores_of_few_executions_are_provisional",
                 ("UPDATE {asset} SET is_provisional = NOT is_provisional WHERE {row}",), 1, frozenset(),
                 ("is_called_provisional", "rests_on_few"))  # fmt: skip
     yield Break("system_health", "there_is_one_row_per_hour", ("INSERT INTO {asset} SELECT * FROM {asset} WHERE {row}",), 1,

@@ -483,6 +483,7 @@ def scores(
         "trigger_score": None,
         "operational_score": None,
         "health_score": None,
+        "points_at_stake": None,
         "state": "inactive",
         "long_running": len([execution for execution in executions if is_long_running(execution, target)]),
         "sla_breaches": len([execution for execution in executions if is_sla_breached(execution, target)]),
@@ -509,6 +510,7 @@ def scores(
     # Source 1, "Performance Score"; contract section 4 for no expected runtime.
     row["ar_s"] = sum(execution["_runtime_s"] for execution in executions) / n
     row["performance_score"] = 1.0
+    row["points_at_stake"] = 60.0 if target["expected_runtime_s"] is None else 100.0
     if target["expected_runtime_s"] is not None:
         row["deviation"] = (row["ar_s"] - target["expected_runtime_s"]) / target["expected_runtime_s"]
         if row["ar_s"] > target["expected_runtime_s"]:

@@ -2,7 +2,9 @@
 
 import json
 import math
+import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +36,15 @@ from health_assets_tests.support.logs_made import (
     random_targets,
     trigger,
 )
-from health_assets_tests.support.projects import Project, Row, hours_from, needs_real_logs
+from health_assets_tests.support.projects import (
+    ENGINES,
+    Project,
+    Row,
+    assert_same_tables,
+    hours_from,
+    needs_real_logs,
+    run_bodies,
+)
 
 TOLERANCE = 1e-9
 
@@ -203,6 +213,42 @@ def test_every_column_of_the_score_tables_is_compared_with_the_reference_or_name
     }  # fmt: skip
 
 
+SHORT = [*FLEET, "agent_health_short"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_score_over_a_short_window_of_random_logs_equals_the_reference(tmp_path: Path, engine: str) -> None:
+    project = replace(make_random_project(tmp_path, 10, 24, 168), folder=tmp_path / engine, engine=engine)
+    shutil.copytree(tmp_path / "project" / "raw", project.raw, dirs_exist_ok=True)
+    hours = hours_from(START, 40)
+    project.materialize(hours, only=SHORT)
+    records, _ = reference.read_lines(project.raw)
+    expected = [
+        {**row, "window_hours": length}
+        for length in (1, 6)
+        for row in reference.agent_health(records, project.targets or {}, hours.start, hours.end, length)
+        if row["n"]
+    ]
+    rows = project.rows("agent_health_short")
+    assert {row["state"] for row in rows} == {"healthy", "degraded", "unhealthy"}
+    assert_equal_rows(rows, expected, ["hour", "agent_id", "window_hours"])
+    whole = {"hour", "window_hours", "agent_id", *columns_of("agent_health")}
+    assert set(columns_of("agent_health_short")) == whole
+    for hour in list(hours)[::13]:  # one hour alone is made by another expression than a range
+        project.materialize(HourRange.of(hour), only=["agent_health_short"])
+    assert_same_tables({"agent_health_short": project.rows("agent_health_short")}, {"agent_health_short": rows})
+
+
+def test_short_windows_are_those_of_the_setting_that_the_look_back_holds(tmp_path: Path) -> None:
+    project = make_random_project(tmp_path, 10, 4, 5)
+    lengths = {}
+    for text in ("2,4, 9", "off"):
+        settings = project.settings.model_validate({**project.settings.model_dump(), "short_window_hours": text})
+        run_bodies(replace(project.pipeline, settings=settings), hours_from(START, 12), only=SHORT)
+        lengths[text] = {row["window_hours"] for row in project.rows("agent_health_short")}
+    assert lengths == {"2,4, 9": {2, 4}, "off": set()}
+
+
 def test_every_row_records_the_targets_that_it_used(tmp_path: Path) -> None:
     project = make_random_project(tmp_path, 9, 24, 168)
     project.materialize(hours_from(START, 30), only=FLEET)
@@ -245,7 +291,7 @@ def expected_row(counts: Row, own: Row, window_hours: int = 24) -> Row:
     )
     long_running = counts["long_running"]  # the sums say how many; the formula only needs the number
     if target["expected_runtime_s"] is not None and n:
-        row["expected_runtime_s"] = target["expected_runtime_s"]
+        row["expected_runtime_s"], row["points_at_stake"] = target["expected_runtime_s"], 100.0
         row["deviation"] = (row["ar_s"] - target["expected_runtime_s"]) / target["expected_runtime_s"]
         if row["ar_s"] > target["expected_runtime_s"]:
             row["performance_score"] = 1 - min(1, row["deviation"] / target["deviation_allowed"])

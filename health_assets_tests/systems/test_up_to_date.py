@@ -348,7 +348,7 @@ def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done_by_day
 OTHER_SETTINGS = {
     "window_hours": 2, "lookback_hours": 7, "trusted_judgements": ("a*",), "clock_skew_s": 1.0, "max_rejected_lines": 9,
     "max_unpacked_gib": 1, "max_packing_ratio": 9, "max_lines": 99, "hold_hours": 3.0, "model_window_calls": 9, "model_degraded_threshold": 0.1,
-    "weight_coherence": 0.5, "evaluation_window_hours": 4, "keep_days": 300,
+    "weight_coherence": 0.5, "evaluation_window_hours": 4, "keep_days": 300, "short_window_hours": (2,),
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from health_assets.apps.serving.vocabulary import (
     NOW_COUNTS,
     SCHEMA_VERSION,
     SCORE_COLUMNS,
+    SHORT_WINDOWS,
 )
 from health_assets.core.hours import HourRange
 from health_assets.scoring.explanation import OF_RUNTIMES
@@ -30,18 +31,22 @@ Members = Mapping[str, Any]
 """Member names to expressions, in the order in which they are written."""
 
 
-def agents_of(session: Session, hour: datetime, *, has_evidence: bool = True) -> ir.Table:
+def agents_of(
+    session: Session, hour: datetime, *, has_evidence: bool = True, has_short_windows: bool = True
+) -> ir.Table:
     """One row per agent of an hour, ascending by the bytes of its id.
 
     It has the columns of `agent_health_state`; `state` and the other columns of `agent_health` that explain a score,
     null where the agent has none; `urgency`; what `agent_now` says of the agent; and the events
     that weigh most in what it lost, by kind and rank:
-    `evidence_ids`, and what kind each of them is (`evidence_kinds`), null without any.
+    `evidence_ids`, and what kind each of them is (`evidence_kinds`), null without any. Its scores over short windows
+    are lists, `short_` and each of `SHORT_WINDOWS`, null without any.
 
     Args:
         session: a session.
         hour: the hour.
         has_evidence: whether the warehouse has `score_evidence`; one of an older program does not.
+        has_short_windows: whether it has `agent_health_short`.
     """
     hours = HourRange.of(hour)
     states = session.hours_of("agent_health_state", hours).drop("hour", "formula_version", "hours_covered")
@@ -58,6 +63,12 @@ def agents_of(session: Session, hour: datetime, *, has_evidence: bool = True) ->
     else:
         nothing = ibis.null("array<string>")
         rows = rows.mutate(evidence_kinds=nothing, evidence_ids=nothing)
+    if has_short_windows:
+        short = session.hours_of("agent_health_short", hours)
+        lists = {f"short_{name}": short[name].collect(order_by=short.window_hours) for name in SHORT_WINDOWS}
+        rows = lookup(rows, short.group_by("agent_id").aggregate(**lists), "agent_id")
+    else:
+        rows = rows.mutate(**{f"short_{name}": ibis.null(f"array<{kind}>") for name, kind in SHORT_WINDOWS.items()})
     return rows.order_by("agent_id")
 
 
@@ -77,6 +88,7 @@ def with_texts(agents: ir.Table) -> ir.Table:
     return agents.select(
         *("agent_id", "is_personal", "team", "status", "state", "window_start", "window_end", *SCORE_COLUMNS),
         *("evidence_kinds", "evidence_ids", "urgency", "now", "now_since", *NOW_COUNTS),
+        *(f"short_{name}" for name in SHORT_WINDOWS),
         document=document,
         full_document=full_document,
         item=item,

@@ -54,7 +54,7 @@ SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
 HISTORY_LOCK_TIMEOUT_S = 10.0
 ASSETS = (
-    "agent_health_state", "agent_health", "score_evidence", "model_health", "session_scores",
+    "agent_health_state", "agent_health", "agent_health_short", "score_evidence", "model_health", "session_scores",
     *(served.table for served in LISTS.values()),
 )  # fmt: skip
 """The assets that are served."""
@@ -104,7 +104,10 @@ def _write_snapshot(
 ) -> dict[str, Any]:
     """Write agents as `documents.with_texts` makes them, their orders, lists; returns what is true of the whole."""
     hour = hours["agent_health_state"].hour
-    agents = session.stream(agents_of(session, hour, has_evidence="score_evidence" in hours), ROWS_PER_BATCH)
+    told = agents_of(
+        session, hour, has_evidence="score_evidence" in hours, has_short_windows="agent_health_short" in hours
+    )
+    agents = session.stream(told, ROWS_PER_BATCH)
     slices, scores = _write(stream_through(ownership.with_owners(agents), with_texts, ROWS_PER_BATCH), folder)
     model_hour = hours["model_health"].hour if "model_health" in hours else hour
     models = _rows(session, session.hours_of("model_health", HourRange.of(model_hour)).order_by("model"))

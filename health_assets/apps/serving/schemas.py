@@ -177,6 +177,16 @@ class PointsLost(TypedDict):
 
 
 @exactly
+class ShortWindow(TypedDict):
+    """The same score over a shorter window that ends with the same hour."""
+
+    window_hours: int
+    health_score: Annotated[float, Field(ge=0, le=100)]
+    state: State
+    n: int
+
+
+@exactly
 class AgentScore(TypedDict):
     """An agent's score with everything behind it; of a personal agent no more than its item in a list."""
 
@@ -190,6 +200,9 @@ class AgentScore(TypedDict):
             dict[str, int | bool | None],
             Field(description="Executions and failures of the last hour and the last 6, and failures in a row."),
         ]
+    ]
+    short_windows: NotRequired[
+        Annotated[list[ShortWindow], Field(description="Scores over the short windows in which something ran.")]
     ]
     state: State | None
     status: Status

@@ -21,7 +21,7 @@ from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Ord
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
 from health_assets.apps.serving.view import View
-from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, NOW_COUNTS
+from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, NOW_COUNTS, SHORT_WINDOWS
 from health_assets.scoring.explanation import explain, unmeasured
 from health_assets.scoring.verdict import now_sentence
 from health_assets.systems.agent_health_model.names import TARGETS_USED
@@ -171,6 +171,7 @@ class Snapshot:
             "now_since": row["now_since"] and row["now_since"].isoformat(),
             "now_sentence": now_sentence(row) or None,
             "last_hours": {name.removeprefix("now_"): row[name] for name in NOW_COUNTS},
+            "short_windows": _short_windows(row),
             "state": row["state"],
             "status": row["status"],
             "health_score": row["health_score"],
@@ -236,6 +237,12 @@ def _evidence(row: dict[str, Any]) -> dict[str, list[str]]:
     for kind, event_id in zip(row["evidence_kinds"] or (), row["evidence_ids"] or (), strict=True):
         evidence.setdefault(kind, []).append(event_id)
     return evidence
+
+
+def _short_windows(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The scores over short windows, the shortest first; those in which nothing ran have none."""
+    values = [row[f"short_{name}"] or [] for name in SHORT_WINDOWS]
+    return [dict(zip(SHORT_WINDOWS, window, strict=True)) for window in zip(*values, strict=True)]
 
 
 def _cost(score: float | None, points: int) -> float | None:

@@ -35,6 +35,9 @@ SCORE_COLUMNS = (
 )  # fmt: skip
 """Columns of `agent_health` that explain a score."""
 
+SHORT_WINDOWS = {"window_hours": "int64", "health_score": "float64", "state": "string", "n": "int64"}
+"""What is told of each of an agent's short windows, by columns of `agent_health_short`."""
+
 NOW_COUNTS = (
     "now_executions", "now_failures", "now_executions_6h", "now_failures_6h", "now_failed_in_a_row", "now_good_hours",
     "now_is_by_6h",

@@ -116,4 +116,20 @@ def _health(rows: ir.Table) -> ir.Table:
         (rows.health_score >= to_9_decimals(rows.degraded_at), "degraded"),
         else_="unhealthy",
     )
-    return rows.mutate(state=state, is_provisional=(rows.n > 0) & (rows.n < rows.n_full))
+    return rows.mutate(
+        state=state,
+        is_provisional=(rows.n > 0) & (rows.n < rows.n_full),
+        points_at_stake=_where_active(rows, points_at_stake(rows)),
+    )
+
+
+def points_at_stake(rows: ir.Table) -> ir.FloatingValue:
+    """The points that could be lost: those of performance and stability only where there are runtimes to compare.
+
+    Args:
+        rows: `n`, `untimed` and `expected_runtime_s`.
+    """
+    has_runtimes = (rows.n > rows.untimed.fill_null(0)) & rows.expected_runtime_s.notnull()
+    of_others = RELIABILITY_POINTS + OPERATIONAL_POINTS
+    every_point = of_others + PERFORMANCE_POINTS + STABILITY_POINTS
+    return has_runtimes.ifelse(float(every_point), float(of_others))

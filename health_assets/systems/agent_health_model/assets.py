@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import ibis
 from ibis import ir
 
+from health_assets.core.settings import Settings
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.schema.records import EVENT_TABLES
 from health_assets.scoring.health_components import health_components
@@ -29,6 +30,25 @@ def _agents(inputs: Inputs) -> ir.Table:
     components = inputs.table("health_components", back_hours=settings.lookback_hours)
     scored = agent_health(components, inputs.targets, inputs.hours, settings.window_hours, settings.lookback_hours)
     return inputs.with_windows(scored, "health_components", settings.window_hours)
+
+
+def _agents_in_short_windows(inputs: Inputs) -> ir.Table:
+    lengths = inputs.settings.short_windows
+    scored = [_in_short_window(inputs, length) for length in lengths or (1,)]
+    rows = ibis.union(*scored) if len(scored) > 1 else scored[0]
+    return rows if lengths else rows.filter(ibis.literal(False))
+
+
+def _in_short_window(inputs: Inputs, length: int) -> ir.Table:
+    components = inputs.table("health_components", back_hours=length)
+    scored = agent_health(components, inputs.targets, inputs.hours, length, lookback_hours=length)
+    ran = scored.filter(scored.n > 0).mutate(window_hours=ibis.literal(length, "int64"))
+    rows = inputs.with_windows(ran, "health_components", length)
+    return rows.select(sorted(rows.columns))
+
+
+def _longest_short_window(settings: Settings) -> int:
+    return max(settings.short_windows, default=1)
 
 
 def _fleet(inputs: Inputs) -> ir.Table:
@@ -63,6 +83,14 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
         "sla_breaches",
         "trigger_failures",
     )
+
+
+def _worst_in_short_windows(rows: ir.Table) -> ir.Table:
+    latest = of_newest_hour(rows)
+    return latest.order_by("window_hours", "health_score", "agent_id").select(
+        "hour", "window_hours", "agent_id", "health_score", "state", "n", "asr", "long_running", "sla_breaches",
+        "trigger_failures",
+    )  # fmt: skip
 
 
 def _latest_hours(rows: ir.Table) -> ir.Table:
@@ -115,6 +143,16 @@ ASSETS = (
         needs="a known agent",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_agents_by_state,
+        formula_version=FORMULA_VERSION,
+    ),
+    Derived(
+        name="agent_health_short",
+        deps=("health_components",),
+        rows=_agents_in_short_windows,
+        heading="worst agents",
+        top=_worst_in_short_windows,
+        needs="an execution, and a window in `HEALTH_SHORT_WINDOW_HOURS`",
+        back_hours=_longest_short_window,
         formula_version=FORMULA_VERSION,
     ),
     Derived(

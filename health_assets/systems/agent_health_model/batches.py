@@ -33,6 +33,25 @@ def hours_of_windows(source: Source) -> pd.DataFrame:
     return hours_with_windows(source, "n")
 
 
+def scores_in_short_windows(source: Source) -> ir.Table:
+    """Rows of `agent_health_short`, with what they should say of being provisional."""
+    own = rows(source)
+    return own.mutate(
+        is_called_provisional=own.is_provisional.fill_null(False).cast("int64"),
+        rests_on_few=(own.n < own.n_full).cast("int64"),
+    )
+
+
+def hours_of_short_windows(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions of all agents' short windows together, and those of the hours they are made of."""
+    frame = with_facts(hours(source), ["executions_in_windows"], source.facts(source.asset, _.n.sum()))
+    of_hours = [
+        hours_with_windows(source, "n", window_hours=length)["executions_of_hours"]
+        for length in source.settings.short_windows
+    ]
+    return frame.assign(executions_of_hours=sum(of_hours) if of_hours else 0)
+
+
 def hours_of_fleet(source: Source) -> pd.DataFrame:
     """`hours`, with the rows of `system_health` and what they count, and the same counted in `agent_health`."""
     in_states = _.healthy + _.degraded + _.unhealthy + _.inactive

@@ -5,7 +5,7 @@ from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.scoring.health_components import SUMS
 from health_assets.systems.agent_health_model import batches
-from health_assets.systems.agent_health_model.system_health import STATES
+from health_assets.systems.agent_health_model.names import INACTIVE, STATES
 
 HEALTH_COMPONENTS = Suite(
     asset="health_components",
@@ -40,6 +40,7 @@ AGENT_HEALTH = Suite(
         Check(name="states_are_known", expectations=one_of("state", *STATES)),
         Check(name="scores_are_between_0_and_1", expectations=between(0, 1, *SHARES_OF_HEALTH)),
         Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
+        Check(name="points_at_stake_are_between_60_and_100", expectations=between(60, 100, "points_at_stake")),
         Check(name="only_inactive_agents_have_no_score", expectations=equal("has_score", "is_active")),
         Check(
             name="scores_of_few_executions_are_provisional", expectations=equal("is_called_provisional", "rests_on_few")
@@ -53,6 +54,30 @@ AGENT_HEALTH = Suite(
     ],
     rows={"rows": batches.scored_agents},
     hours=batches.hours_of_windows,
+)
+
+AGENT_HEALTH_SHORT = Suite(
+    asset="agent_health_short",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(name="agent_has_one_row_per_hour_and_window", expectations=unique("hour", "agent_id", "window_hours")),
+        Check(name="states_are_known", expectations=one_of("state", *(state for state in STATES if state != INACTIVE))),
+        Check(name="something_ran", expectations=between(1, None, "n")),
+        Check(name="scores_are_between_0_and_1", expectations=between(0, 1, *SHARES_OF_HEALTH)),
+        Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
+        Check(name="points_at_stake_are_between_60_and_100", expectations=between(60, 100, "points_at_stake")),
+        Check(
+            name="scores_of_few_executions_are_provisional", expectations=equal("is_called_provisional", "rests_on_few")
+        ),
+        Check(
+            name="windows_agree_with_the_components",
+            expectations=equal("executions_in_windows", "executions_of_hours"),
+            batch="hours",
+        ),
+        Check(name="windows_are_covered", expectations=at_least("hours_covered", "window_hours"), severity="warn"),
+    ],
+    rows={"rows": batches.scores_in_short_windows},
+    hours=batches.hours_of_short_windows,
 )
 
 SYSTEM_HEALTH = Suite(
@@ -75,4 +100,4 @@ SYSTEM_HEALTH = Suite(
     hours=batches.hours_of_fleet,
 )
 
-SUITES = (HEALTH_COMPONENTS, AGENT_HEALTH, SYSTEM_HEALTH)
+SUITES = (HEALTH_COMPONENTS, AGENT_HEALTH, AGENT_HEALTH_SHORT, SYSTEM_HEALTH)

@@ -4,9 +4,9 @@ import ibis
 from ibis import ir
 
 from health_assets.core.hours import HourRange
-from health_assets.scoring.explanation import DIMENSION_POINTS
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.verdict import NOW_FIRST, ORDER, PROVISIONAL_MARK, SUSPECT
+from health_assets.systems.agent_health_model.agent_health import points_at_stake
 from health_assets.warehouse.session import Session
 
 NOW_COLUMNS = {
@@ -42,13 +42,11 @@ def with_now(agents: ir.Table, session: Session, hours: HourRange) -> ir.Table:
 
 
 def with_stake(agents: ir.Table) -> ir.Table:
-    """Add `points_at_stake` to rows of `agent_health` where a table of an older program lacks it."""
-    if "points_at_stake" in agents.columns:
-        return agents
-    is_timed = (agents.n > agents.untimed.fill_null(0)) & agents.expected_runtime_s.notnull()
-    all_points, of_runtimes = 100.0, float(sum(DIMENSION_POINTS.values()))
-    at_stake = ibis.ifelse(is_timed, all_points, all_points - of_runtimes)
-    return agents.mutate(points_at_stake=agents.health_score.isnull().ifelse(ibis.null("float64"), at_stake))
+    """Fill `points_at_stake` of rows of `agent_health` that an older program made, or whose table lacks it."""
+    made_now = agents.health_score.isnull().ifelse(ibis.null("float64"), points_at_stake(agents))
+    if "points_at_stake" not in agents.columns:
+        return agents.mutate(points_at_stake=made_now)
+    return agents.mutate(points_at_stake=agents.points_at_stake.fill_null(made_now))
 
 
 def with_verdict(agents: ir.Table) -> ir.Table:

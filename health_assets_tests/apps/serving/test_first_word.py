@@ -164,6 +164,10 @@ def test_the_api_says_now_first(server: Served) -> None:
     one = server.ask(f"/agents/{DOWN}").json
     assert one["now_sentence"] == "FAILING now: 12 of 12 failed in the last hour"
     assert (one["last_hours"]["executions"], one["last_hours"]["failures"]) == (12, 12)
+    hour = one["short_windows"][0]
+    assert (hour["window_hours"], hour["n"], hour["state"]) == (1, 12, "degraded")
+    assert hour["health_score"] == pytest.approx(40 * (0.6 * 0.3 / 12 + 0.4) + 60)
+    assert [window["window_hours"] for window in one["short_windows"]] == [1, 6]
     assert (one["health_score"], one["points_at_stake"]) == (100.0, 60.0)
 
 
