@@ -9,7 +9,7 @@ in one transaction and closes it; who finds it locked waits and tries again.
 
 import errno
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +25,9 @@ from health_assets.core.duckdb_sql import duckdb_sql
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HourRange
 from health_assets.core.private_files import make_private_folder, private_files, shut_out_others
-from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe, description_of
 from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
@@ -206,7 +207,7 @@ class DuckDBFile:
 
     def _bring_up_to_date(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
         """Refuse what is not ours or newer than we are; make the tables and columns that are not there yet."""
-        tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        tables = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
         version = SCHEMA_VERSION
         if LEDGER_TABLE in tables and not self._is_ledger:
             raise of_a_lake(self.path)
@@ -220,15 +221,18 @@ class DuckDBFile:
                 f"there is nothing in the {self._what} {self.path} yet; materialize some hours first"
             )
         if mode == "write":
-            for name in ALL_TABLES.keys() - tables:
+            for name in ALL_TABLES.keys() - tables.keys():
                 connection.execute(create_statement(name))
             if "warehouse_version" not in tables:
                 connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
         if version < SCHEMA_VERSION:
             if mode == "write":
-                _upgrade(connection, tables, version)
+                _upgrade(connection, tables.keys(), version)
             else:
-                _complete(connection, tables)
+                _complete(connection, tables.keys())
+        is_declared = version == SCHEMA_VERSION and all(tables.get(name) == description_of(name) for name in ALL_TABLES)
+        if mode == "write" and not is_declared:
+            _declare(connection)
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -276,7 +280,7 @@ def _start(path: Path, mode: Literal["read", "write"], config: dict[str, Any]) -
     return duckdb.connect(f"duckdb:{path}", read_only=mode == "read", config=config)
 
 
-def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> dict[str, dict[str, str]]:
+def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: Set[str]) -> dict[str, dict[str, str]]:
     """Declared columns, with their types, that tables of an older warehouse do not have."""
     held = {(table, column) for table, column in connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
@@ -288,7 +292,7 @@ def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) ->
     return {table: columns for table, columns in missing.items() if columns}
 
 
-def _upgrade(connection: duckdb.DuckDBPyConnection, tables: set[str], version: int) -> None:
+def _upgrade(connection: duckdb.DuckDBPyConnection, tables: Set[str], version: int) -> None:
     """Bring an older warehouse up to date; columns that it did not have are null in its rows."""
     for table, columns in _missing_columns(connection, tables).items():
         for name, sql_type in columns.items():
@@ -298,7 +302,18 @@ def _upgrade(connection: duckdb.DuckDBPyConnection, tables: set[str], version: i
     connection.execute("UPDATE warehouse_version SET version = ?", [SCHEMA_VERSION])
 
 
-def _complete(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> None:
+def _declare(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let the file itself say what the classes declare: descriptions, and which columns are never null."""
+    columns: dict[str, dict[str, KnownColumn]] = {}
+    for table, name, is_nullable, comment in connection.execute(
+        "SELECT table_name, column_name, is_nullable, comment FROM duckdb_columns() WHERE NOT internal"
+    ).fetchall():
+        columns.setdefault(table, {})[name] = KnownColumn(is_nullable, comment)
+    comments = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
+    declare(lambda sql: connection.execute(sql).fetchall(), comments, columns)
+
+
+def _complete(connection: duckdb.DuckDBPyConnection, tables: Set[str]) -> None:
     """Let a reader see an older warehouse as if it had been upgraded, without touching it."""
     for table in ALL_TABLES.keys() - tables:
         connection.execute(create_statement(table).replace("CREATE TABLE", "CREATE TEMP TABLE"))
