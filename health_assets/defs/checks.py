@@ -15,9 +15,9 @@ from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.summaries import MANY_REJECTED, lost_summary, many_rejected_summary, unreadable_summary
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.quality.batches import Source
+from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
-from health_assets.quality.record_suites import MOST_REJECTED_SHARE
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.account_digests import (
     EVERY_LINE_IS_STILL_THERE,

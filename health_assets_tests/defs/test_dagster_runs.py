@@ -31,7 +31,6 @@ from health_assets.core.settings import Settings
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.curves import ROWS
-from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress_logger import listening
 from health_assets.defs.specs import ONLY_STALE_TAG
@@ -46,6 +45,7 @@ from health_assets.warehouse.account_digests import (
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
 )
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 from health_assets_tests.defs.test_turns import holding_here, killed, run_under_way, status
 from health_assets_tests.support.dagster_world import (
     ASSETS,

@@ -286,9 +286,7 @@ def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: Set[str]) ->
     return {table: columns for table, columns in missing.items() if columns}
 
 
-def _bring_up_to_date(
-    connection: duckdb.DuckDBPyConnection, comments: Mapping[str, str | None], version: int
-) -> None:
+def _bring_up_to_date(connection: duckdb.DuckDBPyConnection, comments: Mapping[str, str | None], version: int) -> None:
     """Make the tables and columns that are not there yet, with all that the classes declare of them.
 
     Args:
