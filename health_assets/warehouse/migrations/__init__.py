@@ -71,7 +71,7 @@ def _declare(connection: sa.Connection) -> None:
         "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class "
         "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
     )
-    declare(rows_of, {table: comment for table, comment in comments}, columns)
+    declare(rows_of, dict(map(tuple, comments)), columns)
 
 
 def config(connection: sa.Connection) -> Config:
