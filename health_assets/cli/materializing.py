@@ -84,6 +84,7 @@ def _show_what_is_up_to_date(
             print_left_behind,
             print_older_results,
             print_older_targets,
+            print_sentences,
             print_up_to_date,
         )
         from health_assets.core.sql_memory import keep_compiled_sql
@@ -108,7 +109,9 @@ def _show_what_is_up_to_date(
             _log.debug("a run is made: %s", why)
             return False
         print_up_to_date(console, session, hours, made_at(session, hours), time.monotonic() - since)
-        print_checks(console, map(FailedCheck.of, noted_warnings(session, hours, systems)))
+        failed, lost = noted_warnings(session, settings, hours, systems)
+        print_sentences(console, map(str, lost))
+        print_checks(console, map(FailedCheck.of, failed))
         print_left_behind(console, left_behind(session, hours, systems, settings, now))
         print_older_targets(console, session, hours.start, targets)
         print_older_results(console, older_results(session, EVER, settings))

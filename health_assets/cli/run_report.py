@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -51,9 +52,15 @@ def print_outcome(console: Console, outcome: "Outcome", session: Session, elapse
         console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
     elif not executions:
         _print_where_events_are(console, session)
-    for sentence in [*outcome.lost[:REASONS_SHOWN], *outcome.odd[:REASONS_SHOWN]]:
-        console.print(Text(printable(f"  {sentence}", 400), style="yellow"), soft_wrap=True)
+    print_sentences(console, outcome.lost)
+    print_sentences(console, outcome.odd)
     print_checks(console, outcome.failed_checks)
+
+
+def print_sentences(console: Console, sentences: Iterable[str]) -> None:
+    """Print the first of some warnings, a line each."""
+    for sentence in islice(sentences, REASONS_SHOWN):
+        console.print(Text(printable(f"  {sentence}", 400), style="yellow"), soft_wrap=True)
 
 
 def print_checks(console: Console, failed: Iterable[FailedCheck]) -> None:

@@ -17,10 +17,11 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived, hours_to_build, older_hours, versions_to_note
 from health_assets.pipeline.grounds import RECORDS, Grounds, judged_rows, of_checks, upstream
-from health_assets.pipeline.unchanged_logs import changes_of_records
+from health_assets.pipeline.unchanged_logs import changes_of_records, rests_on
 from health_assets.schema.catalog import schema_of
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
-from health_assets.warehouse.account_digests import AccountDigests, Marks, NotedFailure
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, AccountDigests, Marks, NotedFailure
+from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.session import Session
 
 
@@ -57,16 +58,29 @@ def why_run(
     return next(_reasons(session, settings, groups, made, grounds, records_in, now), None)
 
 
-def noted_warnings(session: Session, hours: HourRange | HourGroups, systems: Collection[str]) -> list[NotedFailure]:
+def noted_warnings(
+    session: Session, settings: Settings, hours: HourRange | HourGroups, systems: Collection[str]
+) -> tuple[list[NotedFailure], list[LostLines]]:
     """The warnings of the run that made hours which are up to date; another run would only repeat them.
 
     Args:
         session: a session.
+        settings: how far results look back.
         hours: the hours asked for.
         systems: the scoring systems asked for; all where none is named.
+
+    Returns:
+        The checks that hours fail, and the lines that are lost.
     """
-    groups = HourGroups(hours.ranges)
-    return AccountDigests(session).failed_checks(_judged_assets(_made_by(systems)), groups)
+    lost = FileLedger(session).lost(rests_on(hours, settings))
+    failed = AccountDigests(session).failed_checks(_judged_assets(_made_by(systems)), hours)
+    return [
+        # by the hour it counts all that the hour looks back on
+        check._replace(unexpected=sum(log.lines for log in lost))
+        if check.expectation == EVERY_LINE_IS_STILL_THERE
+        else check
+        for check in failed
+    ], lost
 
 
 def made_at(session: Session, hours: HourRange | HourGroups) -> datetime:

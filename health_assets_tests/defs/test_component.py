@@ -200,4 +200,3 @@ def test_texts_in_quotes_and_files_of_other_components_are_left_alone(tmp_path: 
         encoding="utf-8",
     )
     refuse_misread_numbers(tmp_path / "defs.yaml", "HealthAssetsComponent")
-

@@ -756,8 +756,11 @@ def test_the_small_tables_name_the_worst_agents_and_the_reasons_of_rejection(bui
         event.asset_key.to_user_string(): event.step_materialization_data.materialization.metadata
         for event in built.result.get_asset_materialization_events()
     }
-    first = tables["agent_health"]["worst agents"].value.splitlines()[2]
-    assert " bob " in first
+    heading, _, first, *_ = tables["agent_health"]["worst agents"].value.splitlines()
+    shown = dict(zip(*([cell.strip() for cell in row.split("|")] for row in (heading, first)), strict=True))
+    newest = "hour = (SELECT max(hour) FROM agent_now)"
+    [(verdict,)] = built.world.query(f"SELECT verdict FROM agent_now WHERE agent_id = 'bob' AND {newest}")
+    assert (shown["agent_id"], shown["now"]) == ("bob", verdict), "agent_now is made before the table that tells it"
     assert "not valid JSON" in tables["rejected_records"]["reasons of rejection"].value
 
 

@@ -215,7 +215,9 @@ def test_a_reader_sees_one_moment_and_never_waits(warehouse: Warehouse) -> None:
     with warehouse.read() as reader:
         before = reader.query(count)
         with warehouse.write() as writer:
-            writer.query("INSERT INTO raw_files (source_file, size_bytes, modified_ns, lines, rejected) VALUES ('a', 1, 1, 1, 0)")
+            writer.query(
+                "INSERT INTO raw_files (source_file, size_bytes, modified_ns, lines, rejected) VALUES ('a', 1, 1, 1, 0)"
+            )
             assert reader.query(count) == before
         assert reader.query(count) == before
     with warehouse.read() as reader:
