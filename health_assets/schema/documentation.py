@@ -33,7 +33,7 @@ def tables_page() -> str:
         "# Tables",
         "",
         "Written by `make docs` from the tables' classes, in `health_assets/schema/` and in the `tables.py` of each "
-        "system; edit those, not this. The database [says the same](postgresql.md#what-the-database-says-of-its-tables), "
+        "system; edit those, not this. The database [says the same](postgresql.md#what-the-database-says-of-its-tables) "
         "by comments and NOT NULL.",
         "",
     ]
