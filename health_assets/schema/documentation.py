@@ -33,8 +33,8 @@ def tables_page() -> str:
         "# Tables",
         "",
         "Written by `make docs` from the tables' classes, in `health_assets/schema/` and in the `tables.py` of each "
-        "system; edit those, not this. The database [says the same](postgresql.md#what-the-database-says-of-its-tables) "
-        "by comments and NOT NULL.",
+        "system; edit those, not this. By comments and NOT NULL "
+        "[the database says the same](postgresql.md#what-the-database-says-of-its-tables).",
         "",
     ]
     for name in ALL_TABLES:
