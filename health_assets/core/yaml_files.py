@@ -219,7 +219,17 @@ def _refuse_misread_below(document: yaml.Node) -> None:
         elif isinstance(node, yaml.SequenceNode):
             left += node.value
         elif node.tag in (f"{TAGS}int", f"{TAGS}float"):
-            _refuse_surprises(node)
+            _refuse_misread(node)
+
+
+def _refuse_misread(node: yaml.ScalarNode) -> None:
+    if _IN_SIXTIES.fullmatch(node.value):
+        raise _Untamed(
+            "YAML reads digits between colons as a number in sixties, 1:30 as 90; write the number itself, or a text "
+            "in quotes",
+            node.start_mark,
+        )
+    _refuse_octal(node)
 
 
 _FastestLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

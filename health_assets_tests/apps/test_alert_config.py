@@ -271,7 +271,7 @@ def test_channels_of_a_rule_that_is_off_are_all(tmp_path: Path) -> None:
             "channels: {c: {type: slack, url_env: A, timeout_s: on}}",
             "channel c: timeout_s: YAML reads yes, on and true",
         ),
-        ("rules: {floor: {good_hours: 1:30}}", "YAML reads digits between colons as a number in sixties"),
+        ("rules: {floor: {good_hours: 1:30}}", "rule floor: good_hours: Input should be a valid integer"),
         ("digest_above: 0777", "YAML reads digits after a 0 as an octal number"),
         ("rules: {floor: {only: [true]}}", "rule floor: only: Input should be a valid string"),
         ("rules: {floor: {channels: 1.0}}", "rule floor: channels: "),
