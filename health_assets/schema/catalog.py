@@ -65,7 +65,7 @@ def schema_of(table: str) -> dict[str, str]:
 
 
 def description_of(table: str) -> str:
-    """What a row of a table is, in a sentence or two."""
+    """The description of a table, in a sentence or two."""
     return cleandoc(ALL_TABLES[table].__doc__ or "")
 
 

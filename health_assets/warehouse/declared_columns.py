@@ -1,4 +1,4 @@
-"""What a database itself says of the declared tables: their descriptions, and which columns are never null.
+"""Descriptions and NOT NULL of the declared tables in the catalog of the database itself.
 
 What belongs here: the statements by which a database comes to say what the classes declare (`schema.catalog`), valid on
 DuckDB and PostgreSQL alike. What does not: how an engine lists what its catalog says (`engines`).
@@ -17,7 +17,7 @@ from health_assets.schema.catalog import ALL_TABLES, describe, description_of
 
 @dataclass(frozen=True)
 class KnownColumn:
-    """What a database says of a column.
+    """A column in the catalog of a database.
 
     Args:
         is_nullable: whether it may be null.
