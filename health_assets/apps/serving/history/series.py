@@ -21,7 +21,7 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
-from health_assets.systems.agent_health_model import urgency
+from health_assets.systems.agent_health_model import claims, urgency
 from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
 from health_assets.systems.explanations import common_values
 from health_assets.warehouse.ledger import ODD, UNREADABLE
@@ -152,6 +152,11 @@ def _causes(session: Session, hours: HourRange) -> ir.Table:
     return common_values.common_values(runs, tools, models, now)
 
 
+def _claims(session: Session, hours: HourRange) -> ir.Table:
+    """Claims of the hour that evidence contradicts, each with the latest execution that makes it."""
+    return claims.claims_of(session, hours)
+
+
 def _runs(session: Session, hours: HourRange) -> ir.Table:
     """Executions of the hour by agent, version, model and platform."""
     runs = session.hours_of("executions", hours)
@@ -256,6 +261,10 @@ SERIES: tuple[Series, ...] = (
         ),
     ),
     Series(name="causes", key="agent_id", sources=("agent_now", "executions"), rows=_causes),
+    Series(
+        name="claims", key="agent_id", sources=("agent_health", "executions", "tool_calls", "model_calls"), rows=_claims,
+        repeats_lines=True,
+    ),
     Series(name="events", key="agent_id", sources=("evidence_components",), rows=_events, repeats_lines=True),
     Series(name="errors", key="agent_id", sources=("executions",), rows=_errors, repeats_lines=True),
     Series(
@@ -369,6 +378,6 @@ WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
 DIGESTED = {"checks": "expectation_results", "materialized": "materialized_hours"}
 """The series with rows of every hour, with the tables of the warehouse: these are compared there."""
 
-_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__, common_values.__file__)
+_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__, claims.__file__, common_values.__file__)
 COPY = hashlib.sha256(b"".join(Path(path).read_bytes() for path in _DECLARING)).hexdigest()[:12]
 """Changes with what is copied, which makes every hour stale."""

@@ -20,6 +20,7 @@ from health_assets.apps.serving.pages.agent_causes import (
     losses_of,
     worst_tool,
 )
+from health_assets.apps.serving.pages.agent_claims import claims_against_evidence, doubt_of_claims
 from health_assets.apps.serving.pages.agent_comparison import compared_hours, compared_versions
 from health_assets.apps.serving.pages.agent_curves import curve_of, fall_of, incidents_of, marks_of
 from health_assets.apps.serving.pages.agent_document import document_text, health_document
@@ -73,6 +74,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     losses = losses_of(row)
     tools = sorted(look.of("tools", agent_id, HourRange.of(look.hour)), key=_worst_tool_first)
     fall = fall_of(curve)
+    claims = claims_against_evidence(look, agent_id, window)
     versions = runs_by(runs, "agent_version")
     told: dict[str, Any] = {
         "hour": look.hour,
@@ -80,7 +82,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "now": agent_now(look, row),
         "verdict": _verdict(row, losses, len(window)),
         "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
-        "doubts": _doubts(row, len(window)),
+        "doubts": _doubts(row, len(window)) + doubt_of_claims(claims),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
         "days": wanted.days,
@@ -89,6 +91,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "losses": losses.rows,
         "evidence": evidence_of(look, agent_id, window, row, losses),
         "errors": errors_of(look, agent_id, window),
+        "claims": claims,
         "budget": budget(row, len(window)),
         "incidents": incidents,
         "judged_to": judged_to(look),
@@ -150,7 +153,7 @@ def _with_data(look: Look, hours: HourRange) -> HourRange:
 def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
     """Series of which hours are missing that have a score: there may be more of these than the page tells."""
     scored = set(look.history.hours("agents"))
-    needed = dict.fromkeys(("events", "errors", "agent_sessions"), window)
+    needed = dict.fromkeys(("events", "errors", "claims", "agent_sessions"), window)
     needed |= {"tools": HourRange.of(look.hour), "runs": shown}
     return [
         series

@@ -117,6 +117,7 @@ def upgrade() -> None:
     )
     op.create_index("superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False)
     op.add_column("agent_health", sa.Column("points_at_stake", sa.Double(), nullable=True))
+    op.add_column("executions", sa.Column("untimed_s", sa.Double(), nullable=True))
     op.add_column("executions", sa.Column("violations_reported", sa.JSON(), nullable=True))
     op.add_column("model_calls", sa.Column("response_model", sa.String(collation="C"), nullable=True))
     op.add_column("model_components", sa.Column("response_model", sa.String(collation="C"), nullable=True))
