@@ -207,6 +207,9 @@ def test_scores_stay_what_the_sources_make_of_the_claims(tmp_path: Path) -> None
 
 def test_what_a_line_says_of_its_times_is_kept_where_it_says_that_nobody_knows_the_start(tmp_path: Path) -> None:
     project = made(tmp_path, run("e1", "a", is_timed=False), run("e2", "a"), run("e3", "a", is_timed=True))
-    known = {row["execution_id"]: (row["started_at"], row["runtime_s"], row["untimed_s"]) for row in project.rows("executions")}
+    known = {
+        row["execution_id"]: (row["started_at"], row["runtime_s"], row["untimed_s"])
+        for row in project.rows("executions")
+    }
     start: datetime = START + 29 * MINUTE
     assert known == {"e1": (None, None, 60.0), "e2": (start, 60.0, None), "e3": (start, 60.0, None)}

@@ -25,7 +25,8 @@ from health_assets.core.wording import counted
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain
 from health_assets.scoring.relations import first_line, lookup, newest
-from health_assets.scoring.verdict import points, reservation, verdict
+from health_assets.scoring.verdict import last_runs, points, reservation, verdict
+from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_stake
 from health_assets.warehouse.session import Session
 
@@ -89,9 +90,10 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     """Print the verdict of now, the score, and by component the points lost, why, and the ids of the worst events."""
     hour = window.end - HOUR
     hours = HourRange.of(hour)
-    rows = with_now(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
+    scores = with_last_runs(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
+    rows = with_now(scores, session, hours)
     told = ("state", "is_provisional", "health_score", "points_at_stake", "n", "hours_covered", "agent_id")
-    columns = tuple(dict.fromkeys((*told, *NOW_COLUMNS, "now_is_by_6h", *COLUMNS)))
+    columns = tuple(dict.fromkeys((*told, *NOW_COLUMNS, "now_is_by_6h", *LAST_RUNS, *COLUMNS)))
     [row] = session.dicts(rows.select(*columns))
     _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC")
     print_now(console, session, hours, row)
@@ -101,6 +103,8 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     is_in_part = row["health_score"] is not None and row["points_at_stake"] < 100
     stake = f", {points(row)} of what could be judged" if is_in_part else ""
     console.print(Text(f"over {len(window):,} h: {word}, {score}{stake}{doubt}", style="bold"))
+    if by_last_runs := last_runs(row):
+        console.print(Text(by_last_runs, style="bold"))
     console.print(f"{counted(row['n'], 'execution')} in the window, of which {row['hours_covered']:,} h are covered")
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:

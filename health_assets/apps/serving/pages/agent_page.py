@@ -35,7 +35,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.scoring.explanation import points_at_stake, unmeasured
-from health_assets.scoring.verdict import FAILING, SUSPECT, reservation
+from health_assets.scoring.verdict import FAILING, SUSPECT, last_runs, reservation
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SESSIONS_SHOWN = 20
@@ -174,7 +174,8 @@ def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
         "version": row["hour_version"],
         "model": row["last_model"],
     }
-    now = {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
+    by_last_runs = {name: row.get(name) for name in ("last_runs", "last_runs_since", "last_runs_state")}
+    now = by_last_runs | {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
     return {name: row[name] for name in names} | owners | now
 
 
@@ -195,7 +196,8 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
         return []
     doubts = []
     if row["is_provisional"]:
-        doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.")
+        by_last_runs = f" It is {last_runs(row)}." if row.get("last_runs") is not None else ""
+        doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.{by_last_runs}")
     if row["hours_covered"] < window_hours:
         doubts.append(f"Only {row['hours_covered']:,} of the {window_hours:,} h of its window are here.")
     if missing := unmeasured(row):
