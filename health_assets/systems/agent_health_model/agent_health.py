@@ -5,7 +5,7 @@ its scores are null, never 0 and never 100.
 """
 
 import ibis
-from ibis import Deferred, ir
+from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
@@ -41,12 +41,12 @@ def agent_health(
     return scored(with_targets_used(sums, targets, TARGETS_USED), float(window_hours))
 
 
-def scored(rows: ir.Table, hours: float | Deferred) -> ir.Table:
+def scored(rows: ir.Table, hours: float | str) -> ir.Table:
     """The score and all that leads to it, of the sums and targets of each row.
 
     Args:
         rows: with `SUMS` of `scoring.health_components` and `TARGETS_USED`.
-        hours: over how many hours the sums are.
+        hours: over how many hours the sums are, or the column that says so.
     """
     rows = _reliability(rows.rename(n="executions"), hours)
     return _health(_operational(_stability(_performance(rows))))
@@ -60,9 +60,10 @@ def _where_active(rows: ir.Table, value: ir.Value) -> ir.Value:
     return (rows.n > 0).ifelse(value, ibis.null(value.type()))
 
 
-def _reliability(rows: ir.Table, hours: float | Deferred) -> ir.Table:
+def _reliability(rows: ir.Table, hours: float | str) -> ir.Table:
     """Source 1, "Reliability Score": success and failure scores at 0.7 and 0.3, blended towards 1 while n is small."""
-    rows = rows.mutate(asr=rows.successes / rows.n.nullif(0), afh=rows.failures / hours)
+    over_hours = rows[hours] if isinstance(hours, str) else hours
+    rows = rows.mutate(asr=rows.successes / rows.n.nullif(0), afh=rows.failures / over_hours)
     rows = rows.mutate(
         success_score=_where_active(
             rows,

@@ -56,16 +56,17 @@ class Records:
 def claims_of(session: Session, hours: HourRange, agent_id: str | None = None) -> ir.Table:
     """The claims of some hours that evidence contradicts, of all agents or one: see `contradicted_claims`."""
     reach = hours.extended_back(REACH_HOURS - 1)
-    executions, tool_calls, model_calls = (
-        session.hours_of(name, reach) for name in ("executions", "tool_calls", "model_calls")
-    )
-    scores = session.hours_of("agent_health", hours)
+
+    def of_agent(name: str, of_hours: HourRange) -> ir.Table:
+        rows = session.hours_of(name, of_hours)
+        return rows if agent_id is None else rows.filter((rows.agent_id == agent_id) | rows.agent_id.isnull())
+
     records = Records(
-        executions=executions if agent_id is None else executions.filter(executions.agent_id == agent_id),
-        tool_calls=tool_calls,
-        model_calls=model_calls,
+        executions=of_agent("executions", reach),
+        tool_calls=of_agent("tool_calls", reach),
+        model_calls=of_agent("model_calls", reach),
         replaced=ibis.memtable(SupersededExecutions(session).failures(hours)),
-        scores=scores if agent_id is None else scores.filter(scores.agent_id == agent_id),
+        scores=of_agent("agent_health", hours),
     )
     return contradicted_claims(records, hours)
 

@@ -54,7 +54,7 @@ def last_runs(scores: ir.Table, components: ir.Table) -> ir.Table:
     )
     rows = summed.inner_join(few, KEY)
     seconds = rows.hour.epoch_seconds() - rows.last_runs_since.epoch_seconds()
-    found = scored(rows.mutate(span_h=seconds / 3600.0 + 1.0), ibis._.span_h)
+    found = scored(rows.mutate(span_h=seconds / 3600.0 + 1.0), "span_h")
     return found.select(
         *KEY, "last_runs_since", last_runs="n", last_runs_failures="failures", last_runs_score="health_score",
         last_runs_state="state",
