@@ -374,12 +374,13 @@ def _breaks_by_hand() -> Iterator[Break]:
                 ("is_called_provisional", "rests_on_few"))  # fmt: skip
     run = "hour = TIMESTAMPTZ '{hit}' AND execution_id = 'e 2 a'"
     failed_call = "hour = TIMESTAMPTZ '{hit}' AND call_id = 'k 2 a failure'"
+    calls = "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
     before = (HIT - OVERDUE_HOURS * HOUR).isoformat()
     replaced = f"({columns}) VALUES (TIMESTAMPTZ '{{hit}}', '1.jsonl', 'e 2 a', 'a', 'failure', NULL, 1)"
     for claim, statement in [
         ("successes_with_an_error", f"UPDATE executions SET error = 'Timeout' WHERE {run}"),
         ("successes_with_many_errors", f"UPDATE executions SET error_count = 12 WHERE {run}"),
-        ("successes_without_a_good_call", f"UPDATE tool_calls SET execution_id = 'e 2 a' WHERE {failed_call}"),
+        ("successes_without_a_good_call", f"UPDATE tool_calls SET execution_id = 'e 2 a', status = 'failure' WHERE {calls}"),
         ("replaced_failures", f"INSERT INTO superseded_executions {replaced}"),
         ("unflagged_breaches", f"UPDATE executions SET sla_s = 1, sla_breached_reported = false WHERE {run}"),
         ("untimed_long_runs", f"UPDATE executions SET sla_s = 1, untimed_s = 60 WHERE {run}"),

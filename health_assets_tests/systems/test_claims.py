@@ -152,13 +152,17 @@ def test_a_success_with_one_good_call_is_believed(tmp_path: Path, engine: str) -
         run("r", "a"), call("c1", "failure", agent_id="a", execution_id="r"),
         call("c2", "success", 28, "model_call", agent_id="a", execution_id="r"),
         run("r", "b"), call("c3", "failure", agent_id="b", execution_id="r"),  # another agent's run of the same id
+        call("c31", "failure", agent_id="b", execution_id="r"), run("one", "b"), call("c32", "failure", execution_id="one"),
         run("r", "pod-1"), call("c4", "failure", agent_id="pod", execution_id="r"),
+        call("c41", "failure", agent_id="pod-1", execution_id="r"),
         run("s", "pod-1"), call("c5", "failure", agent_id="pod-1", execution_id="s"),
         call("c6", "success", agent_id="pod", execution_id="s"),
         run("t", "a", 5, 600), call("c7", "failure", 4, agent_id="a", execution_id="t"),
-        call("c8", "success", -3, agent_id="a", execution_id="t"),
+        call("c71", "failure", 4, agent_id="a", execution_id="t"), call("c8", "success", -3, agent_id="a", execution_id="t"),
         run("u", "a", 5, 3900), call("c9", "failure", 4, agent_id="a", execution_id="u"),  # began before what is seen
+        call("c91", "failure", 4, agent_id="a", execution_id="u"),
         run("v", "a", status="failure"), call("c10", "failure", agent_id="a", execution_id="v"),
+        call("c11", "failure", agent_id="a", execution_id="v"),
     ]  # fmt: skip
     hours = hours_from(START - HOUR, 2)
     project = made(tmp_path, *records, hours=hours, engine=engine)

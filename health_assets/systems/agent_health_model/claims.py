@@ -26,6 +26,8 @@ REACH_HOURS = OVERDUE_HOURS + 2
 """Hours that claims of an hour are looked for in: those until a call is overdue, and one before it."""
 MOST_ERRORS = 3
 """Errors that a success may meet where it does not say how many calls it made; it may have tried again."""
+LEAST_CALLS = 2
+"""Calls from which on a success is doubted when all of them failed; one that failed it may have done without."""
 NO_ERROR = ("none", "null", "nil", "nan", "ok", "no error")
 """Texts that programs write where there was no error."""
 
@@ -132,7 +134,7 @@ def _calls(calls: ir.Table) -> ir.Table:
 
 
 def _without_a_good_call(runs: ir.Table, calls: ir.Table) -> ir.Table:
-    """Successes of which a call failed and none succeeded; those that began before the hours looked at are left out."""
+    """Successes of which several calls failed and none succeeded; those that began before the hours looked at are left out."""
     an_hour = ibis.interval(hours=1)
     runs = runs.mutate(claimant=claimant_of(runs))
     failed = calls.filter(calls.is_good == 0)
@@ -146,8 +148,9 @@ def _without_a_good_call(runs: ir.Table, calls: ir.Table) -> ir.Table:
         [named.execution_id == known.call_of, named.named == known.caller, known.called_in <= named.hour,
          known.called_in >= named.hour - an_hour],
     )  # fmt: skip
-    judged = own.group_by(_RUN).aggregate(good=own.is_good.sum())
-    return suspects.semi_join(judged.filter(judged.good == 0), list(_RUN))
+    judged = own.group_by(_RUN).aggregate(good=own.is_good.sum(), calls=own.count())
+    none_is_good = judged.filter(judged.good == 0, judged.calls >= LEAST_CALLS)
+    return suspects.semi_join(none_is_good, list(_RUN))
 
 
 def _replaced(runs: ir.Table, replaced: ir.Table) -> ir.Table:
