@@ -49,7 +49,7 @@ def page(world: World, agent_id: str, hour: int = 5, **look: Any) -> dict[str, A
 
 def html(world: World, agent_id: str, view: View | None = None) -> str:
     look = world.look(view or View(is_full=True))
-    return html_of(agent_page(look, agent_id, WantedOfAgent()), look, has_alerts=False)
+    return html_of(agent_page(look, agent_id, WantedOfAgent()), look)
 
 
 def test_the_page_counts_claims_of_the_window_with_the_latest_line_of_each(world: World) -> None:
