@@ -159,7 +159,7 @@ def test_a_success_with_one_good_call_is_believed(tmp_path: Path, engine: str) -
         call("c6", "success", agent_id="pod", execution_id="s"),
         run("t", "a", 5, 600), call("c7", "failure", 4, agent_id="a", execution_id="t"),
         call("c71", "failure", 4, agent_id="a", execution_id="t"), call("c8", "success", -3, agent_id="a", execution_id="t"),
-        run("u", "a", 5, 3900), call("c9", "failure", 4, agent_id="a", execution_id="u"),  # began before what is seen
+        run("u", "a", 5, 3901), call("c9", "failure", 4, agent_id="a", execution_id="u"),  # began before what is seen
         call("c91", "failure", 4, agent_id="a", execution_id="u"),
         run("v", "a", status="failure"), call("c10", "failure", agent_id="a", execution_id="v"),
         call("c11", "failure", agent_id="a", execution_id="v"),
@@ -183,7 +183,7 @@ def test_a_run_that_ended_with_a_failed_call_and_no_line_is_counted_once_it_is_o
         call("c4", "failure", 21, agent_id="a", execution_id="goes on"), call("c5", "success", 200, execution_id="goes on"),
         call("c6", "failure", 22, agent_id="a", execution_id="fails on"), call("c7", "failure", 90, agent_id="a", execution_id="fails on"),
         call("c8", "failure", 23, agent_id="silent", execution_id="lost"),  # tells of no execution at all
-        call("c9", "failure", 24, execution_id="lost"), call("c10", "success", 25, agent_id="a", execution_id="fine"),
+        call("c9", "failure", 24, execution_id="nobody's"), call("c10", "success", 25, agent_id="a", execution_id="fine"),
         run("lost", "b", 26),  # another agent's run of the same id
     ]  # fmt: skip
     project = made(tmp_path, *records, hours=hours, engine=engine)

@@ -45,6 +45,7 @@ class Records:
         tool_calls: `tool_calls` of the same hours.
         model_calls: `model_calls` of the same hours.
         replaced: failures that a later line replaced, as `SupersededExecutions.failures` gives them.
+        components: `health_components` of the same hours.
         scores: `agent_health` of the hours, which has the limits that were used.
     """
 
@@ -52,6 +53,7 @@ class Records:
     tool_calls: ir.Table
     model_calls: ir.Table
     replaced: ir.Table
+    components: ir.Table
     scores: ir.Table
 
 
@@ -68,6 +70,7 @@ def claims_of(session: Session, hours: HourRange, agent_id: str | None = None) -
         tool_calls=of_agent("tool_calls", reach),
         model_calls=of_agent("model_calls", reach),
         replaced=ibis.memtable(SupersededExecutions(session).failures(hours)),
+        components=of_agent("health_components", reach),
         scores=of_agent("agent_health", hours),
     )
     return contradicted_claims(records, hours)
@@ -82,14 +85,15 @@ def contradicted_claims(records: Records, hours: HourRange) -> ir.Table:
     """
     own = records.executions.filter(records.executions.hour >= hours.start)
     calls = ibis.union(*(_calls(table) for table in (records.tool_calls, records.model_calls)))
+    near = calls.filter(calls.hour >= hours.start - timedelta(hours=1))
     found = {
         "successes_with_an_error": _runs(_with_an_error(own)),
         "successes_with_many_errors": _runs(_with_many_errors(own)),
-        "successes_without_a_good_call": _runs(_without_a_good_call(own, calls)),
+        "successes_without_a_good_call": _runs(_without_a_good_call(own, near)),
         "replaced_failures": _replaced(own, records.replaced),
         "unflagged_breaches": _runs(_unflagged_breaches(own, records.scores)),
         "untimed_long_runs": _runs(_untimed_long_runs(own, records.scores)),
-        "failing_runs_without_end": _without_end(records.executions, calls, hours),
+        "failing_runs_without_end": _without_end(records, calls, hours),
     }
     all_claims = ibis.union(*(rows.mutate(claim=ibis.literal(claim)) for claim, rows in found.items()))
     known = all_claims.semi_join(records.scores, ["hour", "agent_id"])
@@ -183,8 +187,9 @@ def _untimed_long_runs(runs: ir.Table, scores: ir.Table) -> ir.Table:
     return rows.filter(ibis.or_(*is_too_long))
 
 
-def _without_end(executions: ir.Table, calls: ir.Table, hours: HourRange) -> ir.Table:
+def _without_end(records: Records, calls: ir.Table, hours: HourRange) -> ir.Table:
     """The last call of each execution that nothing was heard of for `OVERDUE_HOURS` after it failed."""
+    executions, components = records.executions, records.components
     wait, an_hour = ibis.interval(hours=OVERDUE_HOURS), ibis.interval(hours=1)
     keys = ["hour", "execution_id", "caller"]
     start, end = (moment - timedelta(hours=OVERDUE_HOURS) for moment in (hours.start, hours.end))
@@ -193,15 +198,7 @@ def _without_end(executions: ir.Table, calls: ir.Table, hours: HourRange) -> ir.
     placed = failed.mutate(place=ibis.row_number().over(group_by=keys, order_by=latest))
     last = placed.filter(placed.place == 0).drop("place", "is_good")
 
-    others = calls.semi_join(last, "execution_id")
-    others = others.select("is_good", call_of="execution_id", by="caller", called_in="hour", called_at="ended_at")
-    is_later = (others.called_at > last.ended_at) | (others.called_at == last.ended_at) & (others.is_good == 1)
-    heard = last.inner_join(
-        others,
-        [last.execution_id == others.call_of, (others.by == NOBODY) | (others.by == last.caller), is_later,
-         others.called_in <= last.hour + wait],
-    ).select(*keys)  # fmt: skip
-
+    # most of these runs have ended, so that hardly any call is to be looked for
     runs = executions.semi_join(last, "execution_id")
     runs = names_of_runs(runs.mutate(claimant=claimant_of(runs)), "hour", "execution_id")
     runs = runs.select("named", ran="execution_id", ran_in="hour")
@@ -210,13 +207,25 @@ def _without_end(executions: ir.Table, calls: ir.Table, hours: HourRange) -> ir.
         [last.execution_id == runs.ran, last.caller == runs.named, runs.ran_in >= last.hour - an_hour,
          runs.ran_in <= last.hour + wait],
     ).select(*keys)  # fmt: skip
+    open_ones = last.anti_join(ended, keys)
 
-    tellers = executions.semi_join(last, "agent_id").select("agent_id", told_in="hour").distinct()
-    telling = last.inner_join(
+    others = calls.semi_join(open_ones, "execution_id")
+    others = others.select("is_good", call_of="execution_id", by="caller", called_in="hour", called_at="ended_at")
+    is_later = (others.called_at > open_ones.ended_at) | (
+        (others.called_at == open_ones.ended_at) & (others.is_good == 1)
+    )
+    is_of_run = (others.by == NOBODY) | (others.by == open_ones.caller)
+    heard = open_ones.inner_join(
+        others,
+        [open_ones.execution_id == others.call_of, is_of_run, is_later, others.called_in <= open_ones.hour + wait],
+    ).select(*keys)
+    silent = open_ones.anti_join(heard, keys)
+
+    tellers = components.filter(components.executions > 0).select("agent_id", told_in="hour")
+    telling = silent.inner_join(
         tellers,
-        [last.agent_id == tellers.agent_id, tellers.told_in >= last.hour - an_hour,
-         tellers.told_in <= last.hour + wait],
+        [silent.agent_id == tellers.agent_id, tellers.told_in >= silent.hour - an_hour,
+         tellers.told_in <= silent.hour + wait],
     ).select(*keys)  # fmt: skip
-
-    open_ones = last.anti_join(heard, keys).anti_join(ended, keys).semi_join(telling, keys)
-    return _runs(open_ones.mutate(hour=open_ones.hour + wait))
+    told = silent.semi_join(telling, keys)
+    return _runs(told.mutate(hour=told.hour + wait))
