@@ -138,7 +138,7 @@ def _calls(calls: ir.Table) -> ir.Table:
 
 
 def _without_a_good_call(runs: ir.Table, calls: ir.Table) -> ir.Table:
-    """Successes of which several calls failed and none succeeded; those that began before the hours looked at are left out."""
+    """Successes of which several calls failed and none succeeded, of those whose calls are all looked at."""
     an_hour = ibis.interval(hours=1)
     runs = runs.mutate(claimant=claimant_of(runs))
     failed = calls.filter(calls.is_good == 0)
