@@ -54,7 +54,7 @@ def reservation(row: Row) -> str:
 
 
 def last_runs(row: Row) -> str:
-    """What an agent is by its last runs, where the window holds too few: `degraded, 71.2, over its last 20 runs, ...`.
+    """The verdict by the last runs, where the window holds too few: `degraded, 71.2, over its last 20 runs, ...`.
 
     Args:
         row: with the columns that `systems.agent_health_model.last_runs.with_last_runs` adds; "" where these are null.

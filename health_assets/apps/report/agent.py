@@ -169,7 +169,7 @@ def _errors(executions: ir.Table) -> ir.Table:
 
 
 def _print_claims(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
-    """What the logs claim of the agent's executions in these hours and contradict, the most frequent first."""
+    """Claims of the agent's executions in these hours that evidence contradicts, the most frequent first."""
     found = session.dicts(_claims(claims_of(session, hours, agent_id)))
     if not found:
         return
