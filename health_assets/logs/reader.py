@@ -40,6 +40,7 @@ MEMORY_APART = "1GB"
 """Most memory of a DuckDB beside others, before it spills to disk."""
 
 IS_TIMED = "coalesce(is_timed, true)"
+STATED_S = "(epoch_us(ended_at) - epoch_us(started_at)) / 1e6"
 """Whether an execution's line tells when it started; formats without times say that they do not."""
 
 
@@ -255,7 +256,8 @@ def _shaped(targets: Targets, believed: Sequence[int], limits: Limits) -> str:
         ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
         coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
         coalesce(condition, 'baseline') AS condition,
-        CASE WHEN {IS_TIMED} THEN (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 END AS runtime_s,
+        CASE WHEN {IS_TIMED} THEN {STATED_S} END AS runtime_s,
+        CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END AS untimed_s,
         sla_s, sla_breached AS sla_breached_reported, confidence, api_calls, error_count, call_latency_s, latency_ms,
         cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
         output_tokens, output_tokens AS output_tokens_reported,

@@ -56,6 +56,9 @@ class Execution(FromLine, table=True):
     runtime_s: float | None = number(
         "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
     )
+    untimed_s: float | None = number(
+        "Seconds between the start and the end of a line that says that nobody knows when it started; else null."
+    )
     session_id: str | None = text("Session that the execution belongs to.")
     task_id: str | None = text("Evaluation task that it attempted.")
     condition: str = text("`baseline`, `fault`, `structural` or `prompt`.")

@@ -53,6 +53,23 @@ def reservation(row: Row) -> str:
     return f"provisional, {row['n']:,} of {counted(row['n_full'], 'run')}" if row["is_provisional"] else ""
 
 
+def last_runs(row: Row) -> str:
+    """The verdict by the last runs, where the window holds too few: `degraded, 71.2, over its last 20 runs, ...`.
+
+    Args:
+        row: with the columns that `systems.agent_health_model.last_runs.with_last_runs` adds; "" where these are null.
+    """
+    ran = row.get("last_runs")
+    if ran is None:
+        return ""
+    succeeded = ran - row["last_runs_failures"]
+    since = row["last_runs_since"]
+    return (
+        f"{row['last_runs_state']}, {row['last_runs_score']:.1f}, over its last {counted(ran, 'run')}, "
+        f"since {since:%Y-%m-%d %H:%M} UTC: {succeeded:,} succeeded"
+    )
+
+
 def now_word(row: Row, *, is_present: bool = True) -> str:
     """The verdict of now in a word or two; "" where no row of `agent_now` says.
 

@@ -115,3 +115,17 @@ class SupersededExecutions:
                 [hours.start, hours.end],
             )
         )
+
+    def failures(self, hours: HourRange) -> pa.Table:
+        """`hour`, `agent_id` as the line names it, `execution_id` and the number of `lines` that say that it failed."""
+        rows = self._session.query(
+            f"SELECT hour, agent_id, execution_id, CAST(sum(lines) AS BIGINT) FROM {TABLE} "
+            "WHERE status = 'failure' AND hour >= ? AND hour < ? GROUP BY 1, 2, 3",
+            [hours.start, hours.end],
+        )
+        return pa.Table.from_pylist([dict(zip(_FAILURES.names, row, strict=True)) for row in rows], _FAILURES)
+
+
+_FAILURES = pa.schema(
+    {"hour": HOUR_TYPE, "agent_id": pa.string(), "execution_id": pa.string(), "lines": pa.int64()}.items()
+)

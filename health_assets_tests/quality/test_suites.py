@@ -19,6 +19,7 @@ from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, write_history
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, not_null, one_of, unique
 from health_assets.schema.catalog import ALL_TABLES, columns_of, describe
+from health_assets.systems.agent_health_model.claims import OVERDUE_HOURS
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey.surveying import keep_probes, summarise
@@ -375,6 +376,22 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield Break("agent_health_short", "scores_of_few_executions_are_provisional",
                 ("UPDATE {asset} SET is_provisional = NOT is_provisional WHERE {row}",), 1, frozenset(),
                 ("is_called_provisional", "rests_on_few"))  # fmt: skip
+    run = "hour = TIMESTAMPTZ '{hit}' AND execution_id = 'e 2 a'"
+    failed_call = "hour = TIMESTAMPTZ '{hit}' AND call_id = 'k 2 a failure'"
+    calls = "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
+    before = (HIT - OVERDUE_HOURS * HOUR).isoformat()
+    replaced = f"({columns}) VALUES (TIMESTAMPTZ '{{hit}}', '1.jsonl', 'e 2 a', 'a', 'failure', NULL, 1)"
+    for claim, statement in [
+        ("successes_with_an_error", f"UPDATE executions SET error = 'Timeout' WHERE {run}"),
+        ("successes_with_many_errors", f"UPDATE executions SET error_count = 12 WHERE {run}"),
+        ("successes_without_a_good_call", f"UPDATE tool_calls SET execution_id = 'e 2 a', status = 'failure' WHERE {calls}"),
+        ("replaced_failures", f"INSERT INTO superseded_executions {replaced}"),
+        ("unflagged_breaches", f"UPDATE executions SET sla_s = 1, sla_breached_reported = false WHERE {run}"),
+        ("untimed_long_runs", f"UPDATE executions SET sla_s = 1, untimed_s = 60 WHERE {run}"),
+        ("failing_runs_without_end",
+         f"UPDATE tool_calls SET hour = TIMESTAMPTZ '{before}', execution_id = 'lost' WHERE {failed_call}"),
+    ]:  # fmt: skip
+        yield Break("agent_health", "claims_agree_with_evidence", (statement,), 1, frozenset(), (claim,))
     yield Break("system_health", "there_is_one_row_per_hour", ("INSERT INTO {asset} SELECT * FROM {asset} WHERE {row}",), 1,
                 frozenset({"every_agent_is_counted_once"}))  # fmt: skip
     yield Break("system_health", "there_is_one_row_per_hour", ("DELETE FROM {asset} WHERE {row}",), 1,

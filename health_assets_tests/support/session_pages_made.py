@@ -100,5 +100,5 @@ def look_at(world: World, view: View = FULL, **changes: Any) -> Look:
 def html_of(page: Page, look: Look) -> str:
     """A page as somebody without a token sees it at home."""
     around = {"signed_in": None, "missing": 0, "page_name": page.name, "target": "/", "is_led_here": False}
-    around |= {"csrf": None, "has_tokens": False}
+    around |= {"csrf": None, "has_tokens": False, "has_alerts": False}
     return page.written("html", {**look.frame(), **around})[0].decode()

@@ -25,7 +25,10 @@ from health_assets.core.wording import counted
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain
 from health_assets.scoring.relations import first_line, lookup, newest
-from health_assets.scoring.verdict import points, reservation, verdict
+from health_assets.scoring.verdict import last_runs, points, reservation, verdict
+from health_assets.systems.agent_health_model.claims import claims_of
+from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
+from health_assets.systems.agent_health_model.names import CLAIMS
 from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_stake
 from health_assets.warehouse.session import Session
 
@@ -48,6 +51,7 @@ def print_agent(console: Console, session: Session, hours: HourRange, agent_id: 
     _require(session, hour, agent_id)
     _print_score(console, session, hours, agent_id)
     _print_failures(console, session, hours, agent_id)
+    _print_claims(console, session, hours, agent_id)
     _print_versions(console, session, hours, agent_id)
     for name in shown_tables():
         block = OWN_BLOCKS.get(name, _print_rows)
@@ -89,9 +93,10 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     """Print the verdict of now, the score, and by component the points lost, why, and the ids of the worst events."""
     hour = window.end - HOUR
     hours = HourRange.of(hour)
-    rows = with_now(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
+    scores = with_last_runs(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
+    rows = with_now(scores, session, hours)
     told = ("state", "is_provisional", "health_score", "points_at_stake", "n", "hours_covered", "agent_id")
-    columns = tuple(dict.fromkeys((*told, *NOW_COLUMNS, "now_is_by_6h", *COLUMNS)))
+    columns = tuple(dict.fromkeys((*told, *NOW_COLUMNS, "now_is_by_6h", *LAST_RUNS, *COLUMNS)))
     [row] = session.dicts(rows.select(*columns))
     _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC")
     print_now(console, session, hours, row)
@@ -101,6 +106,8 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     is_in_part = row["health_score"] is not None and row["points_at_stake"] < 100
     stake = f", {points(row)} of what could be judged" if is_in_part else ""
     console.print(Text(f"over {len(window):,} h: {word}, {score}{stake}{doubt}", style="bold"))
+    if by_last_runs := last_runs(row):
+        console.print(Text(by_last_runs, style="bold"))
     console.print(f"{counted(row['n'], 'execution')} in the window, of which {row['hours_covered']:,} h are covered")
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:
@@ -159,6 +166,31 @@ def _errors(executions: ir.Table) -> ir.Table:
     by_line = failed.group_by(line=first_line(failed.error))
     counted_lines = by_line.aggregate(runs=failed.count(), last=failed.ended_at.max())
     return counted_lines.order_by(ibis.desc("runs"), ibis.desc("last"), "line")
+
+
+def _print_claims(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
+    """Claims of the agent's executions in these hours that evidence contradicts, the most frequent first."""
+    found = session.dicts(_claims(claims_of(session, hours, agent_id)))
+    if not found:
+        return
+    _heading(console, f"Claims that evidence contradicts in {len(hours):,} h, which scores count")
+    table = plain_table()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    table.add_column()
+    table.show_header = False
+    for one in found:
+        line = f"latest {printable(one['event_id'], 80)}, {printable(one['source_file'], 80)}:{one['line_number']}"
+        table.add_row(f"{one['runs']:,} ×", CLAIMS[one["claim"]], Text(line, style="dim"))
+    console.print(table)
+
+
+def _claims(claims: ir.Table) -> ir.Table:
+    """The latest execution of each claim, with how many there are in all hours."""
+    place = ibis.row_number().over(group_by="claim", order_by=[ibis.desc("hour"), ibis.desc("happened_at"), "event_id"])
+    in_all_hours = claims.runs.sum().over(group_by="claim").cast("int64")
+    latest = claims.mutate(place=place, runs=in_all_hours).filter(ibis._.place == 0)
+    return latest.order_by(ibis.desc("runs"), "claim").drop("place", "hour", "agent_id", "happened_at")
 
 
 def _print_versions(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:

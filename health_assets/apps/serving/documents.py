@@ -24,6 +24,7 @@ from health_assets.apps.serving.vocabulary import (
 from health_assets.core.hours import HourRange
 from health_assets.scoring.explanation import OF_RUNTIMES
 from health_assets.scoring.relations import lookup
+from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
 from health_assets.warehouse.session import Session
 
@@ -37,7 +38,7 @@ def agents_of(
     """One row per agent of an hour, ascending by the bytes of its id.
 
     It has the columns of `agent_health_state`; `state` and the other columns of `agent_health` that explain a score,
-    null where the agent has none; `urgency`; what `agent_now` says of the agent; and the events
+    null where the agent has none; `LAST_RUNS`; `urgency`; what `agent_now` says of the agent; and the events
     that weigh most in what it lost, by kind and rank:
     `evidence_ids`, and what kind each of them is (`evidence_kinds`), null without any. Its scores over short windows
     are lists, `short_` and each of `SHORT_WINDOWS`, null without any.
@@ -50,8 +51,9 @@ def agents_of(
     """
     hours = HourRange.of(hour)
     states = session.hours_of("agent_health_state", hours).drop("hour", "formula_version", "hours_covered")
-    scores = with_verdict(with_now(with_stake(session.hours_of("agent_health", hours)), session, hours))
-    told = scores.select("agent_id", "state", "urgency", "now", "now_since", *NOW_COUNTS, *SCORE_COLUMNS)
+    scores = with_stake(session.hours_of("agent_health", hours))
+    scores = with_verdict(with_now(with_last_runs(scores, session, hours), session, hours))
+    told = scores.select("agent_id", "state", "urgency", "now", "now_since", *NOW_COUNTS, *SCORE_COLUMNS, *LAST_RUNS)
     rows = lookup(states, told, "agent_id")
     if has_evidence:
         events = session.hours_of("score_evidence", hours)
@@ -165,7 +167,19 @@ def _model_score(agents: ir.Table) -> Members:
         **_basis(agents),
         "score": number(agents.health_score),
         "components": ibis.ifelse(agents.health_score.isnull(), UNKNOWN, components),
+        "last_runs": ibis.ifelse(agents.last_runs.isnull(), UNKNOWN, whole(_last_runs(agents))),
         "formula_version": agents.formula_version,
+    }
+
+
+def _last_runs(agents: ir.Table) -> Members:
+    """The same formula over the last runs of an agent whose window holds too few."""
+    return {
+        "state": agents.last_runs_state,
+        "n": agents.last_runs,
+        "failures": agents.last_runs_failures,
+        "score": number(agents.last_runs_score),
+        "since": moment(agents.last_runs_since),
     }
 
 

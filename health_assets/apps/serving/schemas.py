@@ -67,6 +67,17 @@ class Components(TypedDict):
 
 
 @exactly
+class LastRuns(TypedDict):
+    """The same formula over the last runs, of more than the window, of an agent that runs too rarely for it."""
+
+    state: State
+    n: Annotated[int, Field(ge=1, description="Executions, at least n_full.")]
+    failures: Annotated[int, Field(ge=0, description="Executions among them that failed.")]
+    score: Annotated[float, Field(ge=0, le=100)]
+    since: Annotated[AwareDatetime, Field(description="Start of the hour of the first of them.")]
+
+
+@exactly
 class ModelScore(TypedDict):
     """The Agent Health Model's score of the same window."""
 
@@ -76,6 +87,7 @@ class ModelScore(TypedDict):
     n_full: NotRequired[Annotated[int, N_FULL]]
     score: NotRequired[Annotated[float, Field(ge=0, le=100)]]
     components: NotRequired[Components]
+    last_runs: NotRequired[Annotated[LastRuns, Field(description="There only while the score is provisional.")]]
     formula_version: NotRequired[str]
 
 

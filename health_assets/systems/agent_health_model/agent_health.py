@@ -38,9 +38,18 @@ def agent_health(
         lookback_hours: how long an agent stays known after its last event.
     """
     sums = window_sums(components, listed_agents(targets), hours, window_hours, lookback_hours)
-    rows = with_targets_used(sums, targets, TARGETS_USED).rename(n="executions")
-    rows = _operational(_stability(_performance(_reliability(rows, window_hours))))
-    return _health(rows)
+    return scored(with_targets_used(sums, targets, TARGETS_USED), float(window_hours))
+
+
+def scored(rows: ir.Table, hours: float | str) -> ir.Table:
+    """The score and all that leads to it, of the sums and targets of each row.
+
+    Args:
+        rows: with `SUMS` of `scoring.health_components` and `TARGETS_USED`.
+        hours: over how many hours the sums are, or the column that says so.
+    """
+    rows = _reliability(rows.rename(n="executions"), hours)
+    return _health(_operational(_stability(_performance(rows))))
 
 
 def _at_most_one(value: ir.NumericValue) -> ir.NumericValue:
@@ -51,9 +60,10 @@ def _where_active(rows: ir.Table, value: ir.Value) -> ir.Value:
     return (rows.n > 0).ifelse(value, ibis.null(value.type()))
 
 
-def _reliability(rows: ir.Table, window_hours: int) -> ir.Table:
+def _reliability(rows: ir.Table, hours: float | str) -> ir.Table:
     """Source 1, "Reliability Score": success and failure scores at 0.7 and 0.3, blended towards 1 while n is small."""
-    rows = rows.mutate(asr=rows.successes / rows.n.nullif(0), afh=rows.failures / float(window_hours))
+    over_hours = rows[hours] if isinstance(hours, str) else hours
+    rows = rows.mutate(asr=rows.successes / rows.n.nullif(0), afh=rows.failures / over_hours)
     rows = rows.mutate(
         success_score=_where_active(
             rows,

@@ -5,6 +5,7 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact, with_facts
+from health_assets.systems.agent_health_model.claims import by_agent, claims_of
 
 
 def scored_agents(source: Source) -> ir.Table:
@@ -17,6 +18,11 @@ def scored_agents(source: Source) -> ir.Table:
         rests_on_few=((own.n > 0) & (own.n < own.n_full)).cast("int64"),
         window_hours=ibis.literal(source.settings.window_hours),
     )
+
+
+def claims(source: Source) -> ir.Table:
+    """One row per (hour, agent_id) with claims that evidence contradicts: how many executions make each of them."""
+    return by_agent(claims_of(source.session, source.hours))
 
 
 def hours_of_components(source: Source) -> pd.DataFrame:

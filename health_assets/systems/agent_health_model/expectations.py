@@ -5,7 +5,7 @@ from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.scoring.health_components import SUMS
 from health_assets.systems.agent_health_model import batches
-from health_assets.systems.agent_health_model.names import INACTIVE, STATES
+from health_assets.systems.agent_health_model.names import CLAIMS, INACTIVE, STATES
 
 HEALTH_COMPONENTS = Suite(
     asset="health_components",
@@ -51,9 +51,16 @@ AGENT_HEALTH = Suite(
             batch="hours",
         ),
         Check(name="windows_are_covered", expectations=at_least("hours_covered", "window_hours"), severity="warn"),
+        Check(
+            name="claims_agree_with_evidence",
+            expectations=between(None, 0, *CLAIMS),
+            severity="warn",
+            batch="claims",
+        ),
     ],
-    rows={"rows": batches.scored_agents},
+    rows={"rows": batches.scored_agents, "claims": batches.claims},
     hours=batches.hours_of_windows,
+    searches=frozenset({"claims"}),
 )
 
 AGENT_HEALTH_SHORT = Suite(

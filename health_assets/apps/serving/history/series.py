@@ -21,7 +21,8 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
-from health_assets.systems.agent_health_model import urgency
+from health_assets.systems.agent_health_model import claims, last_runs, urgency
+from health_assets.systems.agent_health_model.last_runs import with_last_runs
 from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
 from health_assets.systems.explanations import common_values
 from health_assets.warehouse.ledger import ODD, UNREADABLE
@@ -72,9 +73,8 @@ def _as_it_is(table: str) -> Rows:
 
 def _agents(session: Session, hours: HourRange) -> ir.Table:
     """An agent a row: what it does now, its score, its document, its budget, and what happened in the hour itself."""
-    scores = with_verdict(with_now(with_stake(session.hours_of("agent_health", hours)), session, hours)).drop(
-        *OF_WINDOWS
-    )
+    scores = with_last_runs(with_stake(session.hours_of("agent_health", hours)), session, hours)
+    scores = with_verdict(with_now(scores, session, hours)).drop(*OF_WINDOWS)
     states = session.hours_of("agent_health_state", hours).select(
         "hour", "agent_id", "status", "last_healthy_at", "uptime_seconds", "latency_p50_ms", "latency_p99_ms",
         "calibration_trend", "days_since_model_change", "last_capability_update", "baseline_latency_ms",
@@ -150,6 +150,11 @@ def _causes(session: Session, hours: HourRange) -> ir.Table:
     runs, now = (session.hours_of(name, hours) for name in ("executions", "agent_now"))
     tools, models = (session.hours_of(name, hours.extended_back(1)) for name in ("tool_calls", "model_calls"))
     return common_values.common_values(runs, tools, models, now)
+
+
+def _claims(session: Session, hours: HourRange) -> ir.Table:
+    """Claims of the hour that evidence contradicts, each with the latest execution that makes it."""
+    return claims.claims_of(session, hours)
 
 
 def _runs(session: Session, hours: HourRange) -> ir.Table:
@@ -256,6 +261,13 @@ SERIES: tuple[Series, ...] = (
         ),
     ),
     Series(name="causes", key="agent_id", sources=("agent_now", "executions"), rows=_causes),
+    Series(
+        name="claims",
+        key="agent_id",
+        sources=("agent_health", "executions", "tool_calls", "model_calls"),
+        rows=_claims,
+        repeats_lines=True,
+    ),
     Series(name="events", key="agent_id", sources=("evidence_components",), rows=_events, repeats_lines=True),
     Series(name="errors", key="agent_id", sources=("executions",), rows=_errors, repeats_lines=True),
     Series(
@@ -369,6 +381,14 @@ WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
 DIGESTED = {"checks": "expectation_results", "materialized": "materialized_hours"}
 """The series with rows of every hour, with the tables of the warehouse: these are compared there."""
 
-_DECLARING = (__file__, owners.__file__, aggregates.__file__, urgency.__file__, common_values.__file__)
+_DECLARING = (
+    __file__,
+    owners.__file__,
+    aggregates.__file__,
+    urgency.__file__,
+    claims.__file__,
+    last_runs.__file__,
+    common_values.__file__,
+)
 COPY = hashlib.sha256(b"".join(Path(path).read_bytes() for path in _DECLARING)).hexdigest()[:12]
 """Changes with what is copied, which makes every hour stale."""

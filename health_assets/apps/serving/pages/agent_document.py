@@ -67,8 +67,22 @@ def _score(row: Row) -> dict[str, Any] | None:
         n_full=row["n_full"],
         score=row["health_score"],
         components=components if has_score else None,
+        last_runs=_last_runs(row),
         formula_version=row["formula_version"],
     )
+
+
+def _last_runs(row: Row) -> dict[str, Any] | None:
+    """The same formula over the last runs, where the window holds too few."""
+    if row.get("last_runs") is None:
+        return None
+    return {
+        "state": row["last_runs_state"],
+        "n": row["last_runs"],
+        "failures": row["last_runs_failures"],
+        "score": row["last_runs_score"],
+        "since": _moment(row["last_runs_since"]),
+    }
 
 
 def _now(row: Row) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from health_assets.apps.serving.pages.agent_causes import (
     losses_of,
     worst_tool,
 )
+from health_assets.apps.serving.pages.agent_claims import claims_against_evidence, doubt_of_claims
 from health_assets.apps.serving.pages.agent_comparison import compared_hours, compared_versions
 from health_assets.apps.serving.pages.agent_curves import curve_of, fall_of, incidents_of, marks_of
 from health_assets.apps.serving.pages.agent_document import document_text, health_document
@@ -34,7 +35,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.scoring.explanation import points_at_stake, unmeasured
-from health_assets.scoring.verdict import FAILING, SUSPECT, reservation
+from health_assets.scoring.verdict import FAILING, SUSPECT, last_runs, reservation
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SESSIONS_SHOWN = 20
@@ -73,6 +74,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     losses = losses_of(row)
     tools = sorted(look.of("tools", agent_id, HourRange.of(look.hour)), key=_worst_tool_first)
     fall = fall_of(curve)
+    claims = claims_against_evidence(look, agent_id, window)
     versions = runs_by(runs, "agent_version")
     told: dict[str, Any] = {
         "hour": look.hour,
@@ -80,7 +82,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "now": agent_now(look, row),
         "verdict": _verdict(row, losses, len(window)),
         "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
-        "doubts": _doubts(row, len(window)),
+        "doubts": _doubts(row, len(window)) + doubt_of_claims(claims),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
         "days": wanted.days,
@@ -89,6 +91,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "losses": losses.rows,
         "evidence": evidence_of(look, agent_id, window, row, losses),
         "errors": errors_of(look, agent_id, window),
+        "claims": claims,
         "budget": budget(row, len(window)),
         "incidents": incidents,
         "judged_to": judged_to(look),
@@ -150,7 +153,7 @@ def _with_data(look: Look, hours: HourRange) -> HourRange:
 def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
     """Series of which hours are missing that have a score: there may be more of these than the page tells."""
     scored = set(look.history.hours("agents"))
-    needed = dict.fromkeys(("events", "errors", "agent_sessions"), window)
+    needed = dict.fromkeys(("events", "errors", "claims", "agent_sessions"), window)
     needed |= {"tools": HourRange.of(look.hour), "runs": shown}
     return [
         series
@@ -171,7 +174,8 @@ def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
         "version": row["hour_version"],
         "model": row["last_model"],
     }
-    now = {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
+    by_last_runs = {name: row.get(name) for name in ("last_runs", "last_runs_since", "last_runs_state")}
+    now = by_last_runs | {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
     return {name: row[name] for name in names} | owners | now
 
 
@@ -192,7 +196,8 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
         return []
     doubts = []
     if row["is_provisional"]:
-        doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.")
+        by_last_runs = f" It is {last_runs(row)}." if row.get("last_runs") is not None else ""
+        doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.{by_last_runs}")
     if row["hours_covered"] < window_hours:
         doubts.append(f"Only {row['hours_covered']:,} of the {window_hours:,} h of its window are here.")
     if missing := unmeasured(row):
