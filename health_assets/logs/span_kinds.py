@@ -51,7 +51,7 @@ NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
 
 PENDING = "pending_span"
-"""The `logfire.span_type` of the span that Logfire writes below each one when it starts, with all that is said of it."""
+"""The `logfire.span_type` of the span that Logfire writes below each one when it starts, with its attributes."""
 
 BOOKKEEPING = "bookkeeping of its framework"
 """What is said of a span that stands for no work."""

@@ -101,7 +101,8 @@ def _records(
 
 _FAILED_INSIDE = """
 UPDATE nodes SET failed = true, error = inner_span.error FROM nodes AS inner_span JOIN links ON links.id = inner_span.id
-WHERE links.parent = nodes.id AND inner_span.operation = 'tool.execution' AND inner_span.convention = 'claude_code' AND inner_span.failed
+WHERE links.parent = nodes.id AND inner_span.operation = 'tool.execution'
+    AND inner_span.convention = 'claude_code' AND inner_span.failed
     AND nodes.convention = 'claude_code' AND nodes.kind = 'tool' AND NOT nodes.failed
 """
 """Claude Code tells the outcome of a tool on a span of its own, right below the one that names the tool."""
