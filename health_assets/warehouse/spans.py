@@ -138,14 +138,15 @@ class Spans:
             WITH repeated AS (
                 SELECT trace_id, span_id FROM spans WHERE INSIDE GROUP BY trace_id, span_id HAVING count(*) > 1
             ), written AS (
-                SELECT spans.trace_id, spans.span_id, started_at, coalesce(
+                SELECT spans.trace_id, spans.span_id, service_name, started_at, coalesce(
                         min(service_name) OVER (PARTITION BY spans.trace_id, spans.span_id, started_at),
                         min(service_name) OVER (PARTITION BY spans.trace_id, spans.span_id), ''
                     ) AS writer
                 FROM spans JOIN repeated ON repeated.trace_id = spans.trace_id AND repeated.span_id = spans.span_id
                 WHERE INSIDE
             ), found AS (
-                SELECT trace_id, span_id, writer, count(*) AS spans, count(DISTINCT started_at) AS starts
+                SELECT trace_id, span_id, writer, count(*) AS spans,
+                    count(DISTINCT CASE WHEN service_name IS NOT NULL OR writer = '' THEN started_at END) AS starts
                 FROM written GROUP BY trace_id, span_id, writer
             ), ids AS (
                 SELECT sum(spans) - count(*) AS copies, sum(starts) - count(*) AS of_other_starts,
