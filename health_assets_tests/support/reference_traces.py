@@ -74,6 +74,9 @@ def agent_name(name: str, *models: str | None) -> str | None:
 def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span:
     values = values_of(one)
     operation = values.get("gen_ai.operation.name")
+    names_agent = any(values.get(name) for name in ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"))
+    if names_agent and one["name"].split(" ")[0] == "invoke_agent" and operation in (None, *CHAT_OPERATIONS):
+        operation = "invoke_agent"  # two that agree outweigh the most general operation
     code = one.get("status", {}).get("code", 0)
     failed = code in (2, "STATUS_CODE_ERROR") or "error.type" in values
     texts = [text for text in (values.get("error.type"), one.get("status", {}).get("message")) if text]
