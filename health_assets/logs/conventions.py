@@ -13,6 +13,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "ai_sdk_operation": ("ai.operationId",),
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
     "span_type": ("span.type",),
+    "logfire_type": ("logfire.span_type",),
     "request_type": ("llm.request.type",),
     "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
     "workflow_name": ("gen_ai.workflow.name",),
@@ -34,10 +35,11 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "error_type": ("error.type",),
     "input_tokens": (
         "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.inputTokens",
+        "gen_ai.response.prompt_tokens",  # Semantic Kernel's
     ),
     "output_tokens": (
         "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
-        "ai.usage.outputTokens",
+        "ai.usage.outputTokens", "gen_ai.response.completion_tokens",
     ),
     "cost_usd": ("gen_ai.usage.cost", "llm.cost.total", "operation.cost"),
     "tool_result": ("output.value", "gen_ai.tool.call.result", "traceloop.entity.output"),
@@ -65,6 +67,11 @@ ATTRIBUTE_NAMES = tuple(
 
 IN_CACHE_ATTRIBUTES = "cache"
 """What all their names have in them, and few lines without them."""
+
+TOTAL_ATTRIBUTES = (
+    "gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.total_tokens", "ai.usage.totalTokens",
+)  # fmt: skip
+"""All tokens of a call, which say whether the cached ones are among the input tokens."""
 
 PROVIDER_ATTRIBUTES = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider")
 
@@ -99,6 +106,8 @@ KIND_OF_OPERATION = {
     "chat": "chat",
     "text_completion": "chat",
     "generate_content": "chat",
+    "chat.completions": "chat",  # Semantic Kernel's
+    "text.completions": "chat",
     "execute_tool": "tool",
 }
 """Values of `gen_ai.operation.name`; others, like `embeddings` and `create_agent`, make a span of kind `other`."""
@@ -129,12 +138,18 @@ METHODS = ("run", "kickoff", "_execute_core")
 """Methods of agents that OpenInference's spans are named after, behind the name of the agent."""
 
 
+SHAPES = {"openinference_kind": "upper({})", "span_type": "CASE WHEN is_of_claude_code THEN {} END"}
+"""What becomes of a value that is not taken as it is."""
+
+
 def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
     """SQL columns of `ATTRIBUTES` and the others: the texts that a span's attributes give.
 
+    The span has a column `is_of_claude_code`.
+
     Args:
         keys: the attributes' keys, a list of texts.
-        texts: their values in the same order, a list of texts.
+        texts: their values in the same order, a list of texts; null where a value is empty.
         may_have_cached: whether the span may have any of `CACHE_ATTRIBUTES`, to look for them there alone.
     """
 
@@ -142,12 +157,13 @@ def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
         return _coalesced(_looked_up(key, keys, texts) for key in names)
 
     columns = {column: [_looked_up(key, keys, texts) for key in names] for column, names in ATTRIBUTES.items()}
-    others = {**CACHE_ATTRIBUTES, "provider": PROVIDER_ATTRIBUTES}
+    others = {**CACHE_ATTRIBUTES, "total_tokens": TOTAL_ATTRIBUTES, "provider": PROVIDER_ATTRIBUTES}
     columns |= {column: [f"CASE WHEN {may_have_cached} THEN {found(names)} END"] for column, names in others.items()}
     for column, names in CLAUDE_CODE_ATTRIBUTES.items():
-        own = f"CASE WHEN {is_of_claude_code()} THEN {found(names)} END"
+        own = f"CASE WHEN is_of_claude_code THEN {found(names)} END"
         columns[column] = [*columns.get(column, []), own]
-    return ", ".join(f"{_coalesced(values)} AS {column}" for column, values in columns.items())
+    values = {column: SHAPES.get(column, "{}").format(_coalesced(values)) for column, values in columns.items()}
+    return ", ".join(f"{value} AS {column}" for column, value in values.items())
 
 
 def _coalesced(values: Iterable[str]) -> str:
@@ -155,12 +171,12 @@ def _coalesced(values: Iterable[str]) -> str:
 
 
 def _looked_up(key: str, keys: str, texts: str) -> str:
-    return f"nullif({texts}[list_position({keys}, '{key}')], '')"  # a missing key has no position, nothing stands there
+    return f"{texts}[list_position({keys}, '{key}')]"  # a missing key has no position, nothing stands there
 
 
 def is_of_claude_code() -> str:
-    """SQL for whether a span is one of Claude Code's own."""
-    return f"starts_with(span.name, '{CLAUDE_CODE}')"
+    """SQL for whether a span, given as `span`, is one of Claude Code's own."""
+    return f"coalesce(starts_with(span.name, '{CLAUDE_CODE}'), false)"
 
 
 def agent_id() -> str:
@@ -169,9 +185,9 @@ def agent_id() -> str:
     coalesce(
         agent_id, {in_json("metadata", AGENTS_IN_METADATA)},
         CASE WHEN kind = 'workflow' THEN workflow_name END,
-        CASE WHEN upper(openinference_kind) = 'AGENT' THEN graph_node END,
+        CASE WHEN openinference_kind = 'AGENT' THEN graph_node END,
         CASE WHEN traceloop_kind = 'agent' THEN traceloop_name END,
-        CASE WHEN {case("ai_sdk_operation", KIND_IN_AI_SDK)} = 'agent' THEN ai_sdk_function END
+        CASE WHEN ai_sdk_operation_stated = 'agent' THEN ai_sdk_function END
     )
     """
 

@@ -14,6 +14,7 @@ from health_assets.logs.conventions import (
     IN_CACHE_ATTRIBUTES,
     agent_id,
     attribute_values,
+    is_of_claude_code,
     model,
     response_model,
 )
@@ -32,7 +33,16 @@ from health_assets.logs.otlp_repeats import (
     told_ambiguous,
 )
 from health_assets.logs.redacting import cut
-from health_assets.logs.span_kinds import OPEN, convention, kind, name_kind, operation, overruled
+from health_assets.logs.span_kinds import (
+    OPEN,
+    convention,
+    kind,
+    name_kind,
+    operation,
+    operation_of_name,
+    overruled,
+    stated_kinds,
+)
 from health_assets.logs.span_outcomes import (
     CONTROL_FLOW_TOLD,
     exception_type,
@@ -147,10 +157,12 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             unnest(keys) AS keys
         FROM keyed
     ), taken_apart AS (
-        SELECT *, list_transform(span.attributes, lambda one: {_TEXT}) AS attribute_texts FROM spans
+        SELECT *, list_transform(span.attributes, lambda one: {_TEXT}) AS attribute_texts,
+            {is_of_claude_code()} AS is_of_claude_code
+        FROM spans
     ), looked_up AS (
         SELECT file_id, line_number, line, line_reason, is_line, span, text, service_name, service_version,
-            ambiguous_of_resource,
+            ambiguous_of_resource, is_of_claude_code,
             CASE WHEN has_twins
                 THEN {ambiguous_attribute("span.attributes", ATTRIBUTE_NAMES)} END AS ambiguous,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
@@ -163,30 +175,27 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {attribute_values("keys", "attribute_texts", "may_have_cached")}
         FROM taken_apart
     ), named AS (
-        SELECT *, {name_kind()} AS name_kind, coalesce(nullif(status.message, ''), own_error) AS message,
-            coalesce({_status_code()} = '2', false) AS has_failed_status
+        SELECT * REPLACE ({", ".join(f"{_count(column)} AS {column}" for column in _COUNTS)}),
+            {operation_of_name()} AS name_operation, {stated_kinds()}, {_status_code()} AS status_code,
+            coalesce(nullif(status.message, ''), own_error) AS message, {model()} AS model
         FROM looked_up
     ), told AS (
-        SELECT *, {kind()} AS kind, {model()} AS model,
-            CASE WHEN has_failed_status THEN {exception_type()} END AS exception_type,
-            CASE WHEN cache_read_tokens IS NOT NULL OR cache_creation_tokens IS NOT NULL
-                THEN coalesce({_count("cache_read_tokens")}, 0) + coalesce({_count("cache_creation_tokens")}, 0)
-                END AS cached
+        SELECT *, {name_kind()} AS name_kind, coalesce(status_code = '2', false) AS has_failed_status,
+            CASE WHEN status_code = '2' THEN {exception_type()} END AS exception_type,
+            coalesce(cache_read_tokens + cache_creation_tokens, cache_read_tokens, cache_creation_tokens) AS cached
         FROM named
     ), judged AS (
-        SELECT * REPLACE (
-                {_count("input_tokens")} AS input_tokens, {_count("output_tokens")} AS output_tokens,
-                {_count("cache_read_tokens")} AS cache_read_tokens,
-                {_count("cache_creation_tokens")} AS cache_creation_tokens
-            ),
-            CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
-            has_failed_status OR error_type IS NOT NULL OR {says_failure()} AS says_error,
-            says_error AND ({is_control_flow()}) AS is_control_flow, says_error AND NOT is_control_flow AS failed
+        SELECT *, CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
+            {kind()} AS kind, {token_remark()} AS token_remark,
+            has_failed_status OR error_type IS NOT NULL OR {says_failure()} AS says_error
         FROM told
+    ), weighed AS (
+        SELECT *, {overruled()} AS overruled, says_error AND ({is_control_flow()}) AS is_control_flow FROM judged
     ), results AS (
-        SELECT *, CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error,
-            CASE WHEN failed THEN {_ERROR} END AS error, {overruled()} AS overruled, {token_remark()} AS token_remark
-        FROM judged
+        SELECT *, says_error AND NOT is_control_flow AS failed,
+            CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error,
+            CASE WHEN failed THEN {_ERROR} END AS error
+        FROM weighed
     ), shaped AS (
         SELECT file_id, line_number, line, is_line, position, reason AS first_reason, span, text, is_open,
             trace_id, span_id, parent_span_id, kind, {operation()} AS operation,
@@ -223,7 +232,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
     """
 
 
-_TEXT = "coalesce(one.value.stringValue, one.value.intValue, one.value.doubleValue, one.value.boolValue)"
+_TEXT = "coalesce(nullif(one.value.stringValue, ''), one.value.intValue, one.value.doubleValue, one.value.boolValue)"
 _REPEATS = "a key stands twice in the object"
 _ROOM_FOR_THE_LINE = "{'resource': NULL, 'scopeSpans': [{'spans': [NULL]}]}"
 """Makes one more row, for the reason of a line of which something cannot be read."""
@@ -240,6 +249,8 @@ _COLUMNS = (
     "service_version, session_id, model, response_model, tool_name, started_at, ended_at, failed, error, "
     "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd, remark"
 )
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "total_tokens")
+"""Columns of attributes that hold whole numbers."""
 _NAMES = {
     "name": "name", "agent_id": "the name of the agent", "agent_version": "the version of the agent",
     "model": "the model", "response_model": "the model that answered",
@@ -328,7 +339,7 @@ def _reason() -> str:
     )
     codes = ", ".join(_STATUS_CODES)
     no_code = f"'status.code must be one of {codes}, not ' || status.code[1:{READ_CHARACTERS}]"
-    branches.append((f"{_status_code()} IS NULL", no_code))
+    branches.append(("status_code IS NULL", no_code))
     return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"
 
 

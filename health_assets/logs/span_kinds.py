@@ -9,7 +9,6 @@ the attribute that names the agent or the tool is more exact, unless the framewo
 """
 
 from health_assets.logs.conventions import (
-    CLAUDE_CODE,
     KIND_IN_AI_SDK,
     KIND_IN_CLAUDE_CODE,
     KIND_IN_OPENINFERENCE,
@@ -19,20 +18,15 @@ from health_assets.logs.conventions import (
 )
 
 KINDS = {
-    "operation": ("operation", KIND_OF_OPERATION, "gen_ai", "gen_ai.operation.name"),
-    "openinference_kind": (
-        "upper(openinference_kind)", KIND_IN_OPENINFERENCE, "openinference", "openinference.span.kind",
-    ),
-    "traceloop_kind": ("traceloop_kind", KIND_IN_TRACELOOP, "openllmetry", "traceloop.span.kind"),
-    "ai_sdk_operation": ("ai_sdk_operation", KIND_IN_AI_SDK, "ai_sdk", "ai.operationId"),
-    "span_type": (
-        f"CASE WHEN starts_with(span.name, '{CLAUDE_CODE}') THEN span_type END", KIND_IN_CLAUDE_CODE, "claude_code",
-        "span.type",
-    ),
-}  # fmt: skip
+    "operation": (KIND_OF_OPERATION, "gen_ai", "gen_ai.operation.name"),
+    "openinference_kind": (KIND_IN_OPENINFERENCE, "openinference", "openinference.span.kind"),
+    "traceloop_kind": (KIND_IN_TRACELOOP, "openllmetry", "traceloop.span.kind"),
+    "ai_sdk_operation": (KIND_IN_AI_SDK, "ai_sdk", "ai.operationId"),
+    "span_type": (KIND_IN_CLAUDE_CODE, "claude_code", "span.type"),
+}
 """Columns of `ATTRIBUTES` that state the kind of a span: the first whose value is known counts.
 
-Of each its value in SQL, the kinds of the values that are known, the convention's name and the attribute.
+Of each the kinds of the values that are known, the convention's name and the attribute.
 """
 
 KIND_OF_NAME = {operation: KIND_OF_OPERATION[operation] for operation in (
@@ -56,6 +50,9 @@ MERGED_TOOLS = "(merged tools)"
 NO_CHAT = ("embedding", "rerank")
 """Values of `llm.request.type` that tell other requests from chats where there is no operation name."""
 
+PENDING = "pending_span"
+"""The `logfire.span_type` of the span that Logfire writes below each one when it starts, with its attributes."""
+
 BOOKKEEPING = "bookkeeping of its framework"
 """What is said of a span that stands for no work."""
 
@@ -63,79 +60,97 @@ OPEN = "no end"
 """What is said of a span that has not ended: it holds its place in the tree until a log has it with its end."""
 
 
+def operation_of_name() -> str:
+    """SQL for the operation that the name of a span begins with, an empty text where it begins with none."""
+    return f"regexp_extract(span.name, '^({'|'.join(KIND_OF_NAME)})(\\s|$)', 1)"
+
+
+def stated_kinds() -> str:
+    """SQL columns of the kinds that each of `KINDS` states, and whether a span stands for no work.
+
+    They are columns, so that an engine plans each of them once, however often it is looked at.
+    """
+    stated = [f"{case(column, kinds)} AS {_stated(column)}" for column, (kinds, *_) in KINDS.items()]
+    return ", ".join([*stated, f"{_is_bookkeeping()} AS is_bookkeeping"])
+
+
 def name_kind() -> str:
     """SQL for the kind that the name of a span says, together with the attribute that names the agent or the tool."""
-    return f"""
-    CASE WHEN {case(_OPERATION_OF_NAME, KIND_OF_NAME)} IN ('agent', 'workflow')
-            AND coalesce(agent_id, workflow_name) IS NOT NULL THEN {case(_OPERATION_OF_NAME, KIND_OF_NAME)}
-        WHEN {case(_OPERATION_OF_NAME, KIND_OF_NAME)} = 'tool' AND tool_name IS NOT NULL THEN 'tool'
-        WHEN {case(_OPERATION_OF_NAME, KIND_OF_NAME)} = 'chat' AND request_model IS NOT NULL THEN 'chat' END
-    """
+    branches = " ".join(
+        f"WHEN name_operation = '{operation}' AND {_NAMED_BY[kind]} IS NOT NULL THEN '{kind}'"
+        for operation, kind in KIND_OF_NAME.items()
+    )
+    return f"CASE {branches} END"
 
 
-_OPERATION_OF_NAME = f"regexp_extract(span.name, '^({'|'.join(KIND_OF_NAME)})(\\s|$)', 1)"
+_NAMED_BY = {
+    "agent": "coalesce(agent_id, workflow_name)",
+    "workflow": "coalesce(agent_id, workflow_name)",
+    "tool": "tool_name",
+    "chat": "request_model",
+}
 
 
 def kind() -> str:
-    """SQL for the kind of a span, from the columns of `attribute_values`, `name_kind` and the name of the `span`."""
+    """SQL for the kind of a span, from the columns of `stated_kinds`, `name_kind` and those of `attribute_values`."""
     return f"""
-    CASE WHEN is_open OR {_is_bookkeeping()} THEN 'other'
+    CASE WHEN is_open OR is_bookkeeping THEN 'other'
         WHEN {_states_no_kind()} THEN {_of_older_spans()}
         WHEN {_is_whole_graph()} THEN 'agent'
         WHEN {_stated("operation")} = 'chat' AND name_kind <> 'chat'
             AND {_stated("openinference_kind")} IS DISTINCT FROM 'chat' THEN name_kind
         WHEN {_stated("operation")} = 'chat' AND {_stated("openinference_kind")} = 'agent' AND agent_id IS NOT NULL
-            THEN 'agent'
+            AND name_kind IS DISTINCT FROM 'chat' THEN 'agent'
         ELSE coalesce({", ".join(map(_stated, KINDS))}, name_kind, 'other') END
     """
 
 
 def operation() -> str:
     """SQL for what a span states that it is, in its convention's own words; null where it states nothing."""
-    return f"coalesce({', '.join(value for value, *_ in KINDS.values())}, request_type)"
+    return f"coalesce({', '.join(KINDS)}, request_type)"
 
 
 def convention() -> str:
     """SQL for the convention that a span follows, null where it follows none."""
-    conventions = {column: name for column, (_, _, name, _) in KINDS.items()}
+    conventions = {column: name for column, (_, name, _) in KINDS.items()}
     known = " ".join(f"WHEN {_stated(column)} IS NOT NULL THEN '{name}'" for column, name in conventions.items())
-    stated = " ".join(
-        f"WHEN {KINDS[column][0]} IS NOT NULL THEN '{name}'" for column, name in [*conventions.items()][::-1]
-    )
+    stated = " ".join(f"WHEN {column} IS NOT NULL THEN '{name}'" for column, name in [*conventions.items()][::-1])
     return f"CASE WHEN {_states_no_kind()} AND kind <> 'other' THEN 'gen_ai' {known} {stated} END"
 
 
 def overruled() -> str:
     """SQL for what says otherwise than the `kind` that a span was taken for, null where nothing does."""
     others = [
-        f"CASE WHEN {_stated(column)} <> kind THEN '{attribute} ' || {value} END"
-        for column, (value, _, _, attribute) in KINDS.items()
+        f"CASE WHEN {_stated(column)} <> kind THEN '{attribute} ' || {column} END"
+        for column, (*_, attribute) in KINDS.items()
     ]
-    others.append(f"CASE WHEN name_kind <> kind THEN 'the name ' || {_OPERATION_OF_NAME} END")
+    others.append("CASE WHEN name_kind <> kind THEN 'the name ' || name_operation END")
     told = (
         f"'taken for ' || kind || ', not for what ' || nullif(concat_ws(' and ', {', '.join(others)}), '') || ' says'"
     )
-    return f"CASE WHEN {_is_bookkeeping()} THEN '{BOOKKEEPING}' ELSE {told} END"
+    return f"CASE WHEN is_bookkeeping THEN '{BOOKKEEPING}' ELSE {told} END"
 
 
 def _stated(column: str) -> str:
-    value, kinds, *_ = KINDS[column]
-    return case(value, kinds)
+    return f"{column}_stated"
 
 
 def _is_bookkeeping() -> str:
-    return f"(tool_name IS NOT DISTINCT FROM '{MERGED_TOOLS}' OR coalesce(span.name LIKE '{NO_CALLS}', false))"
+    return f"""
+    (tool_name IS NOT DISTINCT FROM '{MERGED_TOOLS}' OR logfire_type IS NOT DISTINCT FROM '{PENDING}'
+        OR coalesce(span.name LIKE '{NO_CALLS}', false))
+    """
 
 
 def _is_whole_graph() -> str:
     return f"""
-    upper(openinference_kind) = 'CHAIN' AND regexp_matches(metadata, '{WHOLE_GRAPH}')
+    openinference_kind = 'CHAIN' AND regexp_matches(metadata, '{WHOLE_GRAPH}')
         AND NOT contains(metadata, '{PART_OF_A_GRAPH}')
     """
 
 
 def _states_no_kind() -> str:
-    return " AND ".join(f"({value}) IS NULL" for value, *_ in KINDS.values())
+    return f"coalesce({', '.join(KINDS)}) IS NULL"
 
 
 def _of_older_spans() -> str:

@@ -4,20 +4,23 @@ What belongs here: errors that are none, failures that no status tells, tokens t
 the kind of a span (`span_kinds`) and the names of attributes (`conventions`).
 """
 
-from health_assets.logs.conventions import is_of_claude_code
-
 CONTROL_FLOW = (
     "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp",  # LangGraph
     "CallDeferred", "ApprovalRequired",  # Pydantic AI
     "HumanFeedbackPending",  # CrewAI
     "WaitingForEvent",  # LlamaIndex
     "UserInputRequiredException",  # Agent Framework
+    "HITLBreakpointException",  # Haystack
+    "WorkflowSuspension",  # Vercel's Workflow
+    "ContinueAsNewError",  # Temporal
+    "GeneratorExit", "StopIteration", "StopAsyncIteration",  # Python: nobody reads on, or all was read
 )  # fmt: skip
-"""Classes by which a framework hands over to another agent or waits for a person, which is no failure."""
+"""Classes by which a framework hands over, waits for a person or ends a stream, which is no failure."""
 
 CONTROL_FLOW_OF_ITS_FRAMEWORK = (
     "google[.]adk[.][A-Za-z0-9_.]*NodeInterruptedError",
     "strands[.][A-Za-z0-9_.]*InterruptException",
+    "haystack[.][A-Za-z0-9_.]*BreakpointException",
 )
 """Such classes whose name is that of a failure elsewhere: they count with the name of their module alone."""
 
@@ -30,7 +33,8 @@ SAYS_ERROR = r'"status"\s*:\s*"error"'
 RESULT_OF_LANGCHAIN = ("$.data", "$.output.kwargs", "$.kwargs")
 """LangChain puts a message at one of these places of a tool's result; its `status` says whether the tool failed."""
 
-CONTROL_FLOW_TOLD = "an error by which its framework waits or hands over, which is no failure"
+CONTROL_FLOW_TOLD = "an error by which its framework waits, hands over or ends a stream, which is no failure"
+ADDED_BY_TOTAL = "input_tokens without the cached ones, which were added, as its total of tokens counts"
 ADDED = "input_tokens without the cached ones, which were added, as its provider counts"
 IMPOSSIBLE = "more cached tokens than input_tokens, left as they are"
 
@@ -74,19 +78,23 @@ def tool_error() -> str:
     return f"CASE WHEN {may_tell} THEN coalesce({told}) END"
 
 
-def leaves_out_cached() -> str:
-    """SQL for whether the input tokens of a span leave out the cached ones: of Claude Code's they always do."""
-    whose = f"regexp_matches(coalesce(provider, model, ''), '{COUNTS_WITHOUT_CACHE}')"
-    return f"cached > 0 AND ({is_of_claude_code()} OR cached > input_tokens AND {whose})"
+def token_remark() -> str:
+    """SQL for what is said of a span whose tokens cannot all be true or leave out the cached ones, null for others.
+
+    Claude Code's own spans always leave them out. Others do where their total says so, or where more are cached than
+    there are and their provider counts so.
+    """
+    by_provider = f"regexp_matches(coalesce(provider, model, ''), '{COUNTS_WITHOUT_CACHE}')"
+    return f"""
+    CASE WHEN cached > 0 THEN
+        CASE WHEN is_of_claude_code OR cached > input_tokens AND {by_provider} THEN '{ADDED}'
+            WHEN total_tokens = input_tokens + coalesce(output_tokens, 0) + cached THEN '{ADDED_BY_TOTAL}'
+            WHEN cached > input_tokens THEN '{IMPOSSIBLE}' END
+        END
+    """
 
 
 def input_tokens() -> str:
-    """SQL for all tokens that went into a model, from the columns `input_tokens` and `cached`."""
-    return f"CASE WHEN {leaves_out_cached()} THEN input_tokens + cached ELSE input_tokens END"
-
-
-def token_remark() -> str:
-    """SQL for what is said of a span whose tokens cannot all be true, null for others."""
-    return f"""
-    CASE WHEN {leaves_out_cached()} THEN '{ADDED}' WHEN cached > input_tokens THEN '{IMPOSSIBLE}' END
-    """
+    """SQL for all tokens that went into a model, from the columns `input_tokens`, `cached` and `token_remark`."""
+    added = f"token_remark IN ('{ADDED}', '{ADDED_BY_TOTAL}')"
+    return f"CASE WHEN {added} THEN input_tokens + cached ELSE input_tokens END"

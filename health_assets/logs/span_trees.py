@@ -24,7 +24,9 @@ from health_assets.logs.span_kinds import OPEN
 def nodes_of(
     spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, is_apart: bool
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database with `nodes`, the spans with a number each; of a span that came twice, one.
+    """A database with `nodes`, the spans with a number each, and `links` to what is above them.
+
+    Of a span that came twice there is one.
 
     Args:
         spans: rows of the table `spans`.
@@ -45,6 +47,9 @@ def nodes_of(
         ).fetchall()
         each_once = _ONCE if is_twice else "FROM seen"
         connection.execute(f"CREATE TEMP TABLE nodes AS SELECT row_number() OVER () AS id, * FROM ({each_once})")
+        connection.execute(_LINKS)
+        if connection.execute(_HAVE_SEVERAL_PARENTS).fetchall():
+            connection.execute(_NEAREST_PARENT)
         yield connection
 
 
@@ -65,9 +70,17 @@ SELECT spans.*, points_of_view.hour AS seen_from FROM spans JOIN points_of_view
     AND spans.hour >= points_of_view.hour - to_hours($lookback)
 """
 
+_WRITER = """
+coalesce(
+    min(service_name) OVER (PARTITION BY trace_id, seen_from, span_id, started_at),
+    min(service_name) OVER (PARTITION BY trace_id, seen_from, span_id), ''
+)
+"""
+"""Who wrote a span: its service. One that starts at the same microsecond, or names no service, is a copy of another."""
+
 _ONCE = f"""
-FROM seen QUALIFY row_number() OVER (
-    PARTITION BY trace_id, seen_from, span_id
+SELECT * EXCLUDE (writer) FROM (SELECT *, {_WRITER} AS writer FROM seen) QUALIFY row_number() OVER (
+    PARTITION BY trace_id, seen_from, span_id, writer
     ORDER BY remark IS NOT DISTINCT FROM '{OPEN}', ended_at DESC, source_file DESC, line_number DESC, position DESC
 ) = 1
 """
@@ -81,6 +94,19 @@ FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
     AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id
 """
 """`parent` is the span right above. What a wrapper right above says is filled in once wrappers are known."""
+
+_HAVE_SEVERAL_PARENTS = "SELECT 1 WHERE (SELECT count(*) FROM links) > (SELECT count(*) FROM nodes)"
+
+_NEAREST_PARENT = """
+CREATE OR REPLACE TEMP TABLE links AS
+SELECT links.* FROM links JOIN nodes AS span ON span.id = links.id LEFT JOIN nodes AS parent ON parent.id = links.parent
+QUALIFY row_number() OVER (
+    PARTITION BY links.id
+    ORDER BY parent.service_name IS NOT DISTINCT FROM span.service_name DESC, parent.started_at <= span.started_at DESC,
+        parent.started_at DESC, parent.service_name
+) = 1
+"""
+"""Of spans of several services with the id of a parent, that of the same service, else the last that had started."""
 
 _FIRST_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
@@ -108,7 +134,6 @@ def find_what_is_above(connection: duckdb.DuckDBPyConnection) -> None:
 
     `below` tells then which wrappers have an execution below them that failed by itself.
     """
-    connection.execute(_LINKS)
     if not _jump_to_the_roots(connection):
         _break_circles(connection)
         _jump_to_the_roots(connection)

@@ -100,11 +100,10 @@ def _records(
 
 
 _FAILED_INSIDE = """
-UPDATE nodes SET failed = true, error = inner_span.error FROM nodes AS inner_span
-WHERE inner_span.operation = 'tool.execution' AND inner_span.convention = 'claude_code' AND inner_span.failed
+UPDATE nodes SET failed = true, error = inner_span.error FROM nodes AS inner_span JOIN links ON links.id = inner_span.id
+WHERE links.parent = nodes.id AND inner_span.operation = 'tool.execution'
+    AND inner_span.convention = 'claude_code' AND inner_span.failed
     AND nodes.convention = 'claude_code' AND nodes.kind = 'tool' AND NOT nodes.failed
-    AND inner_span.trace_id = nodes.trace_id AND inner_span.seen_from IS NOT DISTINCT FROM nodes.seen_from
-    AND inner_span.parent_span_id = nodes.span_id
 """
 """Claude Code tells the outcome of a tool on a span of its own, right below the one that names the tool."""
 
@@ -139,7 +138,9 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
     CREATE OR REPLACE TEMP TABLE held AS
     SELECT inner_span.id, outer_span.id AS reached, outer_span.id AS outer_id, outer_span.model,
         outer_span.response_model, {amounts},
-        row_number() OVER (siblings ORDER BY inner_span.ended_at DESC, inner_span.span_id DESC) = 1 AS is_last,
+        row_number() OVER (
+            siblings ORDER BY inner_span.ended_at DESC, inner_span.span_id DESC, inner_span.started_at DESC
+        ) = 1 AS is_last,
         CASE WHEN outer_span.failed AND NOT bool_or(inner_span.failed) OVER siblings
             THEN {{'error': outer_span.error}} END AS failure
     FROM nodes AS inner_span JOIN above ON above.id = inner_span.id

@@ -12,7 +12,7 @@ from health_assets.core.wording import counted
 from health_assets.logs.span_kinds import BOOKKEEPING, OPEN
 from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
-from health_assets.warehouse.spans import CallsOfSpans, Spans
+from health_assets.warehouse.spans import CallsOfSpans, RepeatedSpans, Spans
 
 DOCS = "docs/opentelemetry.md"
 
@@ -57,9 +57,10 @@ def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
     if not count:
         return None
     made = {table: spans.records(table) for table in ("executions", "model_calls", "tool_calls")}
-    unused = {reason: count for reason, count in _unused(spans) if count}
+    repeats = spans.repeats()
+    unused = {reason: count for reason, count in _unused(spans, repeats) if count}
     most_first = dict(sorted(unused.items(), key=lambda item: (-item[1], item[0])))
-    warnings = [*_warnings(spans.model_calls(), made["executions"]), *_remarks(spans)]
+    warnings = [*_warnings(spans.model_calls(), made["executions"]), *_warnings_of_ids(repeats), *_remarks(spans)]
     return TraceReading(spans=count, **made, unused=most_first, warnings=warnings)
 
 
@@ -74,7 +75,7 @@ def _no_agent(calls: int) -> str:
     return f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only"
 
 
-def _unused(spans: Spans) -> Iterator[tuple[str, int]]:
+def _unused(spans: Spans, repeats: RepeatedSpans) -> Iterator[tuple[str, int]]:
     """Reasons for which spans are no record, and how many there are."""
     for left in spans.unused():
         yield _NOT_USED[left.kind, left.is_unnamed], left.count
@@ -83,13 +84,26 @@ def _unused(spans: Spans) -> Iterator[tuple[str, int]]:
         yield f"span {told}, which is no agent, model call or tool", count
     yield f"span for {BOOKKEEPING}", spans.remarks().get(BOOKKEEPING, 0)
     yield "span without an end in these hours, which counts once a log has its end", spans.open()
-    yield "span that came more than once", spans.copies()
+    yield "span that came more than once", repeats.copies
 
 
 def _remarks(spans: Spans) -> Iterator[str]:
     for remark, count in spans.remarks().items():
         if remark not in (BOOKKEEPING, OPEN):
             yield f"{counted(count, 'span')}: {remark}"
+
+
+def _warnings_of_ids(repeats: RepeatedSpans) -> Iterator[str]:
+    if repeats.of_other_starts:
+        yield (
+            f"{counted(repeats.of_other_starts, 'span')} with the trace and id of another span of the same service, "
+            "which started at another time: only the one that ended last counts"
+        )
+    if repeats.shared_ids:
+        yield (
+            f"{counted(repeats.shared_ids, 'span id')} that several services use in one trace: "
+            "the span of each service counts"
+        )
 
 
 def _warnings(calls: CallsOfSpans, executions: int) -> Iterator[str]:

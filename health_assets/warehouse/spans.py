@@ -44,6 +44,21 @@ class CallsOfSpans:
     failed_outside: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class RepeatedSpans:
+    """The number of spans whose trace and id another one has.
+
+    Args:
+        copies: spans that do not count since another one of the same service does.
+        of_other_starts: spans among these that are no copy, since they started at another time.
+        shared_ids: ids of which the spans of several services count.
+    """
+
+    copies: int
+    of_other_starts: int
+    shared_ids: int
+
+
 class Spans:
     """The spans of some hours, and what was made of them.
 
@@ -116,10 +131,35 @@ class Spans:
         )
         return count
 
-    def copies(self) -> int:
-        """The number of spans that repeat one that is there already."""
-        [(count,)] = self._rows("SELECT count(*) - count(DISTINCT trace_id || span_id) FROM spans WHERE INSIDE")
-        return count
+    def repeats(self) -> RepeatedSpans:
+        """The number of spans whose id another one has, by what became of them."""
+        [row] = self._rows(
+            """
+            WITH repeated AS (
+                SELECT trace_id, span_id FROM spans WHERE INSIDE GROUP BY trace_id, span_id HAVING count(*) > 1
+            ), written AS (
+                SELECT spans.trace_id, spans.span_id, service_name, started_at, coalesce(
+                        min(service_name) OVER (PARTITION BY spans.trace_id, spans.span_id, started_at),
+                        min(service_name) OVER (PARTITION BY spans.trace_id, spans.span_id), ''
+                    ) AS writer
+                FROM spans JOIN repeated ON repeated.trace_id = spans.trace_id AND repeated.span_id = spans.span_id
+                WHERE INSIDE
+            ), found AS (
+                SELECT trace_id, span_id, writer, count(*) AS spans,
+                    count(DISTINCT CASE WHEN service_name IS NOT NULL OR writer = '' THEN started_at END) AS starts
+                FROM written GROUP BY trace_id, span_id, writer
+            ), ids AS (
+                SELECT sum(spans) - count(*) AS copies, sum(starts) - count(*) AS of_other_starts,
+                    count(*) AS writers
+                FROM found GROUP BY trace_id, span_id
+            )
+            SELECT coalesce(sum(copies), 0), coalesce(sum(of_other_starts), 0),
+                count(CASE WHEN writers > 1 THEN 1 END)
+            FROM ids
+            """
+        )
+        copies, of_other_starts, shared_ids = map(int, row)
+        return RepeatedSpans(copies=copies, of_other_starts=of_other_starts, shared_ids=shared_ids)
 
     def model_calls(self) -> CallsOfSpans:
         """The model calls that were made of spans."""

@@ -14,6 +14,7 @@ AT = START + HOUR / 2
 FIRST = HourRange.of(START)
 LATER = AT + HOUR / 3600
 LANGGRAPH = "langgraph.errors.GraphInterrupt"
+HAYSTACK = "haystack_experimental.components.agents.human_in_the_loop.errors.HITLBreakpointException"
 
 
 def ingested(project: Project, *spans: dict[str, Any], **line: Any) -> dict[str, list[Row]]:
@@ -95,6 +96,19 @@ KINDS: list[tuple[dict[str, Any], str, str | None]] = [
     ({"name": "tool", "gen_ai__tool__name": "t", "gen_ai__system": "x"}, "other", None),
     ({"name": "invoke_agent a"}, "other", None),
     ({"name": "tool", "span__type": "tool"}, "other", None),  # only Claude Code's spans mean it so
+    (  # a call that an agent makes, whose exporter takes each span that names an agent for its run
+        {
+            "name": "chat gpt-4o",
+            "gen_ai__operation__name": "chat",
+            "openinference__span__kind": "AGENT",
+            "gen_ai__agent__name": "a",
+            "gen_ai__request__model": "gpt-4o",
+        },
+        "chat",
+        "openinference.span.kind AGENT",
+    ),
+    ({"name": "chat.completions m", "gen_ai__operation__name": "chat.completions"}, "chat", None),
+    ({"name": "text.completions m", "gen_ai__operation__name": "text.completions"}, "chat", None),
 ]
 
 
@@ -122,6 +136,24 @@ def test_what_a_framework_writes_besides_its_tools_is_no_tool(project: Project) 
     ]
     assert tables["executions"][0]["actions"] == ["get_weather", "get_flights"]
     assert told(project).unused == {"span for bookkeeping of its framework": 1}
+
+
+def test_what_logfire_writes_when_a_span_starts_is_no_work(project: Project) -> None:
+    """It is a span of its own below the real one, with all that is known by then and no duration."""
+    pending = {"runtime_s": 0, "logfire__span_type": "pending_span", "logfire__pending_parent_id": "0" * 16}
+    tables = ingested(
+        project,
+        agent(1, 1, AT, error__type="ValueError"),
+        agent(1, 11, AT, 1, **pending),
+        chat(1, 2, AT, 1, runtime_s=2, gen_ai__usage__input_tokens=5),
+        chat(1, 12, AT, 2, **pending),
+        tool(1, 3, AT, 1, runtime_s=3, error__type="ValueError"),
+        tool(1, 13, AT, 3, **pending),
+    )
+    assert [(row["status"], row["actions"]) for row in tables["executions"]] == [("failure", ["search"])]
+    assert [(row["latency_ms"], row["input_tokens"]) for row in tables["model_calls"]] == [(2000, 5)]
+    assert [(row["latency_ms"], row["status"]) for row in tables["tool_calls"]] == [(3000, "failure")]
+    assert told(project).unused == {"span for bookkeeping of its framework": 3}
 
 
 def test_an_agent_that_only_a_call_names_is_the_calls_agent(project: Project) -> None:
@@ -199,6 +231,13 @@ NO_FAILURES: list[dict[str, Any]] = [
     {"status": ERROR, "events": raised("agent_framework.exceptions.UserInputRequiredException")},
     {"status": ERROR, "events": raised("google.adk.workflow._errors.NodeInterruptedError")},
     {"status": ERROR, "events": raised("strands.types.interrupt.InterruptException")},
+    {"status": ERROR, "events": raised("haystack.core.errors.BreakpointException")},
+    {"status": ERROR, "events": raised(HAYSTACK)},
+    {"error__type": "WorkflowSuspension"},
+    {"status": ERROR, "events": raised("temporalio.workflow.ContinueAsNewError")},
+    {"status": {"code": 2, "message": "GeneratorExit: "}, "events": raised("GeneratorExit")},
+    {"status": {"code": 2, "message": "StopIteration: "}},
+    {"error__type": "StopAsyncIteration"},
 ]
 FAILURES: list[dict[str, Any]] = [
     {"status": ERROR},
@@ -206,6 +245,8 @@ FAILURES: list[dict[str, Any]] = [
     {"status": ERROR, "events": raised(LANGGRAPH, "ValueError")},
     {"status": ERROR, "events": raised("cluster.NodeInterruptedError")},
     {"status": {"code": 2, "message": "NotAGraphInterrupt(1)"}},
+    {"status": ERROR, "events": raised("debugger.BreakpointException")},
+    {"status": {"code": 2, "message": "RuntimeError: coroutine raised StopIteration"}},
     {"status": {"code": 2, "message": "the tool raised GraphInterrupt"}},
     {"error__type": "pydantic_ai.exceptions.ToolRetryError"},
 ]
@@ -225,7 +266,7 @@ def test_waiting_for_a_person_and_handing_over_are_no_failures_wherever_they_are
     tables = ingested(project, *with_events(values))
     assert [row["status"] for row in tables["executions"] + tables["tool_calls"]] == ["success", "success"]
     assert told(project).warnings == [
-        "2 spans: an error by which its framework waits or hands over, which is no failure"
+        "2 spans: an error by which its framework waits, hands over or ends a stream, which is no failure"
     ]
 
 
@@ -309,6 +350,7 @@ def test_a_span_that_ended_at_once_counts_whichever_file_comes_last(project: Pro
 
 READ = "gen_ai__usage__cache_read__input_tokens"
 ADDED = "input_tokens without the cached ones, which were added, as its provider counts"
+BY_TOTAL = "input_tokens without the cached ones, which were added, as its total of tokens counts"
 IMPOSSIBLE = "more cached tokens than input_tokens, left as they are"
 TOKENS: list[tuple[dict[str, Any], int, str | None]] = [
     ({READ: 80}, 100, None),
@@ -319,6 +361,10 @@ TOKENS: list[tuple[dict[str, Any], int, str | None]] = [
     ({"llm__token_count__prompt_details__cache_read": 500, "llm__provider": "anthropic"}, 600, ADDED),
     ({READ: 500, "gen_ai__provider__name": "openai"}, 100, IMPOSSIBLE),
     ({READ: 500}, 100, IMPOSSIBLE),
+    ({READ: 80, "gen_ai__usage__output_tokens": 7, "gen_ai__usage__total_tokens": 187}, 180, BY_TOTAL),
+    ({READ: 80, "gen_ai__usage__output_tokens": 7, "gen_ai__usage__total_tokens": 107}, 100, None),
+    ({READ: 500, "gen_ai__system": "openai", "llm__token_count__total": 600}, 600, BY_TOTAL),
+    ({READ: 500, "gen_ai__system": "openai", "llm__usage__total_tokens": 100}, 100, IMPOSSIBLE),
 ]
 
 
@@ -329,6 +375,14 @@ def test_input_tokens_hold_the_cached_ones_whoever_wrote_them(
     tables = ingested(project, chat(1, 1, AT, gen_ai__usage__input_tokens=100, **values))
     assert [row["input_tokens"] for row in tables["model_calls"]] == [expected]
     assert [row["remark"] for row in tables["spans"]] == [remark]
-    assert tables["spans"][0]["cache_read_tokens"] == max(value for value in values.values() if isinstance(value, int))
+    cached = [value for name, value in values.items() if "cache_read" in name]
+    assert [tables["spans"][0]["cache_read_tokens"]] == cached
     warnings = [one for one in told(project).warnings if "tokens" in one]
     assert warnings == ([f"1 span: {remark}"] if remark else [])
+
+
+def test_the_tokens_of_semantic_kernel_are_read_by_its_own_names(project: Project) -> None:
+    own = {"gen_ai__response__prompt_tokens": 12, "gen_ai__response__completion_tokens": 3}
+    named = {"name": "chat.completions gpt-4o", "gen_ai__operation__name": "chat.completions"}
+    [call] = ingested(project, span(1, 1, AT, gen_ai__request__model="gpt-4o", **named, **own))["model_calls"]
+    assert (call["model"], call["input_tokens"], call["output_tokens"]) == ("gpt-4o", 12, 3)

@@ -134,8 +134,10 @@ def assert_records_equal_the_reference(project: Project, hours: HourRange) -> No
     tables = {"executions": "execution_id", "model_calls": "call_id", "tool_calls": "call_id"}
     for (table, key), rows in zip(tables.items(), expected, strict=True):
         stored = project.rows(table, hours)
-        native = {(row["hour"], row[key]): place(row) for row in stored if row["span_id"] is None}
-        winners = [row for row in rows if native.get((row["hour"], row[key]), ()) < place(row)]
+        best: dict[tuple, Row] = {}
+        for row in sorted([*rows, *(row for row in stored if row["span_id"] is None)], key=place):
+            best[row["hour"], row[key], row["agent_id"], row["agent_id"] or row.get("execution_id")] = row
+        winners = [row for row in best.values() if row["span_id"] is not None]
         assert_same_rows([row for row in stored if row["span_id"] is not None], winners)
 
 

@@ -74,6 +74,9 @@ def agent_name(name: str, *models: str | None) -> str | None:
 def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span:
     values = values_of(one)
     operation = values.get("gen_ai.operation.name")
+    names_agent = any(values.get(name) for name in ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"))
+    if names_agent and one["name"].split(" ")[0] == "invoke_agent" and operation in (None, *CHAT_OPERATIONS):
+        operation = "invoke_agent"  # two that agree outweigh the most general operation
     code = one.get("status", {}).get("code", 0)
     failed = code in (2, "STATUS_CODE_ERROR") or "error.type" in values
     texts = [text for text in (values.get("error.type"), one.get("status", {}).get("message")) if text]
@@ -104,6 +107,7 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
         "agent": agent_name(one["name"], model, values.get("gen_ai.response.model"))
         or service.get("service.name")
         or "unknown_service",
+        "service": service.get("service.name"),
         "version": values.get("gen_ai.agent.version"),
         "service_version": service.get("service.version"),
         "session": values.get("gen_ai.conversation.id") or values.get("session.id"),
@@ -143,8 +147,9 @@ def records(spans: Sequence[Span], hours: Iterable[datetime], lookback_hours: in
 def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[Row]]:
     spans: dict[str, Span] = {}
     for one in sorted(trace, key=lambda one: (one["ended_at"], one["file"], one["line"], one["position"])):
-        spans[one["id"]] = one
-    parent_of = {one["id"]: one["parent"] if one["parent"] in spans else None for one in spans.values()}
+        key = f"{one['id']} {writer_of(one, trace)}"
+        spans[key] = {**one, "key": key}
+    parent_of = {one["key"]: parent_among(one, spans.values()) for one in spans.values()}
     for start in spans:
         circle = circle_from(start, parent_of)
         if circle:
@@ -155,42 +160,42 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
         return [] if parent is None else [spans[parent], *above(parent)]
 
     runs = [one for one in spans.values() if one["kind"] in ("agent", "workflow")]
-    above_agents = {other["id"] for one in runs if one["kind"] == "agent" for other in above(one["id"])}
-    passed = {one["id"] for one in runs if one["kind"] == "workflow" and one["id"] in above_agents}
-    above_named = {other["id"] for one in runs if one["named"] and one["id"] not in passed
-                   for other in above(one["id"])}  # fmt: skip
-    passed |= {one["id"] for one in runs if not one["named"] and one["id"] in above_named}
+    above_agents = {other["key"] for one in runs if one["kind"] == "agent" for other in above(one["key"])}
+    passed = {one["key"] for one in runs if one["kind"] == "workflow" and one["key"] in above_agents}
+    above_named = {other["key"] for one in runs if one["named"] and one["key"] not in passed
+                   for other in above(one["key"])}  # fmt: skip
+    passed |= {one["key"] for one in runs if not one["named"] and one["key"] in above_named}
 
     def is_wrapper(one: Span) -> bool:
-        return one["id"] in passed
+        return one["key"] in passed
 
     def execution_of(one: Span) -> Span | None:
-        agents = [other for other in [one, *above(one["id"])] if other in runs and not is_wrapper(other)]
+        agents = [other for other in [one, *above(one["key"])] if other in runs and not is_wrapper(other)]
         return agents[-1] if agents else None
 
     def name_of(one: Span) -> str:
         return one["named"] or one["agent"]
 
     found = [one for one in runs if execution_of(one) is one]
-    told_below = {other["id"] for one in found if one["status"] == "failure" for other in above(one["id"])}
+    told_below = {other["key"] for one in found if one["status"] == "failure" for other in above(one["key"])}
 
     def calls_of(kind: str, is_same: Callable[[Span, Span], bool]) -> list[Span]:
         own = [one for one in spans.values() if one["kind"] == kind]
         held: dict[str, list[Span]] = {}
         outer_of: dict[str, Span] = {}
         for one in own:
-            nearest = next((other for other in above(one["id"]) if other["kind"] != "other"), None)
+            nearest = next((other for other in above(one["key"]) if other["kind"] != "other"), None)
             if nearest and nearest["kind"] == kind and is_same(nearest, one):
-                held.setdefault(nearest["id"], []).append(one)
-                outer_of[one["id"]] = nearest
-        return [with_what_is_around(one, held, outer_of) for one in own if one["id"] not in held]
+                held.setdefault(nearest["key"], []).append(one)
+                outer_of[one["key"]] = nearest
+        return [with_what_is_around(one, held, outer_of) for one in own if one["key"] not in held]
 
     leaves = calls_of("chat", lambda _outer, _inner: True)
     tool_leaves = calls_of("tool", lambda outer, inner: outer["tool"] == inner["tool"])
     executions = []
     for one in found:
-        wrappers = [other for other in above(one["id"]) if is_wrapper(other)]
-        untold = [other for other in wrappers if other["status"] == "failure" and other["id"] not in told_below]
+        wrappers = [other for other in above(one["key"]) if is_wrapper(other)]
+        untold = [other for other in wrappers if other["status"] == "failure" and other["key"] not in told_below]
         failed = one if one["status"] == "failure" else untold[0] if untold else None
         own_tools = [other for other in tool_leaves if execution_of(other) is one]
         own_calls = sorted(
@@ -239,10 +244,10 @@ AMOUNTS = {"cost": "cost_usd", "input_tokens": "input_tokens", "output_tokens": 
 
 def with_what_is_around(leaf: Span, held: dict[str, list[Span]], outer_of: dict[str, Span]) -> Span:
     made, inner, is_last = dict(leaf), leaf, True
-    while inner["id"] in outer_of:
-        outer = outer_of[inner["id"]]
-        siblings = held[outer["id"]]
-        is_last = is_last and inner is max(siblings, key=lambda one: (one["ended_at"], one["id"]))
+    while inner["key"] in outer_of:
+        outer = outer_of[inner["key"]]
+        siblings = held[outer["key"]]
+        is_last = is_last and inner is max(siblings, key=lambda one: (one["ended_at"], one["id"], one["started_at"]))
         for name in ("model", "response_model"):
             made[name] = made[name] or outer[name]
         is_told = made["status"] == "failure" or any(one["status"] == "failure" for one in siblings)
@@ -253,6 +258,27 @@ def with_what_is_around(leaf: Span, held: dict[str, list[Span]], outer_of: dict[
                 made[name] = outer[name]
         inner = outer
     return made
+
+
+def writer_of(one: Span, trace: Sequence[Span]) -> str:
+    """The service that wrote a span; of a copy that names another one or none, that of the span that it repeats."""
+    alike = [other for other in trace if other["id"] == one["id"] and other["service"]]
+    at_once = [other for other in alike if other["started_at"] == one["started_at"]]
+    return min((other["service"] for other in at_once or alike), default="")
+
+
+def parent_among(one: Span, spans: Iterable[Span]) -> str | None:
+    """Of spans of several services with the id of the parent that of the same service, else the last before it."""
+    parents = [other for other in spans if other["id"] == one["parent"]]
+    nearness = {
+        other["key"]: (
+            other["service"] == one["service"],
+            other["started_at"] <= one["started_at"],
+            other["started_at"],
+        )
+        for other in parents
+    }
+    return max(nearness, key=nearness.__getitem__, default=None)
 
 
 def the_only(values: set[str]) -> str | None:

@@ -218,7 +218,7 @@ def kind(record: Record) -> str:
     stated["openinference_kind"] = (stated["openinference_kind"] or "").upper()
     if not (as_name(record.get("name")) or "").startswith(CLAUDE_CODE):
         stated["span_type"] = None
-    found = (kinds.get(stated[column] or "") for column, (_, kinds, *_) in KINDS.items())
+    found = (kinds.get(stated[column] or "") for column, (kinds, *_) in KINDS.items())
     return next(filter(None, found), "other")
 
 
