@@ -78,12 +78,20 @@ def _show_what_is_up_to_date(
     with console.status("looking for what has changed"), without_collections():
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.dagster_home import records_in
-        from health_assets.cli.run_report import print_left_behind, print_older_results, print_up_to_date
+        from health_assets.cli.failed_checks import FailedCheck
+        from health_assets.cli.run_report import (
+            print_checks,
+            print_left_behind,
+            print_older_results,
+            print_older_targets,
+            print_sentences,
+            print_up_to_date,
+        )
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.staleness import left_behind
-        from health_assets.systems.up_to_date import made_at, why_run
+        from health_assets.systems.up_to_date import made_at, noted_warnings, why_run
         from health_assets.warehouse.location import is_spark
         from health_assets.warehouse.store import Warehouse
 
@@ -101,7 +109,11 @@ def _show_what_is_up_to_date(
             _log.debug("a run is made: %s", why)
             return False
         print_up_to_date(console, session, hours, made_at(session, hours), time.monotonic() - since)
+        failed, lost = noted_warnings(session, settings, hours, systems)
+        print_sentences(console, map(str, lost))
+        print_checks(console, map(FailedCheck.of, failed))
         print_left_behind(console, left_behind(session, hours, systems, settings, now))
+        print_older_targets(console, session, hours.start, targets)
         print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     keep_compiled_sql()

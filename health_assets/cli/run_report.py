@@ -1,12 +1,14 @@
 """Report of a run after its end; `cli.progress_bar` shows it while it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
+from health_assets.cli.failed_checks import FailedCheck
 from health_assets.core.agent_names import UUID_LIKE, alike_but_for_uuids, twins
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.targets import Targets
@@ -50,9 +52,20 @@ def print_outcome(console: Console, outcome: "Outcome", session: Session, elapse
         console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
     elif not executions:
         _print_where_events_are(console, session)
-    for sentence in [*outcome.lost[:REASONS_SHOWN], *outcome.odd[:REASONS_SHOWN]]:
+    print_sentences(console, outcome.lost)
+    print_sentences(console, outcome.odd)
+    print_checks(console, outcome.failed_checks)
+
+
+def print_sentences(console: Console, sentences: Iterable[str]) -> None:
+    """Print the first of some warnings, a line each."""
+    for sentence in islice(sentences, REASONS_SHOWN):
         console.print(Text(printable(f"  {sentence}", 400), style="yellow"), soft_wrap=True)
-    for check in outcome.failed_checks:
+
+
+def print_checks(console: Console, failed: Iterable[FailedCheck]) -> None:
+    """Print the checks that failed, a line each."""
+    for check in failed:
         text = Text(printable(f"  check {check}", 400), style="red" if check.is_error else "yellow")
         console.print(text, soft_wrap=True)
 

@@ -19,6 +19,7 @@ import dagster as dg
 from sqlalchemy.exc import OperationalError
 
 from health_assets.cli.dagster_home import CONFIGURATION, EVENT_STORAGE, home_here, records_in
+from health_assets.cli.failed_checks import FailedCheck
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import KEY_FORMAT, HourGroups, HourRange
 from health_assets.core.settings import Settings, load_settings
@@ -28,7 +29,6 @@ from health_assets.core.wording import counted
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.checks import FAILED_HOURS
 from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
-from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.progress_logger import listening
 from health_assets.defs.specs import READ_ANEW_TAG, RECORDS_TAG
@@ -36,70 +36,14 @@ from health_assets.defs.summaries import LOST, ODD, UNREADABLE
 from health_assets.defs.turns.turns import Turn, ended_by_sigterm, this_command
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.quality.evaluation import import_great_expectations
-from health_assets.quality.record_suites import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
-from health_assets.warehouse.account_digests import (
-    EVERY_LINE_IS_STILL_THERE,
-    EVERY_LOG_WAS_READ,
-    FEW_READ_LINES_ARE_REJECTED,
-)
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 
 QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
 """Tags of a run that Dagster is not to start again, since it did not start it."""
 REASONS_SHOWN = 3
-HOURS_SHOWN = 3
-UNITS = {
-    EVERY_LOG_WAS_READ: "raw log",
-    EVERY_LINE_IS_STILL_THERE: "line",
-    EVERY_HOUR_WAS_BUILT: "hour",
-    FEW_READ_LINES_ARE_REJECTED: "rejected line",
-}
-"""What the checks count that look at something else than rows."""
-FOUND = {FEW_LINES_ARE_REJECTED: f"more than {MOST_REJECTED_SHARE:.0%} of the lines are rejected"}
-"""What checks of whole hours found, in words."""
 STOPPED = "stopped during"
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailedCheck:
-    """A check that failed.
-
-    Args:
-        asset: the asset that it is about.
-        name: says what should be true.
-        severity: `ERROR`, which stops what follows, or `WARN`.
-        unexpected: rows that break it; of the checks of the raw logs, logs or lines.
-        hours: the hours that these are of, at least the first ones, where the check tells them.
-        hour_count: how many hours these are.
-    """
-
-    asset: str
-    name: str
-    severity: str
-    unexpected: int
-    hours: Sequence[datetime] = ()
-    hour_count: int = 0
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it stops what follows."""
-        return self.severity == dg.AssetCheckSeverity.ERROR.value
-
-    def __str__(self) -> str:
-        """The check, and how much breaks it."""
-        unit = UNITS.get(self.name, "row")
-        return f"{self.asset}.{self.name} failed ({'error' if self.is_error else 'warning'}): {self._counted(unit)}"
-
-    def _counted(self, unit: str) -> str:
-        told = FOUND.get(self.name) or counted(self.unexpected, unit)
-        if not self.hours:
-            return told
-        names = [f"{hour:%Y-%m-%dT%H}" for hour in self.hours[:HOURS_SHOWN]]
-        more = ", …" if self.hour_count > len(names) else ""
-        of = "in" if self.name in FOUND else "of"
-        return f"{told} {of} {counted(self.hour_count, 'hour')}, {', '.join(names)}{more}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ such as those of keys and agents, are shown, and addresses without a password.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -29,6 +29,7 @@ MOST_REPEATED = 100_000
 """Nodes that aliases may add, each counted as often as it is repeated."""
 MOST_DIGITS = 100
 VALUE_SHOWN = 60
+NO_FLAG = "YAML reads yes, on and true as a flag, which this is not; write a number, or a text in quotes"
 _IN_SIXTIES = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 _OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-FxoeE]*")
@@ -152,6 +153,8 @@ def validated(
     Raises:
         HealthAssetsError: a key is unknown or missing, or its value impossible.
     """
+    if key := flag_for_something_else(kind, values):
+        raise HealthAssetsError(f"{path}: {owner}: {key}: {NO_FLAG}")
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -169,6 +172,64 @@ def validated(
         raise HealthAssetsError(f"{path}: {owner}: {key}: must be given")
     found = "" if is_secret else f", got {described(first['input'])}"
     raise HealthAssetsError(f"{path}: {owner}: {key}: {message}{found}")
+
+
+def flag_for_something_else(kind: type[BaseModel], values: Mapping[str, Any]) -> str | None:
+    """The first key with yes or no where the model takes something else, of which it would make 1 or 0."""
+    if kind.model_config.get("strict"):  # which refuses it itself
+        return None
+    for key, field in kind.model_fields.items():
+        takes = {field.annotation, *get_args(field.annotation)}
+        if isinstance(values.get(key), bool) and not takes & {bool, Any}:
+            return key
+    return None
+
+
+def refuse_misread_numbers(path: Path, of_type: str) -> None:
+    """Refuse numbers that YAML reads otherwise than they are written, in a file that another program has read.
+
+    Args:
+        path: the file, of one or several documents.
+        of_type: end of the `type` of the documents to look at.
+
+    Raises:
+        HealthAssetsError: a value is such a number.
+    """
+    try:
+        for document in yaml.compose_all(path.read_text("utf-8"), Loader=_FastestLoader):
+            parts = {key.value: value for key, value in getattr(document, "value", ())}
+            if "type" in parts and str(parts["type"].value).endswith(of_type):
+                _refuse_misread_below(document)
+        return
+    except yaml.MarkedYAMLError as error:
+        detail = _fault(error)
+    # outside of the handler: the library's error may hold a piece of the file
+    raise HealthAssetsError(f"{path}: {detail}")
+
+
+def _refuse_misread_below(document: yaml.Node) -> None:
+    left, seen = [document], set[int]()
+    while left:
+        node = left.pop()
+        if id(node) in seen:  # by an alias
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            left += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            left += node.value
+        elif node.tag in (f"{TAGS}int", f"{TAGS}float"):
+            _refuse_misread(node)
+
+
+def _refuse_misread(node: yaml.ScalarNode) -> None:
+    if _IN_SIXTIES.fullmatch(node.value):
+        raise _Untamed(
+            "YAML reads digits between colons as a number in sixties, 1:30 as 90; write the number itself, or a text "
+            "in quotes",
+            node.start_mark,
+        )
+    _refuse_octal(node)
 
 
 _FastestLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

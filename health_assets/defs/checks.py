@@ -12,12 +12,14 @@ from health_assets.defs.holding import without_held
 from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import Pipeline, readable_failures
 from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.specs import FIRST
 from health_assets.defs.summaries import MANY_REJECTED, lost_summary, many_rejected_summary, unreadable_summary
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.quality.batches import Source
+from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check, Suite
-from health_assets.quality.record_suites import MOST_REJECTED_SHARE
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.account_digests import (
     EVERY_LINE_IS_STILL_THERE,
@@ -46,6 +48,7 @@ def suite_checks(suite: Suite, placement: Placement = ALONE) -> dg.AssetChecksDe
         specs=[_check_spec(key, check) for check in suite.checks],
         required_resource_keys={placement.resource},
         can_subset=True,
+        op_tags=FIRST if suite.asset in DERIVED and DERIVED[suite.asset].goes_first else None,
     )
     def _checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         pipeline = placement.pipeline(context)

@@ -13,11 +13,13 @@ from pydantic import Field, ValidationError
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
+from health_assets.core.yaml_files import NO_FLAG, flag_for_something_else, refuse_misread_numbers
 from health_assets.defs.placement import OWNERS, Placement
 from health_assets.warehouse.location import is_postgres
 
 NAMES = "health"
 """Names of jobs and schedules begin with it where there is no key prefix."""
+FILE = "defs.yaml"
 OWN_ATTRIBUTES = {"raw", "targets", "warehouse", "schedules"}
 """Settings that have an attribute of their own."""
 
@@ -48,6 +50,9 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
         """
         from health_assets.defs.build import build_definitions  # whoever merely lists components need not wait for it
 
+        file = context.path / FILE
+        if file.is_file():
+            refuse_misread_numbers(file, type(self).__name__)
         prefix = (self.key_prefix,) if isinstance(self.key_prefix, str) else tuple(self.key_prefix)
         placement = Placement(
             key_prefix=prefix,
@@ -65,6 +70,8 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
             raise HealthAssetsError(f"settings: {twice[0]} is an attribute of the component")
         if unknown := sorted(further.keys() - Settings.model_fields.keys()):
             raise HealthAssetsError(f"settings: there is no setting {unknown[0]!r}")
+        if flag := flag_for_something_else(Settings, further):
+            raise HealthAssetsError(f"settings: {flag}: {NO_FLAG}")
         own = {"raw": _from(root, self.raw), "warehouse": _warehouse(root, self.warehouse), "schedules": self.schedules}
         own["targets"] = _from(root, self.targets) if self.targets else None
         try:

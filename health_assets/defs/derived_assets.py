@@ -14,7 +14,7 @@ from health_assets.defs.curves import drawn_hours, numbers_by_hour, show_curves
 from health_assets.defs.holding import show_held
 from health_assets.defs.partitions import log_earlier_hours, run_groups
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.specs import ONLY_STALE_TAG, asset_spec
+from health_assets.defs.specs import FIRST, ONLY_STALE_TAG, asset_spec
 from health_assets.defs.summaries import summary
 from health_assets.pipeline.derived import (
     Derived,
@@ -46,6 +46,7 @@ def derived_asset(
         partitions_def=partitions,
         required_resource_keys={placement.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),
+        op_tags=FIRST if derived.goes_first else None,
     )
     def _derived(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
         pipeline = placement.pipeline(context)
@@ -71,7 +72,9 @@ def derived_asset(
                     made_with=made_with,
                 )  # fmt: skip
                 derived.after(inputs)
-            metadata = summary(session, derived.name, asked.span, derived.heading, derived.top, derived.needs)
+            metadata = summary(
+                session, derived.name, asked.span, derived.heading, derived.top, derived.needs, derived.told_with
+            )
             curves = numbers_by_hour(session, derived.name, drawn_hours(context, asked), derived.curves)
         show_curves(context, key, curves)
         log_earlier_hours(context, key, build, asked)

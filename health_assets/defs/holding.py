@@ -14,9 +14,8 @@ from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.dagster_internals import plan_once_more
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.warehouse.holds import Hold, Holds, causes
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT, Hold, Holds, causes
 
-EVERY_HOUR_WAS_BUILT = "every_hour_was_built"
 HELD = "held hours"
 """Under this key stands why hours are held."""
 CAUSES_SHOWN = 20

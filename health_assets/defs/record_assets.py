@@ -28,7 +28,7 @@ from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_amo
 from health_assets.pipeline.grounds import Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
-from health_assets.quality.record_suites import MOST_REJECTED_SHARE
+from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger, LostLines

@@ -19,6 +19,8 @@ ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
 READ_ANEW_TAG = "health-assets/read-anew"
 """A run with this tag compares every raw log with what was read of it, whatever its size and times say."""
+FIRST = {"dagster/priority": "1"}
+"""Tags of a step that goes before others which may begin by then."""
 RECORDS_TAG = "health-assets/records-in"
 """Where Dagster keeps its records of a run of the command line; empty where nobody will see them again."""
 

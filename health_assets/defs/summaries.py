@@ -26,7 +26,13 @@ REASONS_KEPT = 20
 
 
 def summary(
-    session: Session, asset: str, hours: HourRange, heading: str, top: Callable[[ir.Table], ir.Table], needs: str
+    session: Session,
+    asset: str,
+    hours: HourRange,
+    heading: str,
+    top: Callable[[ir.Table], ir.Table],
+    needs: str,
+    told_with: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows,
 ) -> dict[str, dg.MetadataValue]:
     """Rows of these hours and, under its own heading, the asset's small table as Markdown.
 
@@ -37,6 +43,7 @@ def summary(
         heading: heading of the small table.
         top: the small table, best rows first, from the rows of the hours.
         needs: what hours must hold for the asset to have rows; the reason given where there are none.
+        told_with: adds what other tables say of these rows.
     """
     row_count = session.count_hours(asset, hours)
     metadata: dict[str, dg.MetadataValue] = {
@@ -46,7 +53,8 @@ def summary(
     }
     if not row_count:
         return {**metadata, "no rows": dg.MetadataValue.text(f"these hours do not hold {needs}")}
-    table = session.arrow(top(session.hours_of(asset, hours)).limit(SUMMARY_ROWS)).to_pandas()
+    rows = told_with(session.hours_of(asset, hours), session, hours)
+    table = session.arrow(top(rows).limit(SUMMARY_ROWS)).to_pandas()
     return {**metadata, heading: dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f"))}
 
 

@@ -80,6 +80,7 @@ class Derived:
         rows: the function: every column of the table, but the formula's version, for the hours asked for.
         heading: heading of the small table in its metadata.
         top: that table, best rows first, from the rows of the hours.
+        told_with: adds what other tables say of these rows by then.
         needs: things that hours must hold for it to have rows; said in the metadata where it has none.
         back_hours: of its deps, how many hours that end with its own an hour is made from.
         beside: further assets that it is made from, of which an hour looks at the same hour alone.
@@ -91,6 +92,7 @@ class Derived:
             of an hour, by name.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
         looks_at_itself: whether an hour is made from hours of the asset itself, too, however far back.
+        goes_first: whether its step goes before others that may begin by then, whose metadata tell of its rows, too.
         is_of_observations: whether it is made from what was observed rather than read from logs; no run is asked for
             its old hours, so that those of an older version of the formula are built along with any.
         formula_version: version of the formulas of its scoring system.
@@ -102,6 +104,7 @@ class Derived:
     heading: str
     top: Callable[[ir.Table], ir.Table]
     needs: str
+    told_with: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows
     back_hours: Callable[[Settings], int] = lambda _: 1
     beside: Sequence[str] = ()
     gates: Sequence[str] = ()
@@ -110,6 +113,7 @@ class Derived:
     curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
     after: Callable[[Inputs], None] = lambda _: None
     looks_at_itself: bool = False
+    goes_first: bool = False
     is_of_observations: bool = False
     formula_version: str = field(kw_only=True)
 

@@ -19,7 +19,12 @@ from health_assets.logs.stores import Faults, distrusted, list_files
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.pipeline.late_logs import names_of
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, EVERY_LOG_WAS_READ, AccountDigests
+from health_assets.warehouse.account_digests import (
+    EVERY_LINE_IS_STILL_THERE,
+    EVERY_LOG_WAS_READ,
+    FEW_READ_LINES_ARE_REJECTED,
+    AccountDigests,
+)
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.ledger import Ledger
@@ -66,6 +71,11 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     yield from _tells(session, settings, hours)
 
 
+def rests_on(hours: HourRange | HourGroups, settings: Settings) -> HourRange:
+    """The hours of logs on which results of these hours rest."""
+    return HourRange(hours.start - settings.reach_hours * HOUR, hours.end)
+
+
 def _lacks(session: Session, asked: Asked, hours: HourGroups, settings: Settings) -> Iterator[str]:
     """Reasons that lie in the tables: what waits, is held or dropped, and rows that are not those of the ledger."""
     if LoadedState(session).lacks_parts(asked.span):
@@ -87,14 +97,15 @@ def _lacks(session: Session, asked: Asked, hours: HourGroups, settings: Settings
 
 
 def _tells(session: Session, settings: Settings, hours: HourGroups) -> Iterator[str]:
-    """Reasons that lie in what checks of the ledger say: a loss, or other numbers than they noted."""
-    rested_on = HourRange(hours.start - settings.reach_hours * HOUR, hours.end)
-    if FileLedger(session).lost(rested_on):
-        yield "lines are lost"
+    """Reasons that lie in what checks of the ledger and of the reading say: other numbers than they noted."""
+    rested_on = rests_on(hours, settings)
     noted = AccountDigests(session)
     logs = len(Ledger(session).known_files())
     if noted.counts_of_check(EVERY_LOG_WAS_READ, hours) != dict.fromkeys(hours, (logs, 0)):
         yield f"{EVERY_LOG_WAS_READ} has noted something else"
+    read = noted.counts_of_check(FEW_READ_LINES_ARE_REJECTED, hours).values()
+    if any(lines and lines == rejected for lines, rejected in read):
+        yield "every line that was read was rejected, which a command says as its error"
     counts = FileLedger(session).lines_and_lost(rested_on, settings.reach_hours)
     if noted.counts_of_check(EVERY_LINE_IS_STILL_THERE, hours) != {hour: counts[hour] for hour in hours}:
         yield f"{EVERY_LINE_IS_STILL_THERE} has noted something else"

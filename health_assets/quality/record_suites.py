@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from health_assets.core.judges import KINDS
 from health_assets.quality import batches as common
 from health_assets.quality import record_batches as batches
+from health_assets.quality.check_names import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import (
     Check,
@@ -19,8 +20,6 @@ from health_assets.quality.expectations import (
     unique,
 )
 
-MOST_REJECTED_SHARE = 0.05
-FEW_LINES_ARE_REJECTED = "few_lines_are_rejected"
 OF_EVERY_RECORD_TABLE = (
     *OF_EVERY_TABLE,
     Check(name="every_line_is_a_row", expectations=equal("rows_kept", "lines_kept"), batch="hours"),

@@ -4,13 +4,13 @@ What belongs here: what is known of all tables alike. DDL, docs and Dagster's co
 tables' classes, each of which describes its columns. What does not: the classes themselves, which stand in this folder
 where several systems use the table, and otherwise in the system's own (`systems`); and SQL (`warehouse.engines`).
 
-Primary keys state identity, and columns that may not be null say so. Both are left out of the warehouse's DDL, because
-an index over millions of rows an hour costs ten times the load; the transforms keep what is declared here, and the
-expectations watch it.
+Descriptions and NOT NULL are in the database, too. Primary keys, which state identity, are left out of its DDL, because
+an index over millions of rows an hour costs ten times the load; the transforms keep them, and the expectations watch.
 """
 
 from collections.abc import Sequence
 from functools import cache
+from inspect import cleandoc
 
 import sqlalchemy as sa
 from sqlmodel import AutoString, SQLModel
@@ -29,11 +29,12 @@ __all__ = [
     "TABLE_OF_RECORD",
     "columns_of",
     "describe",
+    "description_of",
     "schema_of",
 ]
 
 SCHEMA_VERSION = 9
-SCHEMA_DIGEST = "eb4cfaac92000257"
+SCHEMA_DIGEST = "4e9a16698aa759fb"
 """Fingerprint of the tables of that version. A test compares it with the classes and says what to do where they differ:
 of a table that changes without the version, an older warehouse lacks a part while it calls itself current."""
 
@@ -61,6 +62,11 @@ def _columns(table: str) -> Sequence[sa.Column]:
 def schema_of(table: str) -> dict[str, str]:
     """Column names and their types as ibis writes them."""
     return {name: kind for name, kind, _, _ in describe(table)}
+
+
+def description_of(table: str) -> str:
+    """The description of a table, in a sentence or two."""
+    return cleandoc(ALL_TABLES[table].__doc__ or "")
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from health_assets.core.settings import Settings
-from health_assets.schema.catalog import ALL_TABLES, describe
+from health_assets.schema.catalog import ALL_TABLES, describe, description_of
 from health_assets.schema.column_types import SQL_NAMES
 
 TABLES = Path("docs/tables.md")
@@ -33,14 +33,15 @@ def tables_page() -> str:
         "# Tables",
         "",
         "Written by `make docs` from the tables' classes, in `health_assets/schema/` and in the `tables.py` of each "
-        "system; edit those, not this.",
+        "system; edit those, not this. By comments and NOT NULL "
+        "[the database says the same](postgresql.md#what-the-database-says-of-its-tables).",
         "",
     ]
-    for name, model in ALL_TABLES.items():
+    for name in ALL_TABLES:
         parts += [
             f"## `{name}`",
             "",
-            model.__doc__ or "",
+            description_of(name),
             "",
             "| column | type | may be null | meaning |",
             "|---|---|---|---|",

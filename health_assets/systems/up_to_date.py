@@ -17,10 +17,11 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived, hours_to_build, older_hours, versions_to_note
 from health_assets.pipeline.grounds import RECORDS, Grounds, judged_rows, of_checks, upstream
-from health_assets.pipeline.unchanged_logs import changes_of_records
+from health_assets.pipeline.unchanged_logs import changes_of_records, rests_on
 from health_assets.schema.catalog import schema_of
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
-from health_assets.warehouse.account_digests import AccountDigests, Marks
+from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, AccountDigests, Marks, NotedFailure
+from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.session import Session
 
 
@@ -52,9 +53,34 @@ def why_run(
     if hours.end > now:
         return "some of these hours are not over"
     groups = HourGroups(hours.ranges)
-    made = [asset for system in systems or SYSTEMS for asset in SYSTEMS[system]]
+    made = _made_by(systems)
     grounds = Grounds.of(settings, targets, groups)
     return next(_reasons(session, settings, groups, made, grounds, records_in, now), None)
+
+
+def noted_warnings(
+    session: Session, settings: Settings, hours: HourRange | HourGroups, systems: Collection[str]
+) -> tuple[list[NotedFailure], list[LostLines]]:
+    """The warnings of the run that made hours which are up to date; another run would only repeat them.
+
+    Args:
+        session: a session.
+        settings: how far results look back.
+        hours: the hours asked for.
+        systems: the scoring systems asked for; all where none is named.
+
+    Returns:
+        The checks that hours fail, and the lines that are lost.
+    """
+    lost = FileLedger(session).lost(rests_on(hours, settings))
+    failed = AccountDigests(session).failed_checks(_judged_assets(_made_by(systems)), hours)
+    return [
+        # by the hour it counts all that the hour looks back on
+        check._replace(unexpected=sum(log.lines for log in lost))
+        if check.expectation == EVERY_LINE_IS_STILL_THERE
+        else check
+        for check in failed
+    ], lost
 
 
 def made_at(session: Session, hours: HourRange | HourGroups) -> datetime:
@@ -62,6 +88,15 @@ def made_at(session: Session, hours: HourRange | HourGroups) -> datetime:
     marks = AccountDigests(session).marks(list(DERIVED), HourRange(hours.start, hours.end))
     times = [mark for own in marks.values() for mark in own.values()]
     return max(max(mark.materialized_at, mark.changed_at or mark.materialized_at) for mark in times)
+
+
+def _made_by(systems: Collection[str]) -> list[Derived]:
+    return [asset for system in systems or SYSTEMS for asset in SYSTEMS[system]]
+
+
+def _judged_assets(made: Collection[Derived]) -> list[str]:
+    """The assets whose checks a run makes."""
+    return [*RECORDS, *(asset.name for asset in made)]
 
 
 def _reasons(
@@ -73,7 +108,7 @@ def _reasons(
     records_in: str,
     now: datetime,
 ) -> Iterator[str]:
-    names = [*RECORDS, *(asset.name for asset in made)]
+    names = _judged_assets(made)
     if changed := [name for name in names if _has_other_columns(session, name)]:
         yield f"columns of {changed[0]} have other types than declared"
     yield from _marks_that_lack(session, names, hours, grounds, records_in)
@@ -91,8 +126,8 @@ def _marks_that_lack(
     """Reasons that lie in the marks of the hours: rows or verdicts that rest on something else than there is now."""
     noted = AccountDigests(session)
     marks = noted.marks(names, hours.span)
-    if failed := noted.failed_checks(names, hours.span):
-        yield f"{'.'.join(min(failed))} fails"
+    if failed := [check for check in noted.failed_checks(names, hours) if check.is_error]:
+        yield f"{failed[0].asset}.{failed[0].expectation} fails"
     outcomes = noted.of_checks(names, hours)
     account = grounds.account(session, {*names, *set().union(*(upstream(name, DERIVED) for name in names))})
     for name in names:

@@ -4,7 +4,7 @@ What belongs here: reading both accounts as digests, and writing the marks `made
 does not: what else a mark rests on (`pipeline.grounds`), and the account itself (`materialized`).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -33,6 +33,29 @@ class NotedRows(NamedTuple):
 
     rows: int
     digest: str | None
+
+
+class NotedFailure(NamedTuple):
+    """A check that hours fail, as the history has it.
+
+    Args:
+        asset: the asset that it is about.
+        expectation: name of the check.
+        severity: `error` or `warn`.
+        unexpected: rows that break it, in all of these hours; of a check of no suite, what it counts.
+        hours: the hours.
+    """
+
+    asset: str
+    expectation: str
+    severity: str
+    unexpected: int
+    hours: Sequence[datetime]
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it stopped what follows."""
+        return self.severity == "error"
 
 
 class AccountDigests:
@@ -83,15 +106,21 @@ class AccountDigests:
                 found.setdefault(asset, []).append(digest)
         return {asset: digest_of(digests) for asset, digests in found.items()}
 
-    def failed_checks(self, assets: Collection[str], hours: HourRange) -> set[tuple[str, str]]:
-        """The checks of these assets that an hour fails, as asset and name."""
-        rows = self._session.query(
-            "SELECT DISTINCT asset, expectation FROM expectation_results "
-            "WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end "
-            "AND (NOT success OR unexpected_count <> 0)",
-            {"assets": sorted(assets), "start": hours.start, "end": hours.end},
-        )
-        return {(asset, name) for asset, name in rows}
+    def failed_checks(self, assets: Collection[str], hours: HourRange | HourGroups) -> list[NotedFailure]:
+        """The checks of these assets that an hour fails, by asset and name."""
+        found: dict[tuple[str, str, str], dict[datetime, int]] = {}
+        for own in hours.ranges:
+            for asset, name, severity, hour, unexpected in self._session.query(
+                "SELECT asset, expectation, severity, hour, unexpected_count FROM expectation_results "
+                "WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end "
+                "AND (NOT success OR unexpected_count <> 0)",
+                {"assets": sorted(assets), "start": own.start, "end": own.end},
+            ):
+                found.setdefault((asset, name, severity), {})[hour] = unexpected
+        return [
+            NotedFailure(asset, name, severity, (max if name in OF_NO_SUITE else sum)(counts.values()), sorted(counts))
+            for (asset, name, severity), counts in sorted(found.items())
+        ]
 
     def counts_of_check(self, name: str, hours: HourRange | HourGroups) -> dict[datetime, tuple[int, int]]:
         """By hour, the rows that a check of `raw_logs` looked at, and how many of them broke it."""

@@ -18,6 +18,9 @@ from health_assets.core.wording import counted
 from health_assets.logs.stores import is_among
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
+EVERY_HOUR_WAS_BUILT = "every_hour_was_built"
+"""Name of the check that tells people of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hold:

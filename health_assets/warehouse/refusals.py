@@ -38,6 +38,13 @@ def still_held(name: object, holder: str, lock_timeout_s: float) -> WarehouseBus
     )
 
 
+def lacks_value(table: str, column: str) -> HealthAssetsError:
+    """The error for a row that lacks a value which its table declares as never null."""
+    return HealthAssetsError(
+        f"a row of {table} has no {column}, which the table declares as never null; nothing of this step was kept"
+    )
+
+
 def without_drivers() -> HealthAssetsError:
     """The error where the extra for PostgreSQL is not installed."""
     return HealthAssetsError("a warehouse on PostgreSQL needs its drivers: pip install 'health-assets[postgres]'")

@@ -261,3 +261,22 @@ def test_channels_of_a_rule_that_is_off_are_all(tmp_path: Path) -> None:
     del tmp_path
     alerts = Alerts(rules=(), channels={"c": Webhook(type="webhook", url="http://x")})
     assert alerts.channels_of("floor") == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("rules: {floor: {good_hours: yes}}", "rule floor: good_hours: YAML reads yes, on and true as a flag"),
+        (
+            "channels: {c: {type: slack, url_env: A, timeout_s: on}}",
+            "channel c: timeout_s: YAML reads yes, on and true",
+        ),
+        ("rules: {floor: {good_hours: 1:30}}", "rule floor: good_hours: Input should be a valid integer"),
+        ("digest_above: 0777", "YAML reads digits after a 0 as an octal number"),
+        ("rules: {floor: {only: [true]}}", "rule floor: only: Input should be a valid string"),
+        ("rules: {floor: {channels: 1.0}}", "rule floor: channels: "),
+    ],
+)
+def test_a_value_that_yaml_takes_for_something_else_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(HealthAssetsError, match=re.escape(told)):
+        load_alerts(write(tmp_path, text))

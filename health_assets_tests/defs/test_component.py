@@ -14,6 +14,7 @@ import yaml
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, KEY_FORMAT
 from health_assets.core.settings import Settings
+from health_assets.core.yaml_files import refuse_misread_numbers
 from health_assets.defs.component import HealthAssetsComponent
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.dagster_world import World
@@ -168,8 +169,34 @@ def test_an_embedded_project_deletes_no_old_runs_and_starts_nothing_unasked(tmp_
         ({"settings": {"window_hours": 0}}, "window_hours: Input should be greater than or equal to 1"),
         ({"settings": {"windows": 3}}, "there is no setting 'windows'"),
         ({"settings": {"raw": "elsewhere"}}, "raw is an attribute of the component"),
+        ({"settings": {"window_hours": True}}, "settings: window_hours: YAML reads yes, on and true as a flag"),
+        ({"settings": {"host_agent": 1}}, "host_agent: Input should be a valid string"),
     ],
 )
 def test_an_impossible_attribute_is_told_by_its_name(tmp_path: Path, attributes: dict, told: str) -> None:
     with pytest.raises(HealthAssetsError, match=re.escape(told)):
         dg.build_defs_for_component(component(tmp_path, **attributes))
+
+
+@pytest.mark.parametrize("given", ["1:30", "0777", "-1:30", "012_3"])
+@pytest.mark.parametrize("place", ["window_hours: {}", "sessions: [{{deep: {}}}]"])
+def test_a_number_that_yaml_reads_as_another_is_refused_with_its_place(tmp_path: Path, given: str, place: str) -> None:
+    """Dagster has read the file by then, and gives 90 for 1:30, 511 for 0777."""
+    (tmp_path / "defs.yaml").write_text(
+        f"type: other.Component\nattributes: {{at: {given}}}\n---\n"
+        "type: health_assets.defs.component.HealthAssetsComponent\n"
+        f"attributes:\n  settings:\n    {place.format(given)}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(HealthAssetsError, match=r"defs\.yaml: YAML reads digits .*, line 7, column"):
+        refuse_misread_numbers(tmp_path / "defs.yaml", "HealthAssetsComponent")
+
+
+def test_texts_in_quotes_and_files_of_other_components_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "defs.yaml").write_text(
+        "type: other.Component\nattributes: {at: 1:30}\n---\n"
+        "type: health_assets.defs.component.HealthAssetsComponent\n"
+        "attributes: {raw: '0777', key_prefix: \"1:30\", settings: {window_hours: 12}}\n",
+        encoding="utf-8",
+    )
+    refuse_misread_numbers(tmp_path / "defs.yaml", "HealthAssetsComponent")

@@ -31,7 +31,6 @@ from health_assets.core.settings import Settings
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.curves import ROWS
-from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.progress_logger import listening
 from health_assets.defs.specs import ONLY_STALE_TAG
@@ -46,6 +45,7 @@ from health_assets.warehouse.account_digests import (
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
 )
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 from health_assets_tests.defs.test_turns import holding_here, killed, run_under_way, status
 from health_assets_tests.support.dagster_world import (
     ASSETS,
@@ -756,8 +756,11 @@ def test_the_small_tables_name_the_worst_agents_and_the_reasons_of_rejection(bui
         event.asset_key.to_user_string(): event.step_materialization_data.materialization.metadata
         for event in built.result.get_asset_materialization_events()
     }
-    first = tables["agent_health"]["worst agents"].value.splitlines()[2]
-    assert " bob " in first
+    heading, _, first, *_ = tables["agent_health"]["worst agents"].value.splitlines()
+    shown = dict(zip(*([cell.strip() for cell in row.split("|")] for row in (heading, first)), strict=True))
+    newest = "hour = (SELECT max(hour) FROM agent_now)"
+    [(verdict,)] = built.world.query(f"SELECT verdict FROM agent_now WHERE agent_id = 'bob' AND {newest}")
+    assert (shown["agent_id"], shown["now"]) == ("bob", verdict), "agent_now is made before the table that tells it"
     assert "not valid JSON" in tables["rejected_records"]["reasons of rejection"].value
 
 

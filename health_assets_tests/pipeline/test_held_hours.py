@@ -9,10 +9,9 @@ import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.holding import EVERY_HOUR_WAS_BUILT
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline.retention import prune
-from health_assets.warehouse.holds import Holds
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT, Holds
 from health_assets_tests.defs.test_dagster_runs import schedule_tick, sensor_tick
 from health_assets_tests.pipeline.test_unreadable_logs import back, executions, hidden
 from health_assets_tests.support.dagster_world import FLEET_ASSETS, NOON, World, requested_hours

@@ -22,6 +22,7 @@ from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.engines.postgres.sql import TYPES as POSTGRES_TYPES
 from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, command
 
@@ -138,6 +139,8 @@ def test_a_new_warehouse_has_the_version_of_this_program(tmp_path: Path) -> None
 def an_older_warehouse(path: Path) -> None:
     """A warehouse of version 1: a table and some columns are missing, and there are rows."""
     with Warehouse(str(path)).write() as session:
+        for statement in drop_constraints():
+            session.query(statement)
         session.query("INSERT INTO model_calls (hour, call_id, model) VALUES (?, 'c', 'm')", [START])
         session.query("INSERT INTO executions (hour, execution_id) VALUES (?, 'e')", [START])
     with duckdb.connect(str(path)) as connection:

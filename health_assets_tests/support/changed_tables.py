@@ -21,6 +21,7 @@ from sqlalchemy.dialects import postgresql
 from sqlmodel import SQLModel
 
 from health_assets.schema import documentation
+from health_assets.schema.catalog import describe
 from health_assets.warehouse.engines.postgres.tables import metadata
 from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.migrations.__main__ import VERSIONS, write_revision
@@ -34,11 +35,12 @@ DIGEST = re.compile(r'^SCHEMA_DIGEST = "(\w+)"$', re.MULTILINE)
 
 
 def digest_of_the_tables() -> str:
-    """Of names, columns, types, keys and indexes, as they are declared."""
+    """Of names, columns, types, required columns, keys and indexes, as they are declared."""
     dialect = postgresql.dialect()
     found = {
         name: {
             "columns": {column.name: column.type.compile(dialect=dialect) for column in table.columns},
+            "required": [column for column, _, is_nullable, _ in describe(name) if not is_nullable],
             "keys": [column.name for column in SQLModel.metadata.tables[name].primary_key],
             "indexes": sorted((index.name, [column.name for column in index.columns]) for index in table.indexes),
         }

@@ -189,6 +189,37 @@ def test_all_systems_are_up_to_date_after_one_run_of_all(tmp_path: Path, engine:
     assert_same_tables(state(project), before)
 
 
+def warnings_in(said: str) -> list[str]:
+    return [one for one in said.splitlines() if one.startswith("  check ") or " lost" in one or " was gone " in one]
+
+
+def test_a_warning_needs_no_second_run_and_is_said_again(tmp_path: Path) -> None:
+    project = logs_and_targets(tmp_path / "project")
+    project.write_log("bad.jsonl", ["not JSON"] * 9 + [line(execution("last", "quick", HOURS.start + HOUR / 2))])
+    first = materialize(project)
+    assert RAN in first
+    checks = warnings_in(first)
+    assert {one.split()[1] for one in checks} >= {
+        "raw_logs.few_read_lines_are_rejected", "rejected_records.few_lines_are_rejected",
+    }  # fmt: skip
+    again = materialize(project)
+    assert DID_NOT in again and RAN not in again
+    assert sorted(warnings_in(again)) == sorted(checks)
+
+
+def test_lines_that_are_lost_need_no_second_run_and_are_said_again(tmp_path: Path) -> None:
+    project = logs_and_targets(tmp_path / "project")
+    project.write_log("gone.jsonl", [line(execution(f"gone {n}", "quick", HOURS.end - HOUR / 2)) for n in range(3)])
+    materialize(project, hours=HourRange.of(HOURS.start))
+    (project.raw / "gone.jsonl").unlink()
+    first = materialize(project)
+    assert RAN in first
+    assert "gone.jsonl was gone before 3 lines of" in first
+    again = materialize(project)
+    assert DID_NOT in again
+    assert sorted(warnings_in(again)) == sorted(warnings_in(first))
+
+
 def test_a_command_with_nothing_new_imports_neither_dagster_nor_great_expectations(done_here: Project) -> None:
     environment = ENVIRONMENT | {"PYTHONPROFILEIMPORTTIME": "1"}
     arguments = [*materialize_arguments(done_here, HOURS), *NAMED]
@@ -412,6 +443,8 @@ BY_HAND = [
     f"DELETE FROM expectation_results WHERE expectation = 'every_log_was_read' AND {AT}",
     "DELETE FROM raw_files WHERE source_file = 'a.jsonl'",
     "DELETE FROM raw_files WHERE source_file = 'copy.jsonl'",
+    "UPDATE expectation_results SET element_count = 5, unexpected_count = 5, success = false "
+    "WHERE expectation = 'few_read_lines_are_rejected'",
     "DELETE FROM raw_roots",
     f"UPDATE agent_health SET health_score = 1 WHERE {AT} AND agent_id = 'slow'",
     f"UPDATE agent_health_state SET last_healthy_at = NULL WHERE {AT}",

@@ -13,7 +13,7 @@ from health_assets.systems.agent_health_model import FORMULA_VERSION
 from health_assets.systems.agent_health_model.agent_health import agent_health
 from health_assets.systems.agent_health_model.names import STATES
 from health_assets.systems.agent_health_model.system_health import system_health
-from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 
 SUMMED_TABLES = ("executions", "trigger_events")
 
@@ -69,10 +69,12 @@ def _busiest_agents(rows: ir.Table) -> ir.Table:
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
+    """The agents that a person looks at first: those that fail now, then by their scores."""
     active = with_verdict(latest.filter(latest.state != "inactive"))
     return active.order_by("urgency", "health_score", "agent_id").select(
         "hour",
         "agent_id",
+        "now",
         "verdict",
         "health_score",
         "is_provisional",
@@ -140,6 +142,7 @@ ASSETS = (
         rows=_agents,
         heading="worst agents",
         top=_worst_agents,
+        told_with=with_now,
         needs="a known agent",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_agents_by_state,

@@ -57,11 +57,11 @@ ASSETS = (
     Derived(
         name="now_components", deps=("executions",), rows=_components, heading="longest streaks of failures",
         top=_longest_streaks, gates=("raw_logs",), needs="an execution that failed, the last of an agent in the hour",
-        is_component=True, formula_version=FORMULA_VERSION,
+        is_component=True, goes_first=True, formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_now", deps=("health_components", "now_components"), rows=_verdicts, heading="failing agents",
         top=_failing_first, needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
-        curves=_agents_by_verdict, formula_version=FORMULA_VERSION,
+        curves=_agents_by_verdict, goes_first=True, formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

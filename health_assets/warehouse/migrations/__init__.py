@@ -5,8 +5,9 @@ What belongs here: bringing a schema to this program's version. What does not: t
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import command
@@ -14,6 +15,7 @@ from alembic.config import Config
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.location import Database, database_of
 from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
 from health_assets.warehouse.upgrades import statements_since
@@ -46,8 +48,30 @@ def migrate(url: str, lock_timeout_s: float) -> None:
         command.upgrade(config(connection), "head")
         for statement in statements_since(version):
             connection.execute(sa.text(statement))
+        _declare(connection)
         connection.execute(sa.text("DELETE FROM warehouse_version"))
         connection.execute(sa.text("INSERT INTO warehouse_version VALUES (:version)"), {"version": SCHEMA_VERSION})
+
+
+def _declare(connection: sa.Connection) -> None:
+    """Let the schema itself say what the classes declare: descriptions, and which columns are never null."""
+
+    def rows_of(sql: str) -> Sequence[Sequence[Any]]:
+        found = connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
+        return found.all() if found.returns_rows else []
+
+    columns: dict[str, dict[str, KnownColumn]] = {}
+    for table, name, is_required, comment in rows_of(
+        "SELECT relname, attname, attnotnull, col_description(attrelid, attnum) "
+        "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
+        "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped"
+    ):
+        columns.setdefault(table, {})[name] = KnownColumn(not is_required, comment)
+    comments = rows_of(
+        "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class "
+        "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    )
+    declare(rows_of, dict(map(tuple, comments)), columns)
 
 
 def config(connection: sa.Connection) -> Config:

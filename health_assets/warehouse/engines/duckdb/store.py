@@ -9,7 +9,7 @@ in one transaction and closes it; who finds it locked waits and tries again.
 
 import errno
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,17 +25,19 @@ from health_assets.core.duckdb_sql import duckdb_sql
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HourRange
 from health_assets.core.private_files import make_private_folder, private_files, shut_out_others
-from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe, description_of
 from health_assets.schema.columns import FORMULA_VERSION
+from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
-from health_assets.warehouse.refusals import LEDGER_TABLE, of_a_lake, refuse_newer, still_held
+from health_assets.warehouse.refusals import LEDGER_TABLE, lacks_value, of_a_lake, refuse_newer, still_held
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.upgrades import statements_since
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
 _FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
+_REQUIRED = re.compile(r"NOT NULL constraint failed: (?P<table>\w+)\.(?P<column>\w+)")
 _NOT_OURS = "not a valid DuckDB database file"
 _DECLARED_TYPES = {spelled: kind for kind, spelled in TYPES.items()}
 
@@ -177,7 +179,7 @@ class DuckDBFile:
                     "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
                 )
                 connection.execute("BEGIN")
-                self._bring_up_to_date(connection, mode)
+                self._prepare(connection, mode)
                 yield DuckDBSession(connection)
                 connection.execute("COMMIT")
             finally:
@@ -204,9 +206,9 @@ class DuckDBFile:
             "autoload_known_extensions": False,
         }
 
-    def _bring_up_to_date(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
-        """Refuse what is not ours or newer than we are; make the tables and columns that are not there yet."""
-        tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    def _prepare(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
+        """Refuse what is not ours or newer than we are; of what is older, let the session see today's tables."""
+        tables = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
         version = SCHEMA_VERSION
         if LEDGER_TABLE in tables and not self._is_ledger:
             raise of_a_lake(self.path)
@@ -220,15 +222,9 @@ class DuckDBFile:
                 f"there is nothing in the {self._what} {self.path} yet; materialize some hours first"
             )
         if mode == "write":
-            for name in ALL_TABLES.keys() - tables:
-                connection.execute(create_statement(name))
-            if "warehouse_version" not in tables:
-                connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
-        if version < SCHEMA_VERSION:
-            if mode == "write":
-                _upgrade(connection, tables, version)
-            else:
-                _complete(connection, tables)
+            _bring_up_to_date(connection, tables, version)
+        elif version < SCHEMA_VERSION:
+            _complete(connection, tables.keys())
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -254,6 +250,8 @@ class DuckDBFile:
             isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         ):
             return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
+        if isinstance(error, duckdb.ConstraintException) and (required := _REQUIRED.search(text)):
+            return str(lacks_value(required["table"], required["column"]))
         if isinstance(error, duckdb.ParserException) and "memory" in text.lower():
             return f"HEALTH_MEMORY_LIMIT: {self._memory_limit!r} is not an amount of memory; write it like 2GB"
         if "corrupt" in text.lower() or "checksum" in text.lower():
@@ -276,7 +274,7 @@ def _start(path: Path, mode: Literal["read", "write"], config: dict[str, Any]) -
     return duckdb.connect(f"duckdb:{path}", read_only=mode == "read", config=config)
 
 
-def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> dict[str, dict[str, str]]:
+def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: Set[str]) -> dict[str, dict[str, str]]:
     """Declared columns, with their types, that tables of an older warehouse do not have."""
     held = {(table, column) for table, column in connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
@@ -288,17 +286,53 @@ def _missing_columns(connection: duckdb.DuckDBPyConnection, tables: set[str]) ->
     return {table: columns for table, columns in missing.items() if columns}
 
 
-def _upgrade(connection: duckdb.DuckDBPyConnection, tables: set[str], version: int) -> None:
-    """Bring an older warehouse up to date; columns that it did not have are null in its rows."""
+def _bring_up_to_date(connection: duckdb.DuckDBPyConnection, comments: Mapping[str, str | None], version: int) -> None:
+    """Make the tables and columns that are not there yet, with all that the classes declare of them.
+
+    Args:
+        connection: a connection inside a transaction.
+        comments: description of each table that is there; None without any.
+        version: version of the tables that are there.
+    """
+    is_older = version < SCHEMA_VERSION
+    for name in ALL_TABLES.keys() - comments.keys():
+        connection.execute(create_statement(name))
+    if "warehouse_version" not in comments:
+        connection.execute("INSERT INTO warehouse_version VALUES (?)", [SCHEMA_VERSION])
+    if is_older:
+        _add_columns(connection, comments.keys())
+    if is_older or any(comments.get(name) != description_of(name) for name in ALL_TABLES):
+        _declare(connection)  # before rows are updated: DuckDB adds no constraint to a table with updates
+    if is_older:
+        _upgrade(connection, version)
+
+
+def _add_columns(connection: duckdb.DuckDBPyConnection, tables: Set[str]) -> None:
+    """Give tables of an older warehouse the columns that they did not have, null in their rows."""
     for table, columns in _missing_columns(connection, tables).items():
         for name, sql_type in columns.items():
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {sql_type}")
+
+
+def _upgrade(connection: duckdb.DuckDBPyConnection, version: int) -> None:
+    """Change what rows of an older version say."""
     for statement in statements_since(version):
         connection.execute(statement)
     connection.execute("UPDATE warehouse_version SET version = ?", [SCHEMA_VERSION])
 
 
-def _complete(connection: duckdb.DuckDBPyConnection, tables: set[str]) -> None:
+def _declare(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let the file itself say what the classes declare: descriptions, and which columns are never null."""
+    columns: dict[str, dict[str, KnownColumn]] = {}
+    for table, name, is_nullable, comment in connection.execute(
+        "SELECT table_name, column_name, is_nullable, comment FROM duckdb_columns() WHERE NOT internal"
+    ).fetchall():
+        columns.setdefault(table, {})[name] = KnownColumn(is_nullable, comment)
+    comments = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
+    declare(lambda sql: connection.execute(sql).fetchall(), comments, columns)
+
+
+def _complete(connection: duckdb.DuckDBPyConnection, tables: Set[str]) -> None:
     """Let a reader see an older warehouse as if it had been upgraded, without touching it."""
     for table in ALL_TABLES.keys() - tables:
         connection.execute(create_statement(table).replace("CREATE TABLE", "CREATE TEMP TABLE"))

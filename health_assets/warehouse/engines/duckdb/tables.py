@@ -11,6 +11,8 @@ TYPES = {**SQL_NAMES, "float64": "DOUBLE"}
 
 
 def create_statement(table: str) -> str:
-    """DDL of a table, without keys and constraints (see `schema.catalog`)."""
-    columns = ", ".join(f"{name} {TYPES[kind]}" for name, kind, _, _ in describe(table))
+    """DDL of a table, without keys (see `schema.catalog`)."""
+    columns = ", ".join(
+        f"{name} {TYPES[kind]}{'' if is_nullable else ' NOT NULL'}" for name, kind, is_nullable, _ in describe(table)
+    )
     return f"CREATE TABLE IF NOT EXISTS {table} ({columns})"

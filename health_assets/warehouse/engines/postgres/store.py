@@ -13,6 +13,7 @@ Rows go in by COPY and come out as Arrow, both on that connection, through the A
 
 import math
 import os
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,7 +31,14 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.warehouse.engines.postgres import sql as pg
 from health_assets.warehouse.location import Database, database_of
-from health_assets.warehouse.refusals import LEDGER_TABLE, of_a_lake, refuse_newer, still_held, without_drivers
+from health_assets.warehouse.refusals import (
+    LEDGER_TABLE,
+    lacks_value,
+    of_a_lake,
+    refuse_newer,
+    still_held,
+    without_drivers,
+)
 from health_assets.warehouse.session import Session
 
 try:
@@ -58,6 +66,9 @@ LOCK = "hashtextextended('health-assets ' || current_schema(), 0)"
 """The key of the lock that writers of a schema take."""
 LOCK_NOT_AVAILABLE = "55P03"
 """SQLSTATE of a wait for a lock that took too long."""
+NOT_NULL_VIOLATION = "23502"
+"""SQLSTATE of a row without a required value."""
+_REQUIRED = re.compile(r'null value in column "(?P<column>\w+)" of relation "(?P<table>\w+)"')
 
 
 class PostgresSession(Session):
@@ -353,6 +364,8 @@ _BY_WORDS: dict[str, str] = {
 
 def _sentence(error: adbc.Error, database: Database) -> str | None:
     text = database.without_password(str(error).partition("Query was:")[0])
+    if error.sqlstate == NOT_NULL_VIOLATION and (required := _REQUIRED.search(text)):
+        return str(lacks_value(required["table"], required["column"]))
     sentence = _BY_STATE.get(error.sqlstate or "")
     if sentence is None and (error.sqlstate is None or error.sqlstate.startswith("08")):
         sentence = next((sentence for words, sentence in _BY_WORDS.items() if words in text), None)

@@ -23,8 +23,9 @@ def upgrade() -> None:
         sa.Column("last_model", sa.String(collation="C"), nullable=True),
         sa.Column("first_model_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_model_switch_at", sa.DateTime(timezone=True), nullable=True),
+        if_not_exists=True,
     )
-    op.create_index("agent_changes_by_hour", "agent_changes", ["hour"], unique=False)
+    op.create_index("agent_changes_by_hour", "agent_changes", ["hour"], unique=False, if_not_exists=True)
     op.create_table(
         "agent_health_short",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
@@ -71,8 +72,9 @@ def upgrade() -> None:
         sa.Column("healthy_at", sa.Double(), nullable=True),
         sa.Column("degraded_at", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
-    op.create_index("agent_health_short_by_hour", "agent_health_short", ["hour"], unique=False)
+    op.create_index("agent_health_short_by_hour", "agent_health_short", ["hour"], unique=False, if_not_exists=True)
     op.create_table(
         "agent_now",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
@@ -96,15 +98,17 @@ def upgrade() -> None:
         sa.Column("expected_success_rate", sa.Double(), nullable=True),
         sa.Column("failing_threshold", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
     )
-    op.create_index("agent_now_by_hour", "agent_now", ["hour"], unique=False)
+    op.create_index("agent_now_by_hour", "agent_now", ["hour"], unique=False, if_not_exists=True)
     op.create_table(
         "now_components",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("failed_at_end", sa.BigInteger(), nullable=True),
+        if_not_exists=True,
     )
-    op.create_index("now_components_by_hour", "now_components", ["hour"], unique=False)
+    op.create_index("now_components_by_hour", "now_components", ["hour"], unique=False, if_not_exists=True)
     op.create_table(
         "superseded_executions",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
@@ -114,19 +118,38 @@ def upgrade() -> None:
         sa.Column("status", sa.String(collation="C"), nullable=True),
         sa.Column("violations", sa.String(collation="C"), nullable=True),
         sa.Column("lines", sa.BigInteger(), nullable=True),
+        if_not_exists=True,
     )
-    op.create_index("superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False)
-    op.add_column("agent_health", sa.Column("points_at_stake", sa.Double(), nullable=True))
-    op.add_column("executions", sa.Column("violations_reported", sa.JSON(), nullable=True))
-    op.add_column("model_calls", sa.Column("response_model", sa.String(collation="C"), nullable=True))
-    op.add_column("model_components", sa.Column("response_model", sa.String(collation="C"), nullable=True))
-    op.add_column("model_health", sa.Column("last_response_model", sa.String(collation="C"), nullable=True))
-    op.add_column("model_health", sa.Column("previous_response_model", sa.String(collation="C"), nullable=True))
-    op.add_column("model_health", sa.Column("response_model_changed_at", sa.DateTime(timezone=True), nullable=True))
-    op.add_column("raw_files", sa.Column("changed_ns", sa.BigInteger(), nullable=True))
-    op.add_column("spans", sa.Column("response_model", sa.String(collation="C"), nullable=True))
-    op.add_column("spans", sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True))
-    op.add_column("spans", sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True))
-    op.add_column("spans", sa.Column("remark", sa.String(collation="C"), nullable=True))
-    op.add_column("trace_risks", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True))
+    op.create_index(
+        "superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False, if_not_exists=True
+    )
+    op.add_column("agent_health", sa.Column("points_at_stake", sa.Double(), nullable=True), if_not_exists=True)
+    op.add_column("executions", sa.Column("violations_reported", sa.JSON(), nullable=True), if_not_exists=True)
+    op.add_column(
+        "model_calls", sa.Column("response_model", sa.String(collation="C"), nullable=True), if_not_exists=True
+    )
+    op.add_column(
+        "model_components", sa.Column("response_model", sa.String(collation="C"), nullable=True), if_not_exists=True
+    )
+    op.add_column(
+        "model_health", sa.Column("last_response_model", sa.String(collation="C"), nullable=True), if_not_exists=True
+    )
+    op.add_column(
+        "model_health",
+        sa.Column("previous_response_model", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
+    )
+    op.add_column(
+        "model_health",
+        sa.Column("response_model_changed_at", sa.DateTime(timezone=True), nullable=True),
+        if_not_exists=True,
+    )
+    op.add_column("raw_files", sa.Column("changed_ns", sa.BigInteger(), nullable=True), if_not_exists=True)
+    op.add_column("spans", sa.Column("response_model", sa.String(collation="C"), nullable=True), if_not_exists=True)
+    op.add_column("spans", sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True), if_not_exists=True)
+    op.add_column("spans", sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True), if_not_exists=True)
+    op.add_column("spans", sa.Column("remark", sa.String(collation="C"), nullable=True), if_not_exists=True)
+    op.add_column(
+        "trace_risks", sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True), if_not_exists=True
+    )
     # ### end Alembic commands ###
