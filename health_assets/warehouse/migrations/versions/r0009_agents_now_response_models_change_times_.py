@@ -27,6 +27,55 @@ def upgrade() -> None:
     )
     op.create_index("agent_changes_by_hour", "agent_changes", ["hour"], unique=False, if_not_exists=True)
     op.create_table(
+        "agent_health_short",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("hours_covered", sa.BigInteger(), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("window_hours", sa.BigInteger(), nullable=True),
+        sa.Column("state", sa.String(collation="C"), nullable=True),
+        sa.Column("health_score", sa.Double(), nullable=True),
+        sa.Column("points_at_stake", sa.Double(), nullable=True),
+        sa.Column("is_provisional", sa.Boolean(), nullable=True),
+        sa.Column("n", sa.BigInteger(), nullable=True),
+        sa.Column("successes", sa.BigInteger(), nullable=True),
+        sa.Column("failures", sa.BigInteger(), nullable=True),
+        sa.Column("asr", sa.Double(), nullable=True),
+        sa.Column("afh", sa.Double(), nullable=True),
+        sa.Column("ar_s", sa.Double(), nullable=True),
+        sa.Column("untimed", sa.BigInteger(), nullable=True),
+        sa.Column("success_score", sa.Double(), nullable=True),
+        sa.Column("failure_score", sa.Double(), nullable=True),
+        sa.Column("reliability_raw", sa.Double(), nullable=True),
+        sa.Column("confidence_factor", sa.Double(), nullable=True),
+        sa.Column("reliability_score", sa.Double(), nullable=True),
+        sa.Column("deviation", sa.Double(), nullable=True),
+        sa.Column("performance_score", sa.Double(), nullable=True),
+        sa.Column("stability_score", sa.Double(), nullable=True),
+        sa.Column("sla_score", sa.Double(), nullable=True),
+        sa.Column("trigger_score", sa.Double(), nullable=True),
+        sa.Column("operational_score", sa.Double(), nullable=True),
+        sa.Column("long_running", sa.BigInteger(), nullable=True),
+        sa.Column("sla_breaches", sa.BigInteger(), nullable=True),
+        sa.Column("trigger_failures", sa.BigInteger(), nullable=True),
+        sa.Column("expected_success_rate", sa.Double(), nullable=True),
+        sa.Column("expected_failures_per_hour", sa.Double(), nullable=True),
+        sa.Column("expected_runtime_s", sa.Double(), nullable=True),
+        sa.Column("deviation_allowed", sa.Double(), nullable=True),
+        sa.Column("n_full", sa.BigInteger(), nullable=True),
+        sa.Column("long_running_factor", sa.Double(), nullable=True),
+        sa.Column("stability_threshold", sa.Double(), nullable=True),
+        sa.Column("sla_breach_threshold", sa.Double(), nullable=True),
+        sa.Column("trigger_failure_threshold", sa.Double(), nullable=True),
+        sa.Column("sla_s", sa.Double(), nullable=True),
+        sa.Column("healthy_at", sa.Double(), nullable=True),
+        sa.Column("degraded_at", sa.Double(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        if_not_exists=True,
+    )
+    op.create_index("agent_health_short_by_hour", "agent_health_short", ["hour"], unique=False, if_not_exists=True)
+    op.create_table(
         "agent_now",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
@@ -74,6 +123,7 @@ def upgrade() -> None:
     op.create_index(
         "superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False, if_not_exists=True
     )
+    op.add_column("agent_health", sa.Column("points_at_stake", sa.Double(), nullable=True), if_not_exists=True)
     op.add_column("executions", sa.Column("violations_reported", sa.JSON(), nullable=True), if_not_exists=True)
     op.add_column(
         "model_calls", sa.Column("response_model", sa.String(collation="C"), nullable=True), if_not_exists=True
