@@ -124,6 +124,7 @@ def upgrade() -> None:
         "superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False, if_not_exists=True
     )
     op.add_column("agent_health", sa.Column("points_at_stake", sa.Double(), nullable=True), if_not_exists=True)
+    op.add_column("executions", sa.Column("untimed_s", sa.Double(), nullable=True), if_not_exists=True)
     op.add_column("executions", sa.Column("violations_reported", sa.JSON(), nullable=True), if_not_exists=True)
     op.add_column(
         "model_calls", sa.Column("response_model", sa.String(collation="C"), nullable=True), if_not_exists=True
