@@ -1,6 +1,7 @@
 """Warehouses of every earlier state of the tables, on both engines: brought up to date, none of them losing a row."""
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 import duckdb
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER
+from health_assets.core.systems import FIRST_FORMULA_VERSION, SYSTEM_NAMES
 from health_assets.schema.catalog import SCHEMA_DIGEST, SCHEMA_VERSION
 from health_assets.systems.formula_versions import older_results
 from health_assets.warehouse.engines.postgres.tables import ALEMBIC_TABLE
@@ -25,8 +27,14 @@ STATES = [*FILES, *SCHEMAS]
 FIRST_ON_POSTGRES = 2
 LOGS_READ_ALIKE_SINCE = 5
 """The last version that made other things of a log than the one before."""
-SET_BY_UPGRADES = {("raw_files", "modified_ns"), ("warehouse_version", "version")}
-"""Values that an upgrade changes: the next run reads every log again."""
+CHANGED_SINCE = {
+    name for name in SYSTEM_NAMES
+    if import_module(f"health_assets.systems.{name}").FORMULA_VERSION != FIRST_FORMULA_VERSION
+}  # fmt: skip
+"""The systems whose formulas are others than those that made the stored rows."""
+SET_BY_UPGRADES = {("raw_files", "modified_ns"), ("raw_logs", "is_loaded"), ("warehouse_version", "version")}
+"""Values that an upgrade changes: the next run reads every log again, and loads parts with superseded lines anew, since an
+older program may have taken lines of two agents for one."""
 
 
 # -- the version -----------------------------------------------------------------------------------------------------------
@@ -125,7 +133,8 @@ def test_a_warehouse_of_any_earlier_state_is_brought_up_to_date_and_keeps_its_ro
     assert indexes_in(project) == indexes_in(todays[one.engine])
     assert values_in(project, columns) == before
     with project.warehouse.read() as session:
-        assert older_results(session, EVER, project.settings) == [], "an upgrade alone makes no result stale"
+        older = {results.system for results in older_results(session, EVER, project.settings)}
+    assert older <= CHANGED_SINCE, "an upgrade alone makes no result stale"
     said = CliRunner().invoke(app, ["report", "--warehouse", project.warehouse_url])
     assert (said.exit_code, "Fleet at 2026-06-07 13:00 UTC" in said.output) == (0, True), said.output
 
