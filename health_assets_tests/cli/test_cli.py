@@ -314,7 +314,7 @@ def test_a_reason_shows_the_value_of_its_first_line_without_secrets(tmp_path: Pa
     bad = [good | {"status": "ok"}, good | {"status": "done"}, good | {"confidence": secret}]
     project.write_log("a.jsonl", [line(record) for record in [*[good] * 8, *bad]])
     text = printed(project, HourRange.of(START))
-    assert "2 × status must be success or failure, not ok  (first in a.jsonl:9)" in text
+    assert '2 × status must be success or failure, not "ok"  (first in a.jsonl:9)' in text
     assert "1 × confidence must be a number from 0 to 1, not " in text
     assert "hunter2" not in text
 
@@ -360,7 +360,7 @@ def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_p
     with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
         wanted_hours(project.settings, None, None, datetime.now(UTC))
     project.write_log("traces.json", ["bad"], modified=START)
-    with pytest.raises(HealthAssetsError, match=r"rejected by --from 2026-06-07T00 --to 2026-06-07T01$"):
+    with pytest.raises(HealthAssetsError, match=r"traces\.json looks like plain text; write one JSON object a line"):
         wanted_hours(project.settings, None, None, datetime.now(UTC))
 
 

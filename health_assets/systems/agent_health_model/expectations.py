@@ -69,7 +69,7 @@ AGENT_HEALTH_SHORT = Suite(
         *OF_EVERY_TABLE,
         Check(name="agent_has_one_row_per_hour_and_window", expectations=unique("hour", "agent_id", "window_hours")),
         Check(name="states_are_known", expectations=one_of("state", *(state for state in STATES if state != INACTIVE))),
-        Check(name="something_ran", expectations=between(1, None, "n")),
+        Check(name="rows_tell_of_executions", expectations=between(1, None, "n")),
         Check(name="scores_are_between_0_and_1", expectations=between(0, 1, *SHARES_OF_HEALTH)),
         Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
         Check(name="points_at_stake_are_between_60_and_100", expectations=between(60, 100, "points_at_stake")),

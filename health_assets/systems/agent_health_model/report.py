@@ -67,7 +67,9 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
         counts[found["state"], found["is_provisional"]] = found["agents"]
     title = Text(f"Fleet at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{score:.1f}" if score is not None else "no active agent", style=_colour_of(score))
-    title.append(f" over {_window_hours(session, agents):,.0f} h  {counted(fleet['agents'], 'agent')}: ")
+    window_hours = _window_hours(session, agents)
+    title.append(f" over {window_hours:,.0f} h" if window_hours is not None else "")
+    title.append(f"  {counted(fleet['agents'], 'agent')}: ")
     for state, is_provisional in sorted(counts, key=lambda count: (STATES.index(count[0]), count[1])):
         before = f"{counts[state, is_provisional]:,} "
         title.append_text(shown_verdict({"state": state, "is_provisional": is_provisional}, before)).append("  ")
@@ -82,11 +84,11 @@ def _agents_by_verdict(agents: ir.Table) -> ir.Table:
     return agents.group_by("state", is_provisional=is_provisional).aggregate(agents=agents.count())
 
 
-def _window_hours(session: Session, agents: ir.Table) -> float:
-    """The length of the window of the scores."""
+def _window_hours(session: Session, agents: ir.Table) -> float | None:
+    """The length of the window of the scores; None without an agent."""
     span_s = agents.window_end.max().epoch_seconds() - agents.window_start.max().epoch_seconds()
     [found] = session.dicts(agents.aggregate(hours=span_s / 3600))
-    return float(found["hours"])
+    return found["hours"]
 
 
 def _first_agents(agents: ir.Table) -> ir.Table:
