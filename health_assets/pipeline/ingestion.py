@@ -122,12 +122,12 @@ def ingest(
     built -= asked.held
     report.add_built(built | (asked.restored_hours - asked.held))
     report.superseded, added_up = loading.keep_winners(report.hours)
-    if "executions" in asked.tables:
-        touched["executions"] |= added_up | resolve_usage(session, report.hours, lookback_hours)
     for table, others in loading.apply_new_targets().items() if with_new_targets else ():
         touched[table] |= others
         built |= others - asked.held
         report.add_built(others - asked.held)
+    if "executions" in asked.tables:  # behind the targets: which calls are an agent's follows from its name
+        touched["executions"] |= added_up | resolve_usage(session, report.hours, lookback_hours)
     _note_materialized(session, asked, built, touched)
     if grounds is not None and with_new_targets:
         made_with = grounds.of_rows(grounds.account(session, RECORDS), RECORDS)

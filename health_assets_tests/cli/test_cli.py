@@ -173,7 +173,7 @@ def test_a_run_shows_the_fleet_and_the_worst_agents_first(runs: dict[str, Run]) 
     (fleet,) = [row for row in project.rows("system_health") if row["hour"] == HOURS.end - HOUR]
     assert f"Fleet at 2026-06-07 02:00 UTC: {fleet['health_score']:.1f}" in done.stdout
     assert "3 agents" in done.stdout
-    fleet_block = done.stdout.partition("Health documents at")[0]
+    fleet_block = done.stdout.partition("Fleet at")[2].partition("Health documents at")[0]
     rows = [text for text in fleet_block.splitlines() if re.match(r"(slow|Claude|never)", text)]
     assert [text.split()[0] for text in rows] == ["slow", "Claude", "never"]
     scores = {
@@ -208,7 +208,7 @@ def test_a_second_run_reads_nothing_again(runs: dict[str, Run]) -> None:
 def test_the_names_of_agents_are_not_broken_over_lines(runs: dict[str, Run]) -> None:
     _, done = runs["_plain"]
     assert "Claude 3.5 Sonnet (New)" in done.stdout
-    assert re.search(r"^slow +unhealthy +\d+\.\d", done.stdout, re.MULTILINE)
+    assert re.search(r"^slow +FAILING +unhealthy +\d+\.\d", done.stdout, re.MULTILINE)
 
 
 def test_settings_come_from_the_environment_and_the_warehouse_has_a_place_of_its_own(runs: dict[str, Run]) -> None:
