@@ -52,7 +52,7 @@ REACH_HOURS = 8
 """Twice the window is more than the look-back."""
 AT_ONCE = 10
 STEPS = [
-    "ingest", "health_components", "agent_health", "system_health", "error_budget", "usage_components", "agent_usage",
+    "ingest", "health_components", "agent_health", "agent_health_short", "system_health", "error_budget", "usage_components", "agent_usage",
     "trace_risks", "session_scores",
 ]  # fmt: skip
 """The systems whose versions are raised, one that is made from another's components, and what the sensor looks at."""
