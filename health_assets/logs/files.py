@@ -344,10 +344,17 @@ def _decoded(buffer: bytes, ends: np.ndarray) -> _Lines:
         return _replaced(buffer, offsets)
     kept = _not_blank(buffer, ends)
     text = text.take(pa.array(kept)) if len(kept) < len(ends) else text
+    return _as_meant(buffer, text, pa.nulls(len(text), pa.string()), kept, len(ends))
+
+
+def _as_meant(buffer: bytes, text: pa.Array, fault: pa.Array, places: np.ndarray, count: int) -> _Lines:
+    """Lines of a block, those mended that are near misses."""
     notes: Counter[str] = Counter()
-    lines, places = mended(buffer, text, notes) or (text, np.arange(len(text)))
-    fault = pa.nulls(len(lines), pa.string())
-    return _Lines(text=lines, fault=fault, places=kept[places], count=len(ends), notes=notes)
+    found = mended(buffer, text, fault, notes)
+    if found is not None:
+        text, origins = found
+        fault, places = fault.take(pa.array(origins)), places[origins]
+    return _Lines(text=text, fault=fault, places=places, count=count, notes=notes)
 
 
 def _not_blank(buffer: bytes, ends: np.ndarray) -> np.ndarray:
@@ -359,6 +366,7 @@ def _not_blank(buffer: bytes, ends: np.ndarray) -> np.ndarray:
 
 
 def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
+    """Lines of which some are not UTF-8, each of those with that fault."""
     text: list[str] = []
     fault: list[str | None] = []
     for start, end in pairwise(offsets):
@@ -369,7 +377,8 @@ def _replaced(buffer: bytes, offsets: np.ndarray) -> _Lines:
         except UnicodeDecodeError as error:
             text.append(line.decode(errors="replace"))
             fault.append(not_utf_8(line, error))
-    return _Lines.of(pa.array(text, pa.string()), pa.array(fault, pa.string()))
+    lines, faults = pa.array(text, pa.string()), pa.array(fault, pa.string())
+    return _as_meant(buffer, lines, faults, np.arange(len(lines), dtype=np.int64), len(lines))
 
 
 def _faulty(line: bytes, reason: str) -> _Lines:

@@ -4,11 +4,12 @@ What belongs here: names for people. What does not: which files are read (`forma
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from health_assets.logs.formats.foreign_lines import as_list, as_object
+from health_assets.logs.json_values import as_list, as_object
 
 WRITE_LINES = "write one JSON object a line"
 SEND_TRACES = "export its OpenTelemetry traces as OTLP-JSON"
@@ -28,8 +29,10 @@ _BINARY = (
     (b"\x80\x05\x95", "a Python pickle", WRITE_LINES),
 )
 _MOST_SHOWN_FIELDS = 6
-_CLAUDE_TYPES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"}
-_CODEX_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+_CLAUDE_TYPES = ("user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation")
+_CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_BLANKS = re.compile(r"[\s\ufeff\0]*")
+"""Blanks of Unicode, byte order marks and NUL bytes."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,16 @@ def look_of(head: bytes) -> Look:
             return Look(name, hint)
     if not head.strip(b"\0 \t\r\n"):
         return Look("NUL bytes and blanks alone", "nothing was written there")
-    text = head.decode(errors="replace").lstrip("\ufeff\0 \t\r\n")
+    text = _BLANKS.sub("", head.decode(errors="replace"), count=1)
+    if not text:
+        return Look("blanks alone", "nothing was written there")
     if text[:100].count("\ufffd") > 3 or "\0" in text:
         return Look("binary data", WRITE_LINES)
     return _look_of_text(text)
 
 
 def _look_of_text(text: str) -> Look:
+    """Name a text that begins with a character that is not blank."""
     start = text[:200].lower()
     if start.startswith(("<!doctype html", "<html")):
         return Look("an HTML page", "it may be the answer of a sign-in page in place of the export")
@@ -118,7 +124,7 @@ def _look_of_json(text: str) -> Look:
     for is_of_tool, name, hint in _TOOLS:
         if is_of_tool(value):
             return Look(name, hint)
-    fields = ", ".join(list(value)[:_MOST_SHOWN_FIELDS])
+    fields = ", ".join(list(value)[:_MOST_SHOWN_FIELDS]).encode(errors="replace").decode()
     more = ", …" if len(value) > _MOST_SHOWN_FIELDS else ""
     return Look(
         f"JSON objects with the fields {fields}{more}" if value else "JSON without an object",

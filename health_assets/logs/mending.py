@@ -9,6 +9,7 @@ Signs are looked for in whole blocks of bytes, so a file that shows none costs n
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,18 @@ _TIME_OR_LEVEL = re.compile(
     r"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\b(TRACE|FINE|DEBUG|INFO|NOTICE|WARN(ING)?|ERROR|SEVERE|FATAL|CRITICAL)\b"
 )
 _JUL_HEADER = re.compile(r"[A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s[AP]M \S+ \S+")
-_BARE = re.compile(r'\s*\{\s*"(resource|schemaUrl|schema_url|scopeSpans|scope_spans|scopeLogs|scopeMetrics)"\s*:')
+MOST_DOCUMENTS = 100_000
+"""Documents of a line, which is left as it is where it has more: a line without an end holds millions of small ones."""
+MOST_WRAPPERS = 4
+"""Wrappers around a record, such as that of a container within that of journald."""
 _BARE_FIELDS = {
     "scopeSpans": "resourceSpans",
     "scope_spans": "resource_spans",
     "scopeLogs": "resourceLogs",
     "scopeMetrics": "resourceMetrics",
 }
+_FIRST_OF_BARE = ("resource", "schemaUrl", "schema_url", *_BARE_FIELDS)
+_BLANKS = re.compile(r"\s*")
 _WRAPPERS = {"log": "stream", "MESSAGE": "__REALTIME_TIMESTAMP"}
 """Fields of a wrapper that hold a line, each with one that only this wrapper has."""
 _SIGNS = (b"\0", b"}{", b"} {", b'"scope', b'{"log":', b'"MESSAGE"')
@@ -61,12 +67,13 @@ def shows_signs(block: bytes, *, is_start: bool = True) -> bool:
     return bool(_are_odd(firsts).any()) or (is_start and bool(_are_odd(read[:1]).any()))
 
 
-def mended(block: bytes, lines: pa.Array, notes: Counter[str]) -> tuple[pa.Array, np.ndarray] | None:
+def mended(block: bytes, lines: pa.Array, faults: pa.Array, notes: Counter[str]) -> tuple[pa.Array, np.ndarray] | None:
     """The lines of a block as their writer meant them, and the place of each among the lines of the block.
 
     Args:
         block: whole lines.
         lines: the same as text.
+        faults: the reason for which each cannot be used, or null; a line with one is left as it is.
         notes: counts what was done.
 
     Returns:
@@ -75,7 +82,7 @@ def mended(block: bytes, lines: pa.Array, notes: Counter[str]) -> tuple[pa.Array
     if not shows_signs(block):
         return None
     pieces: dict[int, list[str | None]] = {}
-    for place in np.flatnonzero(_suspects(lines)).tolist():
+    for place in np.flatnonzero(_suspects(lines) & np.asarray(pc.is_null(faults))).tolist():
         found = _mended_line(lines[place].as_py().rstrip("\r\n"), notes)
         if found is not None:
             pieces[place] = [*found]
@@ -99,14 +106,15 @@ def _are_odd(firsts: np.ndarray) -> np.ndarray:
     return ~np.isin(firsts, np.frombuffer(b"{ \t\r\n", dtype=np.uint8))
 
 
-def _mended_line(line: str, notes: Counter[str]) -> list[str] | None:
+def _mended_line(line: str, notes: Counter[str], wrappers: int = 0) -> list[str] | None:
     """The lines that a line stands for; None where it stands for itself."""
     text = line.lstrip("\0")
     if text != line:
         if not text.strip() or "\0" in text:
             return None
         notes[NULS] += 1
-        return _mended_line(text, notes) or [text]
+        lines = _mended_line(text, notes, wrappers)
+        return [text] if lines is None else lines
     if _JUL_HEADER.fullmatch(text.strip()):
         notes[HEADER] += 1
         return []
@@ -116,54 +124,82 @@ def _mended_line(line: str, notes: Counter[str]) -> list[str] | None:
     own: Counter[str] = Counter()
     if text[:start].strip():
         own[PREFIXED] += 1
-    found = _records(text[start:], own)
-    if found is None or not own:
+    found = _records(text[start:], own, wrappers)
+    if found is None or not (own or wrappers):
         return None
     notes.update(own)
     return found
 
 
-def _records(text: str, notes: Counter[str]) -> list[str] | None:
-    """The records that a text holds and nothing besides; None where it is something else."""
-    if _BARE.match(text) and (field := next((name for name in _BARE_FIELDS if f'"{name}"' in text), None)):
-        notes[BARE] += 1
-        return [f'{{"{_BARE_FIELDS[field]}":[{text}]}}']
-    found = _documents(text)
-    if not found:
-        return None
+def _records(text: str, notes: Counter[str], wrappers: int) -> list[str] | None:
+    """The records that a text holds and nothing besides; None where it is something else.
+
+    Args:
+        text: begins with an object.
+        notes: counts what was done, also where the text turns out to be something else.
+        wrappers: number of wrappers that the text was taken out of.
+    """
     records: list[str] = []
-    for value, written in found:
-        own = _unwrapped(value, notes)
-        if own is None and not (native_document.is_record(value) or otlp_document.is_document(value)):
+    for count, document in enumerate(_documents(text), 1):
+        own = _lines_of(*document, notes, wrappers) if document and count <= MOST_DOCUMENTS else None
+        if own is None:
             return None
-        records += own or [written]
-    if len(found) > 1:
-        notes[SEVERAL] += 1
+        records += own
+        if count == 2:
+            notes[SEVERAL] += 1
     return records
 
 
-def _documents(text: str) -> list[tuple[dict[str, Any], str]]:
-    """The objects of a text that holds nothing else; none otherwise."""
-    found, place = [], 0
+def _documents(text: str) -> Iterator[tuple[dict[str, Any], str] | None]:
+    """The objects of a text, each with how it is written; None where something else follows, and nothing after it."""
+    place = 0
     while place < len(text):
         try:
             value, end = _decode(text, place)
         except (ValueError, RecursionError):
-            return []
+            value = None
         if not isinstance(value, dict):
-            return []
-        found.append((value, text[place:end]))
-        place = end + len(text[end:]) - len(text[end:].lstrip())
-    return found
+            yield None
+            return
+        yield value, text[place:end]
+        blanks = _BLANKS.match(text, end)
+        place = blanks.end() if blanks else end
 
 
-def _unwrapped(value: dict[str, Any], notes: Counter[str]) -> list[str] | None:
+def _lines_of(value: dict[str, Any], text: str, notes: Counter[str], wrappers: int) -> list[str] | None:
+    """The lines that a document stands for; None where it is no record, and holds none."""
+    unwrapped = _unwrapped(value, notes, wrappers)
+    if unwrapped is not None:
+        return unwrapped
+    if native_document.is_record(value) or otlp_document.is_document(value):
+        return [text]
+    field = next((name for name in _BARE_FIELDS if name in value), None)
+    if field is None or next(iter(value)) not in _FIRST_OF_BARE:
+        return None
+    notes[BARE] += 1
+    return [f'{{"{_BARE_FIELDS[field]}":[{text}]}}']
+
+
+def _unwrapped(value: dict[str, Any], notes: Counter[str], wrappers: int) -> list[str] | None:
+    """The lines within the log record of a container or of journald; None where it is no such record."""
+    if wrappers == MOST_WRAPPERS:
+        return None
     for name, mark in _WRAPPERS.items():
         inner = value.get(name)
-        if mark in value and isinstance(inner, str):
-            text = inner.strip()
-            found = _mended_line(text, notes) or (_records(text, notes) if text.startswith("{") else None)
-            if found is not None:
+        if mark in value and isinstance(inner, str) and _is_utf_8(inner):
+            own: Counter[str] = Counter()
+            lines = _mended_line(inner.strip(), own, wrappers + 1)
+            if lines is not None:
+                notes.update(own)
                 notes[WRAPPED] += 1
-                return found
+                return lines
     return None
+
+
+def _is_utf_8(text: str) -> bool:
+    """Whether a text is UTF-8, which half a surrogate pair that JSON spells is not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,7 +1,11 @@
 """Near misses of a known format: read and told where that is safe, else refused by what the file looks like."""
 
 import json
+import subprocess
+import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +14,11 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.logs.files import list_files
+from health_assets.logs.files import line_batches, list_files
 from health_assets.logs.formats.foreign_lines import MAX_LINE_BYTES
 from health_assets.logs.limits import Limits
 from health_assets.logs.looks import look_of
-from health_assets.logs.mending import BARE, HEADER, NULS, PREFIXED, SEVERAL, WRAPPED, shows_signs
+from health_assets.logs.mending import BARE, HEADER, MOST_DOCUMENTS, NULS, PREFIXED, SEVERAL, WRAPPED, shows_signs
 from health_assets.pipeline.files_without_events import sentences_about
 from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets_tests.support.logs_made import START, execution, line, trigger
@@ -83,6 +87,22 @@ def test_bare_resources_of_javas_logging_exporter_are_spans(project: Project) ->
     assert told == f"2 × {BARE}; 1 × {HEADER}; 1 × {PREFIXED}"
 
 
+def test_bare_resources_on_one_line_are_read_each(project: Project) -> None:
+    rows, told = ingested(project, f"{bare(otlp(1))}{bare(otlp(2))} {otlp(3)}\n".encode())
+    assert rows == Counter(spans=3, executions=3)
+    assert told == f"2 × {BARE}; 1 × {SEVERAL}"
+
+
+def test_a_bare_resource_is_wrapped_by_its_own_keys(project: Project) -> None:
+    resource = json.loads(bare(otlp()))
+    named = {"resource": {"attributes": [{"key": "scopeLogs", "value": {"stringValue": '"scopeLogs":'}}]}}
+    assert ingested(project, json.dumps(named | {"scopeSpans": resource["scopeSpans"]}).encode())[0]["spans"] == 1
+
+
+def test_a_cut_bare_resource_is_not_told_as_mended(project: Project) -> None:
+    assert ingested(project, f"{bare(otlp())[:-1]}\n".encode()) == (Counter(rejected_records=1), "")
+
+
 def test_bare_resources_of_logs_are_refused_as_such(project: Project) -> None:
     ingested(project, b'{"resource": {"attributes": []}, "scopeLogs": [{"logRecords": []}]}\n')
     [(reason,)] = project.query("SELECT reason FROM rejected_records")
@@ -94,6 +114,75 @@ def test_documents_on_one_line_are_read_each(project: Project, between: str) -> 
     content = f"{RUN}{between}{FIRED}\n{line(trigger('u', 'a', START))}\n".encode()
     assert ingested(project, content) == (Counter(executions=1, trigger_events=2), f"1 × {SEVERAL}")
     assert project.query("SELECT line_number FROM trigger_events ORDER BY ALL") == [(1,), (2,)]
+
+
+def many_objects() -> bytes:
+    return b"{}" * 1_000_000
+
+
+def many_records() -> bytes:
+    return b'{"type":"execution"}' * (MOST_DOCUMENTS + 1)
+
+
+def nested_wrappers() -> bytes:
+    text = '{"x":1}'
+    for _ in range(400):
+        text = json.dumps({"log": "TEXT", "stream": "s"}).replace("TEXT", spelled(text))
+    return text.encode()
+
+
+def spelled(text: str) -> str:
+    """A text within a JSON string, spelled so that its length does not double."""
+    return text.replace("\\", "\\u005c").replace('"', "\\u0022")
+
+
+@pytest.mark.parametrize("content", [many_objects, many_records, nested_wrappers])
+def test_a_line_of_hostile_json_is_left_as_it_is_within_seconds(tmp_path: Path, content: Callable[[], bytes]) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content())
+    begin = time.process_time()
+    assert [fault for _, fault in lines_in(tmp_path)] == [None]
+    assert time.process_time() - begin < 5
+
+
+def lines_in(folder: Path) -> list[tuple[int, str | None]]:
+    """Number and fault of each line of the files of a folder."""
+    rows = [row for batch in line_batches(enumerate(list_files(folder))) for row in batch.to_pylist()]
+    return [(row["line_number"], row["fault"]) for row in rows]
+
+
+def test_a_byte_that_is_not_utf_8_rejects_its_own_line_and_mends_the_others(project: Project) -> None:
+    lines = [
+        f"INFO: {RUN}".encode(),
+        b'INFO: {"type":"execution","x":"\xff"}',
+        f"{FIRED}{otlp()}".encode(),
+        b"\xff{}{}",
+    ]
+    rows, told = ingested(project, b"\n".join(lines) + b"\n")
+    assert rows == Counter(executions=2, trigger_events=1, spans=1, rejected_records=2)
+    assert told == f"1 × {PREFIXED}; 1 × {SEVERAL}"
+    assert project.query("SELECT line_number, reason FROM rejected_records ORDER BY ALL") == [
+        (2, "not valid UTF-8: byte 32 of the line"),
+        (4, "not valid UTF-8: byte 1 of the line"),
+    ]
+
+
+HEADER_LINE = "Jun 07, 2026 12:00:02 AM io.opentelemetry.exporter.logging.otlp.OtlpJsonLoggingSpanExporter export"
+
+
+@pytest.mark.parametrize(
+    ("header", "note"),
+    [(json.dumps({"log": f"{HEADER_LINE}\n", "stream": "stderr"}), WRAPPED), (f"\0\0{HEADER_LINE}", NULS)],
+)
+def test_a_header_of_java_is_left_out_also_where_its_line_is_mended(project: Project, header: str, note: str) -> None:
+    rows, told = ingested(project, f"{header}\n{RUN}\n".encode())
+    assert rows == Counter(executions=1)
+    assert f"1 × {note}" in told
+    assert f"1 × {HEADER}" in told
+
+
+def test_half_a_surrogate_pair_within_a_container_record_rejects_its_line_alone(project: Project) -> None:
+    wrapped = json.dumps({"log": '{"type":"execution","x":"\ud800"}\n', "stream": "stdout"})
+    assert ingested(project, f"{wrapped}\n{RUN}\n".encode()) == (Counter(executions=1, rejected_records=1), "")
 
 
 @pytest.mark.parametrize("nuls", [2, 3000, MAX_LINE_BYTES + 5], ids=["few", "many", "more than a line may have"])
@@ -147,6 +236,14 @@ LOOKS = [
     (b"hello there\nsecond\n", "plain text"),
     (b"\0\0\0\n", "NUL bytes and blanks alone"),
     (b"", "NUL bytes and blanks alone"),
+    (b"\xc2\xa0\n", "blanks alone"),
+    (b"\x1c\n", "blanks alone"),
+    (b"\xef\xbb\xbf\xef\xbb\xbf", "blanks alone"),
+    (b"\xef\xbb\xbf\r\n", "blanks alone"),
+    (b"\xef\xbb\xbf\xc2\xa0\xef\xbb\xbf", "blanks alone"),
+    (b'\xc2\xa0{"type":["string","null"]}', "JSON objects with the fields type"),
+    (b'{"sessionId":"s","type":{}}', "JSON objects with the fields sessionId, type"),
+    (b'{"\\ud800":1}', "JSON objects with the fields ?"),
     (bytes(range(128, 256)), "binary data"),
     (b'{"parentUuid":null,"sessionId":"s","type":"user","message":{}}\n', "a session of Claude Code"),
     (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a session of Codex"),
@@ -162,6 +259,16 @@ LOOKS = [
 @pytest.mark.parametrize(("head", "name"), LOOKS, ids=[name for _, name in LOOKS])
 def test_a_file_that_no_reader_knows_is_told_by_what_it_looks_like(head: bytes, name: str) -> None:
     assert look_of(head).name.startswith(name)
+
+
+@pytest.mark.parametrize("head", [head for head, _ in LOOKS])
+def test_a_file_that_no_reader_knows_does_not_stop_the_others(project: Project, head: bytes) -> None:
+    project.write_bytes("notes.json", head, modified=START)
+    assert ingested(project, f"{RUN}\n".encode())[0]["executions"] == 1
+
+
+def test_looks_can_be_the_first_module_that_is_imported() -> None:
+    subprocess.run([sys.executable, "-c", "import health_assets.logs.looks"], check=True)
 
 
 def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project: Project) -> None:

@@ -5,7 +5,6 @@ What belongs here: what all readers share, and how values of foreign files are r
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -107,51 +106,21 @@ def line_of(number: int, record: Record) -> Line:
 
 
 def rejected(number: int, piece: Any, reason: str) -> Line:
-    """A piece of a file that cannot be used; without its text where that is nested too deeply."""
+    """A piece of a file that cannot be used; without its text where that is nested too deeply.
+
+    Half a surrogate pair, which JSON may spell and UTF-8 cannot, becomes a question mark.
+    """
     try:
         text = piece if isinstance(piece, str) else json.dumps(piece)
     except RecursionError:
         text = ""
-    return Line(number, text.encode(errors="replace")[:READ_TEXT_BYTES].decode(errors="ignore"), reason)
+    text = text.encode(errors="replace")[:READ_TEXT_BYTES].decode(errors="ignore")
+    return Line(number, text, reason.encode(errors="replace").decode())
 
 
 def present(record: Record) -> Record:
     """The record without the fields that have no value."""
     return {name: value for name, value in record.items() if value is not None}
-
-
-def as_object(value: Any) -> Record:
-    """The value where it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """The value where it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def as_name(value: Any) -> str | None:
-    """Text or a number as text; None where it is neither or empty."""
-    if isinstance(value, str):
-        return value or None
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def as_number(value: Any) -> float | None:
-    """A number, also one written as text, which is how some exports write decimals; None where it is no finite one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def as_count(value: Any) -> int | None:
-    """A whole number that is not negative and that the tables hold, also written as text; None where it is none."""
-    number = as_number(value)
-    return int(number) if number is not None and 0 <= number < 1 << 63 else None
 
 
 def as_time(value: Any, name: str) -> datetime:

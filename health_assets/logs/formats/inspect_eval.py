@@ -17,12 +17,11 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
-    as_name,
-    as_object,
     line_of,
     present,
     rejected,
 )
+from health_assets.logs.json_values import as_name, as_object
 
 ZIP_MAGIC = b"PK\x03\x04"
 NEEDS_PACKAGE = (

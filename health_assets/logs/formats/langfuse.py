@@ -16,9 +16,6 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
-    as_list,
-    as_name,
-    as_object,
     as_time,
     line_of,
     rejected,
@@ -26,6 +23,7 @@ from health_assets.logs.formats.foreign_lines import (
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.langfuse_traces import Runs, executions_of_trace, lines_of_observation, lines_of_trace
 from health_assets.logs.formats.lines import objects
+from health_assets.logs.json_values import as_list, as_name, as_object
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 DOWNLOAD_FIELDS = {"trace", "observations", "scores"}

@@ -26,14 +26,11 @@ from health_assets.logs.conventions import (
 from health_assets.logs.formats.foreign_lines import (
     Record,
     UnusableRecordError,
-    as_count,
-    as_name,
-    as_number,
-    as_object,
     as_time,
     hex_id,
     present,
 )
+from health_assets.logs.json_values import as_count, as_name, as_number, as_object
 from health_assets.logs.span_kinds import KINDS
 from health_assets.logs.span_outcomes import BEGINS_WITH_CONTROL_FLOW, IS_CONTROL_FLOW
 

@@ -18,8 +18,6 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
-    as_name,
-    as_number,
     as_time,
     line_of,
     present,
@@ -27,6 +25,7 @@ from health_assets.logs.formats.foreign_lines import (
     unix_nano,
 )
 from health_assets.logs.formats.langfuse_outcomes import Outcome, Times
+from health_assets.logs.json_values import as_name, as_number
 
 OPERATIONS = {"chat": "chat", "tool": "execute_tool", "agent": "invoke_agent", "workflow": "invoke_workflow"}
 STATUS_ERROR = 2

@@ -9,17 +9,13 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
-    as_count,
-    as_list,
-    as_name,
-    as_number,
-    as_object,
     as_time,
     line_of,
     present,
     rejected,
 )
 from health_assets.logs.formats.json_pieces import Document, DocumentError
+from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
 LEAST_REWARD_OF_SUCCESS = 1 - 1e-6
 ORDERLY_ENDS = ("user_stop", "agent_stop")

@@ -13,10 +13,6 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
-    as_list,
-    as_name,
-    as_number,
-    as_object,
     dumped,
     hex_id,
     line_of,
@@ -24,6 +20,7 @@ from health_assets.logs.formats.foreign_lines import (
     rejected,
 )
 from health_assets.logs.formats.json_pieces import Document, DocumentError
+from health_assets.logs.json_values import as_list, as_name, as_number, as_object
 
 LEAST_REWARD_OF_SUCCESS = 1 - 1e-6
 """As tau-bench itself counts."""
