@@ -13,14 +13,13 @@ import ibis
 import pyarrow as pa
 
 from health_assets.apps.serving.line_text import shown_text
-from health_assets.core.errors import HealthAssetsError
 from health_assets.core.redaction import Redaction
 from health_assets.core.settings import Settings
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.identity import Hasher
 from health_assets.logs.limits import Unpacking
 from health_assets.logs.plain import plain_blocks
-from health_assets.logs.stores import RawFile, list_files
+from health_assets.logs.stores import RawFile, find_file
 from health_assets.logs.written_lines import written_line
 from health_assets.warehouse.session import Session
 
@@ -56,7 +55,7 @@ def line_of(settings: Settings, redaction: Redaction, known: dict[str, Any] | No
     nothing = {"text": None, "is_converted": False, "cut_characters": 0}
     if known is None:
         return {"state": UNKNOWN, **nothing}
-    file = _file(settings, known["source_file"])
+    file = find_file(settings.raw, known["source_file"])
     if file is None:
         return {"state": GONE, **nothing}
     most = Unpacking(settings.max_unpacked_gib << 30, settings.max_packing_ratio)
@@ -71,14 +70,6 @@ def line_of(settings: Settings, redaction: Redaction, known: dict[str, Any] | No
         "is_converted": line.is_converted,
         "cut_characters": max(0, len(kept) - MOST_CHARACTERS),
     }
-
-
-def _file(settings: Settings, source_file: str) -> RawFile | None:
-    unreadable: dict[str, str] = {}
-    files = list_files(settings.raw, unreadable)
-    if source_file in unreadable:
-        raise HealthAssetsError(unreadable[source_file])
-    return next((file for file in files if file.source_file == source_file), None)
 
 
 def _state(file: RawFile, known: dict[str, Any], most: Unpacking) -> str:

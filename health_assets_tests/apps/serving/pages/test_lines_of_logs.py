@@ -228,7 +228,6 @@ def test_all_documents_of_a_line_are_shown(tmp_path: Path) -> None:
 def test_all_that_a_reader_makes_of_a_record_is_shown(tmp_path: Path) -> None:
     project = Project(tmp_path)
     records = [json.loads(text) for text in _lines()]
-    project.raw.mkdir(parents=True)
     (project.raw / "list.json").write_text(json.dumps(records, indent=2))
     project.materialize(HOURS, only=LOADED)
     found = told(project, "list.json", 2)
