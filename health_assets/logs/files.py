@@ -46,6 +46,7 @@ __all__ = [
     "Identities",
     "Notes",
     "RawFile",
+    "head_of",
     "line_batches",
     "list_files",
 ]
@@ -169,7 +170,7 @@ def _file_batches(
 
 
 def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks, most_lines: int) -> Iterator[pa.RecordBatch]:
-    head, blocks = _head(blocks)
+    head, blocks = head_of(blocks)
     reader = reader_of(file, head)
     if reader is not None:
         source = Source(file, blocks)
@@ -224,7 +225,7 @@ def _up_to(most_lines: int, lines: Iterator[Line]) -> Iterator[Line]:
         yield line
 
 
-def _head(blocks: Blocks) -> tuple[bytes, Blocks]:
+def head_of(blocks: Blocks) -> tuple[bytes, Blocks]:
     """The bytes up to the end of the first line that is not blank, or the first block; and all blocks again."""
     taken: list[bytes | Damage] = []
     head = b""

@@ -7,9 +7,11 @@ ones are extras. Retries, credentials and endpoints are the store library's busi
 variables or fsspec's configuration.
 """
 
+import errno
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -198,6 +200,73 @@ def list_files(
     return files
 
 
+def find_file(root: RawRoot, source_file: str) -> RawFile | None:
+    """The raw log of this name; None where there is none.
+
+    Nothing is listed, unless the name leads through links. Who can write it is not looked at.
+
+    Raises:
+        NoRawRootError: there is no such folder.
+        HealthAssetsError: nobody may look at it; the object store cannot be reached, or refuses.
+    """
+    if not isinstance(root, Path):
+        return _object_of(root, source_file)
+    if not root.exists():
+        raise _no_root(root)
+    path = root / source_file
+    try:
+        status = status_of(root, source_file)
+    except FileNotFoundError:
+        # a name that is not UTF-8 is written with escapes, so it is none to look up by
+        return _walked_to(root, source_file) if "\\" in source_file else None
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):  # as of a link, to who follows none
+            return _walked_to(root, source_file)
+        raise HealthAssetsError(f"cannot read the raw log {as_text(path)}: {why_not(error)}") from error
+    if stat.S_ISLNK(status.st_mode):
+        return _walked_to(root, source_file)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return RawFile(
+        source_file=source_file,
+        path=path,
+        size_bytes=status.st_size,
+        modified_ns=within_calendar(status.st_mtime_ns),
+        changed_ns=status.st_ctime_ns,
+        root=root,
+    )
+
+
+def _walked_to(root: Path, source_file: str) -> RawFile | None:
+    faults: Faults = {}
+    files = list_files(root, faults)
+    if is_among(faults, source_file):
+        raise HealthAssetsError(reason_of(faults, source_file))
+    return next((file for file in files if file.source_file == source_file), None)
+
+
+def _object_of(url: str, source_file: str) -> RawFile | None:
+    with _told("look at", f"the raw log {source_file} in {url}", url):
+        store, prefix = _connected(url)
+        store.invalidate_cache()
+        try:
+            details = store.info(f"{prefix}/{source_file}")
+        except FileNotFoundError:
+            return None
+    return _object(details["name"], source_file, details, store) if details["type"] == "file" else None
+
+
+def _object(path: str, source_file: str, details: dict[str, Any], store: Any) -> RawFile:
+    return RawFile(
+        source_file=source_file,
+        path=path,
+        size_bytes=details["size"],
+        modified_ns=_modified_ns(path, details),
+        writers=NOBODY,
+        store=store,
+    )
+
+
 def is_among(unreadable: Collection[str], source_file: str) -> bool:
     """Whether a file is among what cannot be read, by its own name or by that of a folder above it."""
     return source_file in unreadable or any(name.endswith("/") and source_file.startswith(name) for name in unreadable)
@@ -275,14 +344,7 @@ def _in_store(url: str) -> list[RawFile]:
         found = store.find(prefix, detail=True)
         is_there = bool(found) or store.exists(prefix)
         logs = [
-            RawFile(
-                source_file=name,
-                path=path,
-                size_bytes=details["size"],
-                modified_ns=_modified_ns(path, details),
-                writers=NOBODY,
-                store=store,
-            )
+            _object(path, name, details, store)
             for path, details in found.items()
             if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
         ]

@@ -82,6 +82,7 @@ def test_an_origin_that_is_named_reads_documents_and_nothing_else(
         asked = {"Origin": APP, "Access-Control-Request-Method": "GET"}
         preflight = server.ask(DOCUMENT, "OPTIONS", asked)
         assert (preflight.status, preflight.body) == (204, b"")
+        assert "content-length" not in preflight.headers and "transfer-encoding" not in preflight.headers
         assert preflight.headers["access-control-allow-methods"] == "GET, HEAD"
         assert "access-control-allow-origin" not in server.ask("/agents", headers={"Origin": APP}).headers
         assert server.ask("/agents", "OPTIONS", asked).status == 405

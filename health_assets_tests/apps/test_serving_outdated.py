@@ -13,6 +13,7 @@ from health_assets.apps.serving.schemas import HealthDocument
 from health_assets.core.hours import HOUR, floor_hour
 from health_assets.core.settings import Settings
 from health_assets_tests.support.serving_made import (
+    fill,
     fill_agents,
     readers_in_this_process,
     score,
@@ -66,6 +67,23 @@ def test_lists_and_scores_of_old_data_have_no_status_of_then(tmp_path: Path) -> 
         assert {agent["agent_id"]: agent["status"] for agent in listed} == {"a": "unknown", odd: "unknown"}
         assert {agent["state"] for agent in listed} == {"healthy"}
         assert server.ask("/agents/a").json["status"] == "unknown"
+
+
+@pytest.mark.parametrize("most_s", [7200.0, float("inf")], ids=["outdated", "current"])
+def test_old_data_counts_and_lists_no_agent_by_what_it_does_now(tmp_path: Path, most_s: float) -> None:
+    hour = floor_hour(datetime.now(UTC)) - 4 * HOUR
+    fill_hour(tmp_path / "w.duckdb", hour, "a")
+    fill(tmp_path / "w.duckdb", hour, agent_now=[{"agent_id": "a", "verdict": "failing"}])
+    with served(tmp_path / "w.duckdb", serve_max_data_age_s=most_s, metrics_agents=("a",)) as server:
+        listed = server.ask("/agents?now=failing").json
+        metrics = server.ask("/metrics").body.decode()
+        is_current = most_s > 7200
+        assert (listed["total"], len(listed["agents"])) == ((1, 1) if is_current else (0, 0))
+        for series in ('health_assets_agents_now{verdict="failing"} 1.0', "health_assets_agent_now{"):
+            assert (series in metrics) == is_current
+        assert ("_now" in metrics) == is_current
+        assert server.ask("/agents?state=healthy").json["total"] == 1
+        assert 'health_assets_agents{state="healthy"} 1.0' in metrics
 
 
 @pytest.mark.parametrize("path", [DOCUMENT, "/agents", "/agents/a"])

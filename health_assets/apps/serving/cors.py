@@ -33,7 +33,7 @@ class Cors:
 
     def preflight(self, request: Headers) -> Answer:
         """The answer to OPTIONS."""
-        headers = [*self.headers(request), (b"allow", b"GET, HEAD, OPTIONS"), (b"content-length", b"0")]
+        headers = [*self.headers(request), (b"allow", b"GET, HEAD, OPTIONS")]  # 204 has no length (RFC 9110, 8.6)
         if any(name == b"access-control-allow-origin" for name, _ in headers):
             headers += [
                 (b"access-control-allow-methods", b"GET, HEAD"),

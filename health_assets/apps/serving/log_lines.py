@@ -1,27 +1,26 @@
 """The text of one line of a raw log, read from the file itself in the reader's process.
 
 What belongs here: finding the file below the raw root, the line in it, whether the file is still the one that was
-loaded, and the text without secrets. What does not: who may see it (`apps.serving.pages.line_page`).
+loaded. What does not: how its text is shown (`apps.serving.line_text`), and who may see it
+(`apps.serving.pages.line_page`).
 
 Only files of the ledger are read, so that an address cannot name anything else below the raw root.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import ibis
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from health_assets.core.errors import HealthAssetsError
+from health_assets.apps.serving.line_text import shown_text
 from health_assets.core.redaction import Redaction
 from health_assets.core.settings import Settings
-from health_assets.logs.files import line_batches
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.identity import Hasher
 from health_assets.logs.limits import Unpacking
 from health_assets.logs.plain import plain_blocks
-from health_assets.logs.stores import LINES_NAME, RawFile, list_files
+from health_assets.logs.stores import RawFile, find_file
+from health_assets.logs.written_lines import written_line
 from health_assets.warehouse.session import Session
 
 MOST_CHARACTERS = 64 << 10
@@ -49,36 +48,28 @@ def line_of(settings: Settings, redaction: Redaction, known: dict[str, Any] | No
         number: number of the line, from 1.
 
     Returns:
-        `state`: what became of the file since it was loaded; `text`: the line, None where there is none;
-        `is_converted`: whether the file has another format, so that the text is what its reader made of it;
+        `state`: what became of the file since it was loaded; `text`: the line as it is shown, None where there is none;
+        `is_converted`: whether the file is a document, so that the text is what its reader made of it;
         `cut_characters`: how many are left out at the end.
     """
     nothing = {"text": None, "is_converted": False, "cut_characters": 0}
     if known is None:
         return {"state": UNKNOWN, **nothing}
-    file = _file(settings, known["source_file"])
+    file = find_file(settings.raw, known["source_file"])
     if file is None:
         return {"state": GONE, **nothing}
     most = Unpacking(settings.max_unpacked_gib << 30, settings.max_packing_ratio)
     state = _state(file, known, most)
-    text = next(_texts(file, number, most), None)
-    if text is None:
+    line = written_line(file, number, most)
+    if line.text is None:
         return {"state": SHORT, **nothing}
-    [kept], _ = redaction.of_texts([text.rstrip("\r\n")])
+    kept = shown_text(line.text, redaction)
     return {
         "state": state,
         "text": kept[:MOST_CHARACTERS],
-        "is_converted": LINES_NAME.search(file.source_file) is None,
+        "is_converted": line.is_converted,
         "cut_characters": max(0, len(kept) - MOST_CHARACTERS),
     }
-
-
-def _file(settings: Settings, source_file: str) -> RawFile | None:
-    unreadable: dict[str, str] = {}
-    files = list_files(settings.raw, unreadable)
-    if source_file in unreadable:
-        raise HealthAssetsError(unreadable[source_file])
-    return next((file for file in files if file.source_file == source_file), None)
 
 
 def _state(file: RawFile, known: dict[str, Any], most: Unpacking) -> str:
@@ -107,10 +98,3 @@ def _is_untouched(file: RawFile, known: dict[str, Any]) -> bool:
     size, modified, changed = file.stamp
     is_as_changed = known["changed_ns"] is None or changed == known["changed_ns"]
     return is_as_changed and (size, modified) == (known["size_bytes"], known["modified_ns"])
-
-
-def _texts(file: RawFile, number: int, most: Unpacking) -> Iterator[str]:
-    """The line of this number; reading ends behind it."""
-    for batch in line_batches([(0, file)], unpacking=most):
-        numbers = batch["line_number"]
-        yield from batch.filter(pc.equal(numbers, number))["line"].to_pylist()

@@ -19,6 +19,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from health_assets.apps.alerts.rules import SEVERITIES
+from health_assets.apps.serving.ordering import of_now
+from health_assets.apps.serving.outdated import DataAge
 from health_assets.apps.serving.refresher import Refresher
 from health_assets.apps.serving.request_counts import BUCKETS_S, RequestCounts
 from health_assets.apps.serving.snapshot import Snapshot
@@ -37,7 +39,7 @@ class Metrics:
     """Makes the page.
 
     Args:
-        settings: agents that get series of their own, and when an hour is late.
+        settings: agents that get series of their own, when an hour is late, and when data is outdated.
         refresher: holds the data.
         requests: the requests so far.
     """
@@ -45,6 +47,7 @@ class Metrics:
     def __init__(self, settings: Settings, refresher: Refresher, requests: RequestCounts) -> None:
         self._agents = settings.metrics_agents
         self._late_after = timedelta(minutes=settings.late_after_minutes)
+        self._age = DataAge(settings.serve_max_data_age_s)
         self._refresher = refresher
         self._requests = requests
 
@@ -71,8 +74,9 @@ class Metrics:
             yield _gauge("data_checked_age_seconds", "Time since the data was last known to be the newest.", age_s)
         yield from _pipeline(self._refresher.pipeline, self._late_after, view, now)
         if snapshot is not None:
-            yield from _fleet(snapshot, view, now)
-            yield from _agents(snapshot, self._agents)
+            is_current = self._age.left_s(snapshot.hour, now) >= 0
+            yield from _fleet(snapshot, view, now, is_current=is_current)
+            yield from _agents(snapshot, self._agents, is_current=is_current)
         yield from _requests(self._requests)
 
 
@@ -95,14 +99,16 @@ def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Me
     return family
 
 
-def _fleet(snapshot: Snapshot, view: View, now: datetime) -> Iterator[Metric]:
+def _fleet(snapshot: Snapshot, view: View, now: datetime, *, is_current: bool) -> Iterator[Metric]:
     age_s = (now - snapshot.hour - HOUR).total_seconds()
     yield _gauge("data_age_seconds", "Time since the end of the hour that is served.", age_s)
     states = {state: snapshot.count(state, view) for state in (*STATES, PROVISIONAL)}
     text = "Agents by state, of the hour that is served; one that looks healthy after too few runs is provisional."
     yield _gauges("agents", text, "state", states)
-    verdicts = {verdict: snapshot.count(f"now {verdict}", view) for verdict in NOW}
-    yield _gauges("agents_now", "Agents by what they do in the last hours: failing, suspect, ...", "verdict", verdicts)
+    if is_current:
+        verdicts = {verdict: snapshot.count(of_now(verdict), view) for verdict in NOW}
+        text = "Agents by what they do in the last hours: failing, suspect, ..."
+        yield _gauges("agents_now", text, "verdict", verdicts)
     score = snapshot.fleet_score(view)
     if score is not None:
         yield _gauge("fleet_score", "Mean score of active agents, 0 to 100 points.", score)
@@ -126,8 +132,8 @@ def _pipeline(facts: Mapping[str, Any], late_after: timedelta, view: View, now: 
         yield _gauges("open_incidents", "Incidents that are open, by severity.", "severity", every)
 
 
-def _agents(snapshot: Snapshot, names: Sequence[str]) -> Iterator[Metric]:
-    """The named agents that are known and nobody's own."""
+def _agents(snapshot: Snapshot, names: Sequence[str], *, is_current: bool) -> Iterator[Metric]:
+    """The named agents that are known and nobody's own; what they do now only from data that says so."""
     score = GaugeMetricFamily("health_assets_agent_score", "Score of an agent, 0 to 100 points.", labels=["agent_id"])
     text = "Whether an agent is in a state, 0 or 1."
     state = GaugeMetricFamily("health_assets_agent_state", text, labels=["agent_id", "state"])
@@ -145,7 +151,7 @@ def _agents(snapshot: Snapshot, names: Sequence[str]) -> Iterator[Metric]:
         if own_score is not None:
             score.add_metric([name], own_score)
     if names:
-        yield from (score, state, now)
+        yield from (score, state, *([now] if is_current else []))
 
 
 def _requests(requests: RequestCounts) -> Iterator[Metric]:

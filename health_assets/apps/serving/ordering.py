@@ -18,7 +18,20 @@ Order = Literal["verdict", "-verdict", "score", "-score"]
 """By verdict, in the order of `scoring.verdict`, or by score alone; with a minus the best agents first."""
 ORDERS: tuple[Order, ...] = get_args(Order)
 
-FILTERS = (*STATES, PROVISIONAL, *(f"now {verdict}" for verdict in NOW))
+_NOW = "now "
+
+
+def of_now(verdict: str) -> str:
+    """The name of the list of agents with a verdict of now."""
+    return _NOW + verdict
+
+
+def tells_of_now(chosen: str | None) -> bool:
+    """Whether a list of `FILTERS` is one of agents with a verdict of now."""
+    return chosen is not None and chosen.startswith(_NOW)
+
+
+FILTERS = (*STATES, PROVISIONAL, *map(of_now, NOW))
 """Names of the lists beside that of all: agents in a state, agents whose good score is provisional, agents by what they
 do now. An agent that looks healthy after too few runs is provisional, and not among the healthy ones."""
 
@@ -72,7 +85,7 @@ def _members(rows: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
         yield state, pc.and_not(is_in, is_provisional)
     yield PROVISIONAL, is_provisional
     for verdict in NOW:
-        yield f"now {verdict}", pc.fill_null(pc.equal(rows["now"], verdict), False)
+        yield of_now(verdict), pc.fill_null(pc.equal(rows["now"], verdict), False)
 
 
 def _sorted(rows: pa.Table, order: Order) -> pa.ChunkedArray:

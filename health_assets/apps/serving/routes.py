@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from health_assets.apps.serving import schemas
 from health_assets.apps.serving.answers import Answer, problem
 from health_assets.apps.serving.gate import ASKED
-from health_assets.apps.serving.ordering import Order
+from health_assets.apps.serving.ordering import Order, of_now
 from health_assets.apps.serving.service import ListPage, Page, Service
 from health_assets.apps.serving.session_schemas import SessionScores
 from health_assets.scoring.verdict import ORDER
@@ -145,7 +145,7 @@ def routes(service: Service) -> APIRouter:
         """
         if state is not None and now is not None:
             return response_of(problem(422, "now: give state or now, not both"))
-        page = Page(chosen=state if now is None else f"now {now}", offset=offset, limit=limit, order=sort)
+        page = Page(chosen=state if now is None else of_now(now), offset=offset, limit=limit, order=sort)
         return response_of(service.agents(page, request.scope[ASKED]))
 
     @router.get(

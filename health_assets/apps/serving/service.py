@@ -13,7 +13,7 @@ from health_assets.apps.serving.client import SENTENCES, ReaderError
 from health_assets.apps.serving.cors import Cors
 from health_assets.apps.serving.doors import NO_AGGREGATES, NO_METRICS, Caller, Doors
 from health_assets.apps.serving.metrics import Metrics
-from health_assets.apps.serving.ordering import Order
+from health_assets.apps.serving.ordering import Order, tells_of_now
 from health_assets.apps.serving.outdated import DataAge, outdated_document, outdated_items
 from health_assets.apps.serving.quotas import WorkQuota
 from health_assets.apps.serving.rate_limit import client_of
@@ -159,13 +159,16 @@ class Service:
         snapshot, view = self._open(asked, "read"), asked.caller.view
         if isinstance(snapshot, Answer):
             return snapshot
+        # outdated data tells of no agent what it does now, so no agent is in such a list
+        is_empty = tells_of_now(page.chosen) and self._age.left_s(snapshot.hour, datetime.now(UTC)) < 0
         head = {
             "hour": snapshot.hour.isoformat(),
-            "total": snapshot.count(page.chosen, view),
+            "total": 0 if is_empty else snapshot.count(page.chosen, view),
             "offset": page.offset,
             "limit": page.limit,
         }
-        items = snapshot.page(page.chosen, page.offset, page.limit, view, order=page.order)
+        limit = 0 if is_empty else page.limit
+        items = snapshot.page(page.chosen, page.offset, limit, view, order=page.order)
         body = dumps(head)[:-1] + b',"agents":[' + items + b"]}"
         return self._answer(asked, body, snapshot, outdated_items)
 

@@ -6,7 +6,6 @@ A line may say anything, of any agent: so it is for callers who may read texts o
 hidden, like the text of a rejected line.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,27 +45,16 @@ def line_page(look: Look, wanted: Wanted) -> Page:
     """One line of a raw log."""
     line = wanted.line if look.shows_lines else None
     state = line["state"] if line else None
-    text: str | None = line["text"] if line else None
     told = {
         "source_file": wanted.file,
         "line_number": wanted.number,
         "state": state,
-        "text": text,
+        "text": line["text"] if line else None,
         "cut_characters": line["cut_characters"] if line else 0,
         "is_converted": line is not None and line["is_converted"],
         "detail": SENTENCES[state] if state else None,
         "why_not": (wanted.why_not or None) if look.shows_lines else WITHHELD,
     }
-    shown = {"is_doubtful": state in DOUBTFUL, "is_withheld": not look.shows_lines, "laid_out": _laid_out(text)}
+    shown = {"is_doubtful": state in DOUBTFUL, "is_withheld": not look.shows_lines}
     status = 403 if not look.shows_lines else 404 if state in ("gone", "short", "unknown") else 200
     return Page(name="line", title=f"{wanted.file}:{wanted.number}", told=told, shown=shown, status=status)
-
-
-def _laid_out(text: str | None) -> str | None:
-    """The text with a line for each member, where it is JSON."""
-    if text is None:
-        return None
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:  # not JSON, or cut
-        return text

@@ -5,16 +5,21 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from health_assets.apps.serving.line_text import shown_text
 from health_assets.apps.serving.log_lines import MOST_CHARACTERS, known_file, line_of
 from health_assets.apps.serving.pages.line_page import WITHHELD
 from health_assets.apps.serving.tokens import new_token
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.core.redaction import REDACTION
+from health_assets.core.redaction import REDACTION, Redaction
 from health_assets.core.targets import load_targets
+from health_assets.logs.limits import WITHOUT_LIMIT
+from health_assets.logs.stores import list_files
+from health_assets.logs.written_lines import written_line
 from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, world_of
@@ -36,9 +41,15 @@ def _lines(count: int = 3) -> list[str]:
 LOADED = ("ingest",)
 
 
-def _project(folder: Path, only: Sequence[str] | None = LOADED, **targets: object) -> Project:
+DEEP = "[" * 100_000
+"""A line that no parser of Python reads."""
+
+
+def _project(
+    folder: Path, only: Sequence[str] | None = LOADED, lines: Sequence[str] | None = None, **targets: object
+) -> Project:
     project = Project(folder, targets={"defaults": {}, **targets})
-    project.write_log("team a/b.jsonl", _lines())
+    project.write_log("team a/b.jsonl", _lines() if lines is None else lines)
     project.materialize(HOURS, only=only)
     return project
 
@@ -50,7 +61,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of(_project(tmp_path_factory.mktemp("lines"), None), HOURS)
+    return world_of(_project(tmp_path_factory.mktemp("lines"), None, [*_lines(), DEEP]), HOURS)
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +156,103 @@ def test_a_packed_log_is_unpacked_and_a_long_line_is_cut(tmp_path: Path) -> None
     project.materialize(HOURS, only=LOADED)
     assert json.loads(told(project, "a.jsonl.gz", 1)["text"])["execution_id"] == "run-1"
     cut = told(project, "a.jsonl.gz", 2)
-    assert len(cut["text"]) == MOST_CHARACTERS and cut["cut_characters"] == len(long) - MOST_CHARACTERS
+    laid_out = json.dumps(json.loads(long), indent=2)
+    assert cut["text"] == laid_out[:MOST_CHARACTERS] and cut["cut_characters"] == len(laid_out) - MOST_CHARACTERS
 
 
 def test_patterns_of_the_targets_are_redacted(tmp_path: Path) -> None:
     project = _project(tmp_path, redact={"patterns": ["run-[0-9]+"]})
     assert "run-2" not in told(project)["text"]
+
+
+def shown(text: str, **redact: Any) -> str:
+    return shown_text(text, Redaction(**redact))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"error":"a\u0040b.example p\u0061ssword: geheim99"}',
+        r'INFO {"error":"a\u0040b.example p\u0061ssword: geheim99"}',
+        r'{"error":"a\u0040b.example p\u0061ssword: geheim99"} {"error":"a@b.example"}',
+        r'{"error":"a\u0040b.example p\u0061ssword: geheim99","deep":' + DEEP,
+    ],
+    ids=["JSON", "behind a prefix", "several documents", "nested too deeply"],
+)
+def test_a_secret_that_is_written_with_escapes_is_not_shown(text: str) -> None:
+    found = shown(text, emails=True)
+    assert "geheim99" not in found and "b.example" not in found and found.count("[redacted]") >= 2
+
+
+def test_a_pattern_sees_a_text_and_not_how_json_writes_it() -> None:
+    assert "geheim" not in shown(r'{"error":"first\ngeheim"}', patterns=[r"\bgeheim\b"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"command":"mysql","args":["-u","root","-pgeheim99"]}', '{"secret":[11,99,12]}', '{"password":"geheim99"}'],
+)
+def test_layout_hides_no_secret_from_a_pattern(text: str) -> None:
+    assert "99" not in shown(text)
+
+
+def test_json_is_laid_out_and_anything_else_is_as_it_is_written() -> None:
+    assert shown('{"a": 1, "b": "é"}') == '{\n  "a": 1,\n  "b": "é"\n}'
+    assert shown('{"password":"geheim99","b":{}}') == '{\n  "password": [redacted],\n  "b": {}\n}'
+    assert shown(r'{"a": "\ud800"}') == r"{" + "\n" + r'  "a": "\\ud800"' + "\n}"
+    for text in ("plain text", "12 13", "", "{not JSON", r"a\nb\\u0061\u0022"):
+        assert shown(text) == text
+
+
+def test_a_line_that_is_nested_too_deeply_is_shown(server: Served) -> None:
+    reply = server.ask(address(4), headers=PAGE)
+    assert reply.status == 200 and b"[[[[" in reply.body
+    assert not server.faults
+
+
+HEADER = "Jun 07, 2026 10:00:00 AM io.opentelemetry.exporter.logging.otlp export"
+
+
+def test_a_line_that_holds_no_data_is_shown_and_has_not_changed(tmp_path: Path) -> None:
+    project = _project(tmp_path, lines=[_lines(1)[0], HEADER, f"INFO 10:00:00 {_lines(2)[1]}"])
+    assert (told(project)["state"], told(project)["text"]) == ("same", HEADER)
+    assert told(project, number=3)["text"].startswith("INFO 10:00:00 {")
+    assert told(project, number=4)["state"] == "short"
+
+
+def test_all_documents_of_a_line_are_shown(tmp_path: Path) -> None:
+    project = _project(tmp_path, lines=["".join(_lines())])
+    assert all(f'"run-{number}"' in told(project, number=1)["text"] for number in (1, 2, 3))
+
+
+def test_all_that_a_reader_makes_of_a_record_is_shown(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    records = [json.loads(text) for text in _lines()]
+    (project.raw / "list.json").write_text(json.dumps(records, indent=2))
+    project.materialize(HOURS, only=LOADED)
+    found = told(project, "list.json", 2)
+    assert (json.loads(found["text"])["execution_id"], found["is_converted"]) == ("run-2", True)
+
+
+@pytest.mark.parametrize(
+    ("content", "number", "expected"),
+    [
+        (b"one\n\nthree", 1, "one"),
+        (b"one\n\nthree", 2, ""),
+        (b"one\n\nthree", 3, "three"),
+        (b"one\n\nthree", 4, None),
+        (b"one\n", 2, None),
+        (b"\xef\xbb\xbfone\r\ntwo\r\n", 1, "one"),
+        (b"one\r\ntwo\r\n", 2, "two"),
+        (b"one\n\0\0\0two\n", 2, "two"),
+        (b"one\n\xff\n", 2, "\ufffd"),
+        ("one\ntwo\n".encode("utf-16"), 2, "two"),
+        (b"x" * (9 << 20) + b"\ntwo\n", 2, "two"),
+        (b"\n" * (9 << 20) + b"last", (9 << 20) + 1, "last"),
+    ],
+    ids=range(12),
+)
+def test_a_line_is_found_by_its_number(tmp_path: Path, content: bytes, number: int, expected: str | None) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    [file] = list_files(tmp_path)
+    assert written_line(file, number, WITHOUT_LIMIT).text == expected
