@@ -51,6 +51,12 @@ def test_failures_of_exactly_the_expected_share_have_no_cause(rate: float) -> No
     assert named(*values, now_executions=10, now_failures=expected, expected_success_rate=rate) == []
 
 
+def test_a_value_that_explains_exactly_the_least_share_is_named() -> None:
+    """8 - 16 x 0.05 = 7.2 is 4 of 5 of 10 - 20 x 0.05 = 9, and a hair less in doubles."""
+    assert named(value("version", "2", 16, 8), now_failures=10) == [("version", "2")]
+    assert named(value("version", "2", 17, 8), now_failures=10) == []
+
+
 def test_the_most_frequent_error_is_said_with_its_share() -> None:
     assert error_sentence(13, "401", 13) == "Every one with: 401"
     assert error_sentence(13, "401", 9) == "9 of 13, 69%, with: 401"

@@ -96,9 +96,7 @@ def _ratios(rows: ir.Table) -> ir.Table:
 
 
 def _status(rows: ir.Table) -> ir.Table:
-    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half.
-
-    """
+    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half."""
     status = ibis.cases(
         (rows.sample_count < FEWEST_SAMPLES, "unknown"),
         (rows.successes * 2 < rows.sample_count, "unhealthy"),
