@@ -93,7 +93,7 @@ def advise(answer: Answer, *, previous_status: str | None = None, now: datetime 
     if now is not None and now.tzinfo is None:
         raise HealthAssetsError("the time to reckon from needs a zone")
     moment = (now or answer.asked_at).astimezone(UTC)
-    document = _believed(answer)
+    document = believed_document(answer)
     if document is None:
         return _nothing_learnt(answer)
     status = document.health.status
@@ -112,7 +112,7 @@ def advise(answer: Answer, *, previous_status: str | None = None, now: datetime 
     )
 
 
-def _believed(answer: Answer) -> ReadableDocument | None:
+def believed_document(answer: Answer) -> ReadableDocument | None:
     """The document that counts: a valid one, or one that warns; to be taken for healthy, a document has to be valid."""
     if answer.document is not None:
         return answer.document

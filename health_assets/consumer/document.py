@@ -77,8 +77,13 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def is_namespaced(key: str) -> bool:
+    """Whether a key of `extensions` has a namespace."""
+    return _NAMESPACED.fullmatch(key) is not None
+
+
 def _namespaced(key: str) -> str:
-    if not _NAMESPACED.fullmatch(key):
+    if not is_namespaced(key):
         raise PydanticCustomError("namespace", "must have a namespace prefix, like com.example.feature")
     return key
 
@@ -221,7 +226,7 @@ def _parse_json(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise InvalidDocumentError(["the document: is not UTF-8"]) from error
     try:
-        return json.loads(text, object_pairs_hook=unique_names, parse_float=_finite, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_unique_names, parse_float=_finite, parse_constant=_no_constant)
     except InvalidDocumentError:
         raise
     except RecursionError as error:
@@ -242,7 +247,7 @@ def is_deeper(content: Any, levels: int) -> bool:
     return bool(level)
 
 
-def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; which of two equal keys counts is nothing to guess about."""
     made = dict(pairs)
     if len(made) < len(pairs):

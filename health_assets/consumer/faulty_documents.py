@@ -5,7 +5,8 @@ What a valid document is stands in `document`.
 
 import json
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,10 +23,11 @@ from health_assets.consumer.document import (
     HealthDocument,
     InvalidDocumentError,
     ReadableDocument,
+    Status,
     first_of,
     is_deeper,
+    is_namespaced,
     parse_document,
-    unique_names,
 )
 from health_assets.core.terminal import printable
 
@@ -72,17 +74,35 @@ def read_document(body: bytes) -> Reading:
 
 
 def _content(body: bytes) -> dict[str, Any]:
-    """The members of a document, without numbers that JSON does not know; none where it cannot be read."""
+    """The members of a document, without those that nobody can read; none where it is no JSON object.
+
+    Numbers that JSON does not know, or that Python does not read, are null.
+    """
     try:
         content = json.loads(
             body.decode("utf-8-sig"),
-            object_pairs_hook=unique_names,
+            object_pairs_hook=_given_once,
             parse_float=lambda digits: number if math.isfinite(number := float(digits)) else None,
+            parse_int=_whole_number,
             parse_constant=lambda _: None,
         )
-    except (ValueError, RecursionError):  # not UTF-8, not JSON, or a name twice
+    except (ValueError, RecursionError):  # not UTF-8, or not JSON
         return {}
-    return content if isinstance(content, dict) and not is_deeper(content, MOST_DEPTH) else {}
+    members = content.items() if isinstance(content, dict) else ()
+    return {name: member for name, member in members if not is_deeper(member, MOST_DEPTH - 1)}
+
+
+def _given_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without the names that it has twice: which of two equal ones counts is nothing to guess about."""
+    times = Counter(name for name, _ in pairs)
+    return {name: value for name, value in pairs if times[name] == 1}
+
+
+def _whole_number(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python reads
+        return None
 
 
 def _readable(content: dict[str, Any]) -> ReadableDocument | None:
@@ -92,25 +112,31 @@ def _readable(content: dict[str, Any]) -> ReadableDocument | None:
     if not isinstance(health, dict) or (status := _status(health.get("status"))) is None:
         return None
     health["status"] = status
+    if isinstance(extensions := content.get("extensions"), dict):
+        # by the keys themselves: pydantic cannot name one that is no valid Unicode
+        content["extensions"] = {key: value for key, value in extensions.items() if is_namespaced(key)}
     try:
         return ReadableDocument.model_validate(content)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            _remove(content, [part for part in detail["loc"] if part != "[key]"])
-    return ReadableDocument.model_validate(content)
+            _remove(content, detail["loc"])
+    try:
+        return ReadableDocument.model_validate(content)
+    except ValidationError:  # a path that leads to no member
+        return ReadableDocument(health=Health(status=status))
 
 
-def _status(value: Any) -> str | None:
+def _status(value: Any) -> Status | None:
     """The status that a text names, also in other letters."""
     name = value.strip().lower() if isinstance(value, str) else None
-    return name if name in STATUSES else None
+    return next((status for status in STATUSES if status == name), None)
 
 
-def _remove(content: dict[str, Any], path: list[Any]) -> None:
+def _remove(content: dict[str, Any], path: Sequence[int | str]) -> None:
     *parts, last = path
     for part in parts:
-        content = content.get(part, {})
-    content.pop(last, None)
+        content = content.get(str(part), {})
+    content.pop(str(last), None)
 
 
 def _unknown_members(content: dict[str, Any]) -> Iterator[str]:

@@ -13,15 +13,17 @@ and is not named. Neither is a version or model that all runs of the hour have a
 trouble began. Of several values of a dimension only the greatest can be.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from health_assets.core.wording import share
+from health_assets.scoring.exact_shares import exact_share
 
 Row = Mapping[str, Any]
 
-LEAST_SHARE = 0.8
+LEAST_SHARE = Fraction(4, 5)
 WORDS = {
     "version": "on version {}",
     "model": "with model {}",
@@ -71,20 +73,20 @@ def causes(now: Row, values: Sequence[Row], good_before: Collection[tuple[str, s
         values: rows of `systems.explanations.common_values.common_values` of the agent and hour.
         good_before: versions and models, as (dimension, value), of runs that succeeded before the trouble began.
     """
-    expected_share = 1 - now["expected_success_rate"]
+    expected_share = 1 - exact_share(now["expected_success_rate"])
     executions, failures = now["now_executions"] or 0, now["now_failures"] or 0
     excess = failures - executions * expected_share
     if excess <= 0:
         return []
 
-    def explained(row: Row) -> float:
-        return min(1.0, max(0.0, (row["failures"] - row["executions"] * expected_share) / excess))
+    def explained(row: Row) -> Fraction:
+        return (row["failures"] - row["executions"] * expected_share) / excess
 
     found = _named(values, explained, executions)
     return [cause for cause in found if not (cause.is_only and (cause.dimension, cause.value) in good_before)]
 
 
-def _named(values: Sequence[Row], explained: Any, executions: int) -> Iterator[Cause]:
+def _named(values: Sequence[Row], explained: Callable[[Row], Fraction], executions: int) -> Iterator[Cause]:
     for dimension in WORDS:
         of_it = [row for row in values if row["dimension"] == dimension]
         if not of_it:
@@ -93,7 +95,7 @@ def _named(values: Sequence[Row], explained: Any, executions: int) -> Iterator[C
         if explained(most) >= LEAST_SHARE:
             yield Cause(
                 dimension=dimension, value=most["value"], executions=most["executions"], failures=most["failures"],
-                share_of_excess=explained(most), is_only=most["executions"] == executions,
+                share_of_excess=float(min(Fraction(1), explained(most))), is_only=most["executions"] == executions,
             )  # fmt: skip
 
 

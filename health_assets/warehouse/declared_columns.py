@@ -4,7 +4,7 @@ What belongs here: the statements by which a database comes to say what the clas
 DuckDB and PostgreSQL alike. What does not: how an engine lists what its catalog says (`engines`).
 
 A table is made with NOT NULL. One of an older warehouse may hold rows from before a column was there; such a column
-stays nullable until these rows are gone or made anew, and the checks watch it.
+stays nullable until an upgrade finds these rows gone or made anew, and the checks watch it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

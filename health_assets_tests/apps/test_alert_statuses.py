@@ -11,6 +11,7 @@ from health_assets.apps.alerts.messages import message_of
 from health_assets.apps.alerts.outbox import OPENED, Notice
 from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
 from health_assets.core.targets import AgentTargets, Targets
+from health_assets.scoring.latency_buckets import GAMMA
 from health_assets_tests.support.alerts_made import at, fill_hour, incidents, look, scored
 
 URL = "https://agent.example/.well-known/agent-health"
@@ -57,6 +58,20 @@ def test_a_document_that_goes_from_healthy_to_degraded_is_told_with_the_reason(w
     assert (evidence["status"], evidence["best_status_before"]) == ("degraded", "healthy")
 
 
+@pytest.mark.parametrize(("bucket", "is_told"), [(637, False), (638, True)])
+def test_the_latency_is_named_where_it_decides_the_status_and_not_below(
+    warehouse: Path, bucket: int, is_told: bool
+) -> None:
+    """297 ms, three times the baseline, lie in bucket 637, below its middle."""
+    middle_ms = GAMMA ** (bucket - 0.5) / 1e3
+    assert middle_ms > 297
+    for hour, row in enumerate([document("healthy"), document("degraded", p99=middle_ms)]):
+        fill_hour(warehouse, at(hour), [scored("a", 95.0)], agent_health_state=[row | {"baseline_latency_ms": 99.0}])
+        look(warehouse, [StatusWorsened()])
+    [incident] = incidents(warehouse)
+    assert (", p99 " in incident.reason) is is_told
+
+
 @pytest.mark.parametrize(
     "statuses",
     [
@@ -87,6 +102,11 @@ def test_an_incident_of_a_status_that_is_unknown_for_a_day_ends_without_having_r
     assert incident.recovery == "the status of the health document of a is not known any more"
 
 
+def test_one_hour_without_a_status_ends_no_incident_however_old(warehouse: Path) -> None:
+    [incident] = told_of(warehouse, "healthy", *["degraded"] * 25, "unknown", "degraded")
+    assert (incident.hour, incident.closed_at) == (at(1), None)
+
+
 def test_a_personal_agents_status_is_told_of_without_a_detail(warehouse: Path) -> None:
     targets = Targets(agents={"a": AgentTargets(personal=True)})
     [incident] = told_of(warehouse, "healthy", "degraded", targets=targets)
@@ -106,6 +126,12 @@ def test_a_surveyed_agent_that_answers_worse_than_before_is_told(warehouse: Path
 def test_a_surveyed_agent_that_nobody_asks_any_more_keeps_no_incident_open(warehouse: Path) -> None:
     [incident] = probed(warehouse, "healthy", "unhealthy", *[None] * 24)
     assert (incident.closed_at, incident.is_recovered) == (at(26), False)
+
+
+@pytest.mark.parametrize("status", [None, "unknown"])
+def test_a_surveyed_agent_that_answers_in_most_hours_keeps_its_incident(warehouse: Path, status: str | None) -> None:
+    [incident] = probed(warehouse, "healthy", *["degraded"] * 25, status, "degraded")
+    assert (incident.hour, incident.closed_at) == (at(1), None)
 
 
 def test_a_surveyed_agent_that_answers_well_again_is_over(warehouse: Path) -> None:

@@ -115,11 +115,39 @@ def test_numbers_that_json_does_not_know_do_not_hide_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
+    "faulty",
+    [
+        rb'"extensions": {"\ud800bad": 1}',
+        rb'"extensions": {"\ud800": 1, "mood": 2}, "agent_id": "\ud800", "\ud800": 3',
+        b'"agent_id": "a", "agent_id": "b"',
+        b'"calibration": {"sample_count": 1, "sample_count": 2}',
+        b'"calibration": {"sample_count": ' + b"9" * 5000 + b"}",
+        b'"calibration": {"sample_count": ' + b"9" * 400 + b', "latency_p50_ms": ' + b"9" * 400 + b"}",
+        b'"extensions": {"com.example.a": ' + b"[" * 100 + b"]" * 100 + b"}",
+    ],
+)
+def test_no_content_of_another_member_raises_or_hides_a_warning(faulty: bytes) -> None:
+    reading = read_document(b'{"health": {"status": "unhealthy"}, %s}' % faulty)
+    assert reading.problems
+    assert reading.readable is not None
+    assert reading.readable.health.status == "unhealthy"
+    assert reading.readable.calibration.sample_count is None
+    assert reading.readable.extensions == {}
+
+
+def test_members_beside_an_extension_key_of_broken_unicode_are_kept() -> None:
+    body = rb'{"health": {"status": "degraded"}, "agent_id": "a", "extensions": {"\ud800": 1, "com.example.a": 2}}'
+    readable = read_document(body).readable
+    assert readable is not None
+    assert (readable.agent_id, readable.extensions) == ("a", {"com.example.a": 2})
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"{", b"[]", b'"unhealthy"', b'{"status": "unhealthy"}', b'{"health": "unhealthy"}',
         b'{"health": {"status": ["unhealthy"]}}', b'{"health": {"status": "unhealthy", "status": "healthy"}}',
-        b'{"health": {"status": "down"}}', b"\xff", b"[" * 5000,
+        b'{"health": {"status": "unhealthy"}, "health": {"status": "healthy"}}', b'{"health": {"status": "down"}}', b"\xff", b"[" * 5000,
     ],
 )  # fmt: skip
 def test_what_states_no_status_that_can_be_read_is_unknown(body: bytes) -> None:

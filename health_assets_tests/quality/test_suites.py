@@ -252,7 +252,7 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         },
         ("agent_reliability", "runs"): {"windows_agree_with_the_executions"},
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
-        ("agent_probes", "status"): {"only_valid_answers_have_a_status"},
+        ("agent_probes", "status"): {"only_valid_answers_and_warnings_have_a_status"},
         ("survey_summary", "responsive"): {"every_probe_is_counted_once"},
         ("model_health", "success_count"): {"windows_hold_calls"},
         ("model_health", "health_score"): {"degraded_models_are_below_the_threshold"},
@@ -563,7 +563,7 @@ def _breaks_of_usage() -> Iterator[Break]:
 
 def _breaks_of_the_survey() -> Iterator[Break]:
     for assignment, check in [
-        ("status = 'healthy'", "only_valid_answers_have_a_status"),
+        ("status = 'healthy'", "only_valid_answers_and_warnings_have_a_status"),
         ("error = NULL", "only_other_answers_have_an_error"),
     ]:
         yield Break("agent_probes", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))

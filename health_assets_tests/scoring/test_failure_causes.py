@@ -44,6 +44,19 @@ def test_failures_that_were_to_be_expected_have_no_cause() -> None:
     assert named(value("version", "2", 0, 0), now_executions=0, now_failures=0) == []
 
 
+@pytest.mark.parametrize("rate", [0.9, 0.8, 0.7, 0.6])
+def test_failures_of_exactly_the_expected_share_have_no_cause(rate: float) -> None:
+    expected = round(10 * (1 - rate))
+    values = [value("version", "A", 5, expected), value("version", "B", 5, 0)]
+    assert named(*values, now_executions=10, now_failures=expected, expected_success_rate=rate) == []
+
+
+def test_a_value_that_explains_exactly_the_least_share_is_named() -> None:
+    """8 - 16 x 0.05 = 7.2 is 4 of 5 of 10 - 20 x 0.05 = 9, and a hair less in doubles."""
+    assert named(value("version", "2", 16, 8), now_failures=10) == [("version", "2")]
+    assert named(value("version", "2", 17, 8), now_failures=10) == []
+
+
 def test_the_most_frequent_error_is_said_with_its_share() -> None:
     assert error_sentence(13, "401", 13) == "Every one with: 401"
     assert error_sentence(13, "401", 9) == "9 of 13, 69%, with: 401"

@@ -81,6 +81,9 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
         "slow": (hangs(), "timeout"),
         "broken": (resets(), "unreachable"),
         "moved": (redirects("http://192.0.2.1/"), "refused"),
+        "faulty": (answers(document("unhealthy", agent_id=...)), "invalid"),
+        "failing": (answers(document("degraded"), "503 Service Unavailable"), "http_error"),
+        "praising": (answers(document("healthy", agent_id=...)), "invalid"),
     }
     with Host({f"/{name}": behaviour for name, (behaviour, _) in behaviours.items()}) as host:
         probes, too_late = ask(
@@ -97,6 +100,10 @@ def test_every_outcome_is_kept_with_what_came_of_it() -> None:
         None,
         "its document is not valid: the document: must be an object, not a list.",
     )
+    fault = "its document is not valid: agent_id: is missing."
+    assert (by_name["faulty"].status, by_name["faulty"].error) == ("unhealthy", fault)
+    assert (by_name["praising"].status, by_name["praising"].error) == (None, fault)
+    assert by_name["failing"].status == "degraded"
 
 
 @pytest.mark.parametrize(("concurrency", "per_host", "most"), [(3, 8, 3), (8, 2, 2), (1, 1, 1), (8, 8, 8)])

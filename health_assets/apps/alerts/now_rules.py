@@ -12,6 +12,8 @@ from health_assets.apps.alerts.seen_states import NowSeen
 from health_assets.core.wording import counted, share
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
+NOT_GOOD = (FAILING, SUSPECT)
+"""Verdicts of hours that are no good ones, whatever the rule."""
 QUIET_FOR = timedelta(hours=6)
 """An incident ends when nothing was bad for so long, also where nothing ran meanwhile."""
 
@@ -21,12 +23,12 @@ class NowRule(Rule):
 
     looks_at: ClassVar[tuple[type[Seen], ...]] = (NowSeen,)
     bad: ClassVar[tuple[str, ...]]
-    """Verdicts that no incident ends with."""
+    """Verdicts after the last of which an incident is over."""
 
     def is_good(self, seen: NowSeen, recovers_at: float | None) -> bool | None:
         """Whether executions of the hour ended well; None where none ran."""
         del recovers_at
-        if seen.verdict in (FAILING, SUSPECT):
+        if seen.verdict in NOT_GOOD:
             return False
         return True if seen.row["executions_1h"] else None
 
@@ -38,9 +40,9 @@ class NowRule(Rule):
         return f"{seen.subject_id}: {of}; over since {over_at:%Y-%m-%d %H:%M} UTC"
 
     def gives_up(self, seen: NowSeen, opened_in: datetime) -> str | None:
-        """End an incident when nothing has run for some hours since the last bad one."""
+        """End an incident when nothing has run for some hours since the last that was failing or suspect."""
         del opened_in
-        over_at = seen.last_bad_end(self.bad)
+        over_at = seen.last_bad_end(NOT_GOOD)
         if seen.hour + timedelta(hours=1) - over_at < QUIET_FOR:
             return None
         ran, failed, hours = seen.since(over_at)
@@ -78,7 +80,7 @@ class SuspectNow(NowRule):
     """More of an agent's executions fail than chance explains, yet fewer than half."""
 
     name: ClassVar[str] = "suspect_now"
-    bad: ClassVar[tuple[str, ...]] = (FAILING, SUSPECT)
+    bad: ClassVar[tuple[str, ...]] = NOT_GOOD
 
     def opening(self, seen: NowSeen) -> Opening | None:
         """A verdict `suspect`."""

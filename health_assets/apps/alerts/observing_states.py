@@ -13,7 +13,9 @@ from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
 from health_assets.apps.alerts.status_rules import STATUSES
 from health_assets.core.hours import HourRange
+from health_assets.scoring.latency_buckets import bucket_of_us
 from health_assets.scoring.relations import lookup
+from health_assets.systems.agent_health_state.agent_health_state import is_slow
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
 
@@ -52,9 +54,11 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
     """Documents that are not healthy, and those of agents with an open incident."""
     rows = observed.session.hours_of("agent_health_state", _context(observed))
     watched = ids_table(observed.watched("agent"))
-    found = _with_best_before(rows, observed, "agent_id")
+    found = _with_known_before(rows, observed, "agent_id")
     found = found.filter(found.status.isin(STATUSES[1:]) | found.agent_id.isin(watched.agent_id))
-    rows_found = observed.session.arrow(found.order_by("agent_id")).to_pylist()
+    p99_bucket = bucket_of_us(found.latency_p99_ms * 1e3)
+    told = found.mutate(is_slow=is_slow(p99_bucket, found.baseline_latency_ms).fill_null(False))
+    rows_found = observed.session.arrow(told.order_by("agent_id")).to_pylist()
     failures = failures_of(observed, [row["agent_id"] for row in rows_found])
     for row in rows_found:
         place = row["best_place"]
@@ -64,6 +68,7 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
             row=row,
             status=row["status"],
             best_status_before=None if place is None else STATUSES[place],
+            last_known_in=row["last_known_in"],
             is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
             failures=failures.get(row["agent_id"], {}),
         )
@@ -72,10 +77,10 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
 def probes_seen(observed: ObservedHour) -> Iterable[Seen]:
     """Documents that surveyed agents answered with, where they are not healthy, and of those with an open incident."""
     rows = observed.session.hours_of("agent_probes", _context(observed))
-    found = _with_best_before(rows, observed, "url")
+    found = _with_known_before(rows, observed, "url")
     watched = set(observed.watched("probe"))
     of_interest = found.filter(found.status.isin(STATUSES[1:]) | found.url.isin(sorted(watched)))
-    names = ("url", "name", "status", "best_place")
+    names = ("url", "name", "status", "best_place", "last_known_in")
     for row in observed.session.dicts(of_interest.order_by("url").select(*names)):
         place = row["best_place"]
         watched.discard(row["url"])
@@ -85,19 +90,34 @@ def probes_seen(observed: ObservedHour) -> Iterable[Seen]:
             row=row,
             status=row["status"],
             best_status_before=None if place is None else STATUSES[place],
+            last_known_in=row["last_known_in"],
             is_somebodys_own=observed.targets.of(row["name"]).personal,
         )
-    for url in sorted(watched):  # which nobody asked in this hour
-        yield ProbeSeen(hour=observed.hour, subject_id=url)
+    yield from _not_asked(rows, observed, sorted(watched))
+
+
+def _not_asked(rows: ir.Table, observed: ObservedHour, urls: list[str]) -> Iterable[Seen]:
+    """Surveyed agents that nobody asked in the hour."""
+    before = _known_before(rows.filter(rows.url.isin(urls)), observed, "url")
+    known_in = {row["url"]: row["last_known_in"] for row in observed.session.dicts(before)} if urls else {}
+    for url in urls:
+        yield ProbeSeen(hour=observed.hour, subject_id=url, last_known_in=known_in.get(url))
 
 
 def _context(observed: ObservedHour) -> HourRange:
     return HourRange.of(observed.hour).extended_back(CONTEXT_HOURS)
 
 
-def _with_best_before(rows: ir.Table, observed: ObservedHour, key: str) -> ir.Table:
-    """Rows of the hour, with the place in `STATUSES` of the best status that the subject had before."""
-    now, before = rows.filter(rows.hour == observed.hour), rows.filter(rows.hour < observed.hour)
+def _with_known_before(rows: ir.Table, observed: ObservedHour, key: str) -> ir.Table:
+    """Rows of the hour, with what was known of the subject before."""
+    return lookup(rows.filter(rows.hour == observed.hour), _known_before(rows, observed, key), key)
+
+
+def _known_before(rows: ir.Table, observed: ObservedHour, key: str) -> ir.Table:
+    """By subject, the place in `STATUSES` of its best status before the hour, and the last hour that has one."""
+    before = rows.filter(rows.hour < observed.hour)
     place = before.status.cases(*((status, place) for place, status in enumerate(STATUSES)), else_=ibis.null("int8"))
-    best = before.mutate(place=place).group_by(key).aggregate(best_place=ibis._.place.min())
-    return lookup(now, best, key)
+    known = before.mutate(place=place)
+    return known.group_by(key).aggregate(
+        best_place=known.place.min(), last_known_in=known.hour.max(where=known.place.notnull())
+    )

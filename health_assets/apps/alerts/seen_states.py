@@ -62,6 +62,7 @@ class DocumentSeen(Seen):
         row: the columns that it follows from.
         status: the status; None where no document says one.
         best_status_before: the best that was known in the day before; None where none was.
+        last_known_in: the last hour of the day before that has a status; None where none has.
         is_somebodys_own: whether the targets call the agent personal.
         failures: errors of the last hours and lines of logs that tell of them, as evidence keeps them.
     """
@@ -69,6 +70,7 @@ class DocumentSeen(Seen):
     row: Mapping[str, Any] = field(default_factory=dict)
     status: str | None = None
     best_status_before: str | None = None
+    last_known_in: datetime | None = None
     is_somebodys_own: bool = False
     failures: Mapping[str, Any] = field(default_factory=dict)
 

@@ -48,8 +48,10 @@ class DocumentRule(Rule):
         return f"{seen.title} is {seen.status} again{self.cause(seen)}"
 
     def gives_up(self, seen: DocumentSeen, opened_in: datetime) -> str | None:
-        """End an incident of a day ago where the status is unknown."""
-        return None if seen.hour - opened_in < UNKNOWN_FOR else f"the status of {seen.title} is not known any more"
+        """End an incident where no status was known for a day."""
+        known_in = seen.last_known_in
+        is_old = seen.hour - opened_in >= UNKNOWN_FOR and (known_in is None or seen.hour - known_in >= UNKNOWN_FOR)
+        return f"the status of {seen.title} is not known any more" if is_old else None
 
 
 class StatusWorsened(DocumentRule):
@@ -64,7 +66,7 @@ class StatusWorsened(DocumentRule):
         if row.get("response_ratio") is None:
             return ""
         told = f" ({share(row['response_ratio'])} of {counted(row['sample_count'], 'execution')} succeeded"
-        if row["baseline_latency_ms"] and (row["latency_p99_ms"] or 0) > 3 * row["baseline_latency_ms"]:
+        if row["is_slow"]:
             p99, declared = duration(row["latency_p99_ms"] / 1e3), duration(row["baseline_latency_ms"] / 1e3)
             told += f", p99 {p99}, declared {declared}"
         return told + ")"

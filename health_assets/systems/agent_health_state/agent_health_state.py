@@ -96,21 +96,24 @@ def _ratios(rows: ir.Table) -> ir.Table:
 
 
 def _status(rows: ir.Table) -> ir.Table:
-    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half.
-
-    A latency exceeds three times the baseline where its bucket lies above the bucket of that limit: never at exactly
-    the limit or below it, and always from the bucket's width above it.
-    """
-    limit_s = BASELINE_FACTOR * rows.baseline_latency_ms / 1e3
-    is_slow = rows.p99_bucket > bucket_of_us(whole_us(limit_s))
+    """Source 3, section 4.3; errors for the majority of requests are a ratio below one half."""
     status = ibis.cases(
         (rows.sample_count < FEWEST_SAMPLES, "unknown"),
         (rows.successes * 2 < rows.sample_count, "unhealthy"),
         (rows.successes * 20 < rows.sample_count * 19, "degraded"),
-        (is_slow.fill_null(False), "degraded"),
+        (is_slow(rows.p99_bucket, rows.baseline_latency_ms).fill_null(False), "degraded"),
         else_="healthy",
     )
     return rows.mutate(status=status)
+
+
+def is_slow(p99_bucket: ir.IntegerValue, baseline_latency_ms: ir.FloatingValue) -> ir.BooleanValue:
+    """Whether a latency exceeds three times the baseline; null where either is not known.
+
+    It does where its bucket lies above the bucket of that limit: never at exactly the limit or below it, and always
+    from the bucket's width above it.
+    """
+    return p99_bucket > bucket_of_us(whole_us(BASELINE_FACTOR * baseline_latency_ms / 1e3))
 
 
 def _with_trend(rows: ir.Table) -> ir.Table:

@@ -16,15 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from health_assets.scoring.exact_shares import exact_share
+
 CLOSE = 1e-9
 """Relative distance from the threshold within which exact fractions decide, far above the tail's own error."""
 
 KEYS = {"failures": pa.int64(), "executions": pa.int64(), "expected_success_rate": pa.float64()}
-
-
-def exact_share(share: float) -> Fraction:
-    """A share as its shortest decimal: 0.95 is 95 of 100."""
-    return Fraction(repr(share))
 
 
 def with_chances(cases: pa.Table, threshold: float) -> pa.Table:

@@ -3,17 +3,21 @@
 import pandas as pd
 from ibis import _, ir
 
+from health_assets.consumer.advice import WARNINGS
 from health_assets.quality.batches import Source, hours, rows, with_facts
 from health_assets.systems.survey.names import ALL_PLATFORMS
 
 
 def probes(source: Source) -> ir.Table:
-    """Rows of `agent_probes`, with whether they have a status and an error, and whether they should."""
+    """Rows of `agent_probes`, with whether they have a status and an error, and whether they should.
+
+    An answer that is not valid has one where it is a warning, which is believed all the same.
+    """
     own = rows(source)
     is_valid = own.outcome == "valid"
     return own.mutate(
         has_status=own.status.notnull().cast("int64"),
-        is_valid=is_valid.cast("int64"),
+        is_believed=(is_valid | own.status.isin(WARNINGS).fill_null(False)).cast("int64"),
         has_error=own.error.notnull().cast("int64"),
         is_not_valid=(~is_valid).cast("int64"),
     )

@@ -19,7 +19,7 @@ AGENT_PROBES = Suite(
         Check(name="outcomes_are_known", expectations=[*one_of("outcome", *OUTCOMES), *one_of("status", *STATUSES)]),
         Check(name="http_statuses_are_possible", expectations=between(100, 999, "http_status")),
         Check(name="latencies_are_not_negative", expectations=between(0, None, "latency_ms")),
-        Check(name="only_valid_answers_have_a_status", expectations=equal("has_status", "is_valid")),
+        Check(name="only_valid_answers_and_warnings_have_a_status", expectations=equal("has_status", "is_believed")),
         Check(name="only_other_answers_have_an_error", expectations=equal("has_error", "is_not_valid")),
     ],
     rows={"rows": batches.probes},

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 
 import httpx
 
+from health_assets.consumer.advice import believed_document
 from health_assets.consumer.fetching import Answer, fetch_health_async, new_client
 from health_assets.core.terminal import printable
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
@@ -88,8 +89,9 @@ class Probe:
 
     @property
     def status(self) -> str | None:
-        """The status of a valid document."""
-        return None if self.answer.document is None else self.answer.document.health.status
+        """The status of a valid document, or the warning of one with faults."""
+        document = believed_document(self.answer)
+        return None if document is None else document.health.status
 
     @property
     def error(self) -> str | None:

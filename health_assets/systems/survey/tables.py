@@ -18,7 +18,9 @@ class AgentProbe(Hourly, table=True):
         "`valid` document, `invalid` one, `http_error` (a status other than 200), `timeout`, `unreachable` (no "
         "connection, or it broke), `refused` (a redirect that we do not follow), or `private` (no public address)."
     )
-    status: str | None = text("health.status of a valid document.")
+    status: str | None = text(
+        "health.status of a valid document; of one with faults, where it is degraded or unhealthy."
+    )
     http_status: int | None = count("HTTP status; null where none arrived.")
     latency_ms: float | None = number("Time to the whole answer in milliseconds; null without one.")
     error: str | None = text("What was wrong, in one sentence; null when valid.")
