@@ -53,7 +53,8 @@ def look(world: tuple[Path, Path]) -> MakeLook:
 
 def looks(path: Path, targets: Path) -> MakeLook:
     folder = path.with_name("history")
-    assert fill(Settings(warehouse=str(path)), folder, Warehouse(str(path)))["missing"] == 0
+    while fill(Settings(warehouse=str(path)), folder, Warehouse(str(path)))["missing"]:
+        pass  # one filling stops after a few seconds
     history, ownership = History(folder), Ownership(load_targets(targets))
 
     def made(view: View = View(), **changes: Any) -> Look:  # noqa: B008, frozen
