@@ -15,6 +15,8 @@ from health_assets.core.redaction import Redaction
 
 MOST_LAID_OUT_CHARACTERS = 1 << 20
 """Longest line that is laid out; a longer one is shown as it is written."""
+MOST_LAID_OUT_DOCUMENTS = 10_000
+"""Most documents of a line that are laid out."""
 _BLANKS = re.compile(r"\s*")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|.)")
 _SPACE = re.compile(r"\s+")
@@ -33,7 +35,7 @@ def _documents(text: str) -> list[Any]:
     """The JSON objects and lists that the text holds.
 
     Raises:
-        ValueError: it holds something else, or is too long.
+        ValueError: it holds something else, or too much.
         RecursionError: they are nested too deeply.
     """
     if len(text) > MOST_LAID_OUT_CHARACTERS:
@@ -41,6 +43,8 @@ def _documents(text: str) -> list[Any]:
     documents: list[Any] = []
     place = _end_of_blanks(text, 0)
     while place < len(text):
+        if len(documents) == MOST_LAID_OUT_DOCUMENTS:
+            raise ValueError("the line holds too many documents to be laid out")
         if text[place] not in "{[":
             raise ValueError("the line holds something besides JSON objects and lists")
         document, end = _decode(text, place)
