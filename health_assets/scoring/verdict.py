@@ -103,7 +103,8 @@ def now_evidence(row: Row, *, brief: bool = False) -> str:
         return "nothing ran in the last hour"
     if not failed:
         return f"all {counted(ran, 'run')} of the last hour succeeded" if ran > 1 else "the last hour's run succeeded"
-    return f"{failed:,} of {ran:,} failed in {last_hour}"
+    told = f"{failed:,} of {ran:,} failed in {last_hour}"
+    return f"{told}, which may be chance" if row["now"] == OK and not brief else told
 
 
 def now_sentence(row: Row) -> str:

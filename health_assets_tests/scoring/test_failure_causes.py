@@ -84,6 +84,10 @@ ROW = {
         ),
         ({"now": "quiet", "now_executions": 0, "now_failures": 0}, "quiet: nothing ran in the last hour"),
         ({"now": "ok", "now_executions": 1, "now_failures": 0}, "ok now: the last hour's run succeeded"),
+        (
+            {"now": "ok", "now_executions": 1, "now_failures": 1},
+            "ok now: 1 of 1 failed in the last hour, which may be chance",
+        ),
         ({"now": None}, ""),
     ],
 )
