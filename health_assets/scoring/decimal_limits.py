@@ -9,14 +9,15 @@ from ibis import ir
 
 MICROSECONDS = 1e6
 MOST_US = 9e18
-"""Limits above it are as good as none, and would be no whole number of an engine."""
+"""Limits above it are as good as none, and would be no whole number of an engine; nor would those below its negative."""
 BILLION = 1e9
 
 
 def whole_us(seconds: ir.NumericValue) -> ir.FloatingValue:
     """Seconds in whole microseconds, null for null; a double, which holds them exactly up to 285 years."""
     us = seconds * MICROSECONDS
-    return (us > MOST_US).ifelse(MOST_US, us).round().cast("float64")
+    within = ibis.cases((us > MOST_US, MOST_US), (us < -MOST_US, -MOST_US), else_=us)  # lines state any number
+    return within.round().cast("float64")
 
 
 def is_longer(runtime_s: ir.NumericValue, limit_s: ir.NumericValue) -> ir.BooleanValue:

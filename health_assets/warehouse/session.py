@@ -241,7 +241,12 @@ class Session(ABC):
         if not count:
             return set()
         hours = {hour for (hour,) in self.query(f"SELECT DISTINCT hour FROM ({self.sql(kept)}) AS kept")}
-        values = ", ".join(f"{column} = kept.{column}" for column in kept.columns if column not in keys)
+        is_json = {column for column, kind, *_ in describe(name) if kind == "json"}  # a kept table has it as text
+        values = ", ".join(
+            f"{column} = CAST(kept.{column} AS JSON)" if column in is_json else f"{column} = kept.{column}"
+            for column in kept.columns
+            if column not in keys
+        )
         same = " AND ".join(f"{name}.{key} = kept.{key}" for key in keys)
         # the range is for engines that would otherwise look at every hour for those of the rows
         self.query(

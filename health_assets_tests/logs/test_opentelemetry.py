@@ -164,7 +164,9 @@ def test_a_span_that_breaks_a_rule_is_rejected_by_itself_and_the_others_are_kept
     assert [row["position"] for row in tables["spans"]] == ["0.0.0", f"0.0.{len(BAD_SPANS) + 1}"]
     rejected = {row["reason"] for row in tables["rejected_records"]}
     assert rejected == {f"{reason}, in span 0.0.{number}" for number, (_, reason) in enumerate(BAD_SPANS, 1)}
-    assert {row["hour"] for row in tables["rejected_records"]} == {START}
+    own_end = [row["hour"] for row in tables["rejected_records"] if "is before" in row["reason"]]
+    assert own_end == [START - HOUR], "a span lies at the end that it states"
+    assert {row["hour"] for row in tables["rejected_records"]} == {START, START - HOUR}
     assert all(json.loads(row["raw"])["name"] == "span 1" for row in tables["rejected_records"])
 
 
@@ -425,18 +427,18 @@ def test_spans_further_apart_than_the_look_back_do_not_see_each_other(project: P
 
 
 def test_native_lines_and_spans_with_one_id_in_one_hour_are_one_row_whichever_is_later(project: Project) -> None:
-    native = line(execution(id_of(1, 1), "native", AT + SECOND))
+    native = line(execution(id_of(1, 1), "planner", AT + SECOND))
     project.write_log("native.jsonl", [native])
     project.write_log("traces.jsonl", [otlp_line(agent(1, 1, AT))])
     project.ingest(FIRST)
-    assert [row["agent_id"] for row in project.rows("executions")] == ["native"]
+    assert [row["source_file"] for row in project.rows("executions")] == ["native.jsonl"]
     project.write_log("more.jsonl", [otlp_line(agent(1, 1, AT + 2 * SECOND))])
     project.ingest(FIRST)
-    assert [row["agent_id"] for row in project.rows("executions")] == ["planner"]
+    assert [row["source_file"] for row in project.rows("executions")] == ["more.jsonl"]
     assert_lines_are_conserved(project)
     project.write_log("more.jsonl", [otlp_line(span(2, 1, AT))])
     project.ingest(FIRST)
-    assert [row["agent_id"] for row in project.rows("executions")] == ["native"]
+    assert [row["source_file"] for row in project.rows("executions")] == ["native.jsonl"]
     assert_lines_are_conserved(project)
 
 

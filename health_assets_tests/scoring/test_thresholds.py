@@ -1,5 +1,6 @@
 """Thresholds of every system, asked at, just under and just over: decimal numbers decide, never the last bit of a double."""
 
+import math
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.model_tracker import ModelHealthTracker
+from health_assets.scoring.decimal_limits import whole_us
 from health_assets.scoring.health_components import SUMS, with_long_running
 from health_assets.scoring.latency_buckets import bucket_of
 from health_assets.scoring.target_columns import resolve_sla
@@ -301,3 +303,11 @@ def test_a_burn_rate_of_exactly_15_is_15(executions: int, failures: int) -> None
     """21 / 1.4 is more than 15 in doubles, or less."""
     assert budget(executions, failures)["burn_rate_1h"] == 15.0
     assert budget(executions, failures - 1)["burn_rate_1h"] < 15.0 < budget(executions, failures + 1)["burn_rate_1h"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "us"),
+    [(1.5, 1.5e6), (math.inf, 9e18), (-math.inf, -9e18), (math.nan, 9e18), (1e300, 9e18), (-1e300, -9e18)],
+)
+def test_any_number_that_a_line_states_can_be_compared(seconds: float, us: float) -> None:
+    assert ibis.duckdb.connect().execute(whole_us(ibis.literal(seconds, "float64"))) == us
