@@ -9,7 +9,7 @@ from ibis import ir
 
 MICROSECONDS = 1e6
 MOST_US = 9e18
-"""Limits above it are as good as none, and would be no whole number of an engine; nor would those below its negative."""
+"""Limits above it are as good as none; an engine has no whole number for them, nor for those below its negative."""
 BILLION = 1e9
 
 
