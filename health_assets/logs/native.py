@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
-from health_assets.logs.native_fields import FIELDS, OBJECTS, RULES, TEXT, TIMES, Rule
+from health_assets.logs.native_fields import FIELDS, FIRST_TIME, LAST_TIME, OBJECTS, RULES, TEXT, TIMES, Rule
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.redacting import cut
 
@@ -88,8 +88,8 @@ def parsed_lines(lines: str, limits: Limits) -> str:
     SELECT
         file_id, line_number, hash(line, line_number) AS fingerprint,
         CASE WHEN is_good THEN record_type ELSE 'rejected' END AS record_type,
-        CASE WHEN own_time <= {limits.until_sql} THEN {_hour("own_time")} END AS hour,
-        CASE WHEN own_time > {limits.until_sql} THEN own_time END AS future_at,
+        CASE WHEN own_time BETWEEN {FIRST_TIME} AND {limits.until_sql} THEN {_hour("own_time")} END AS hour,
+        CASE WHEN own_time > {limits.until_sql} AND own_time < {LAST_TIME} THEN own_time END AS future_at,
         CASE WHEN NOT is_good THEN {_rejection()} END AS rejection,
         CASE WHEN NOT is_good THEN {cut(_STRIPPED, READ_TEXT_BYTES)} END AS raw,
         {columns}

@@ -13,6 +13,7 @@ from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+FIRST_TIME, LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138
 ISO_8601 = (
     r'"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)?"'  # braces for str.format
@@ -119,7 +120,7 @@ def _time(field: str) -> Rule:
         f"WHEN regexp_full_match({{token}}, '{ISO_8601}') THEN coalesce({cast}, {cast_with_comma}) "
         f"WHEN {microseconds} BETWEEN 0 AND 5e15 THEN make_timestamp({microseconds}::BIGINT)::TIMESTAMPTZ END"
     )
-    bounds = "{value} >= TIMESTAMPTZ '2000-01-01 00:00:00+00' AND {value} < TIMESTAMPTZ '2100-01-01 00:00:00+00'"
+    bounds = f"{{value}} >= {FIRST_TIME} AND {{value}} < {LAST_TIME}"
     return Rule(
         field=field,
         value=value,
