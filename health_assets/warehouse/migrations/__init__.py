@@ -25,6 +25,10 @@ FIXED_SINCE = 5
 """The version from which on a revision never changes once it has landed; until then the first three still grew."""
 
 
+OWN_TABLES = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND relkind = 'r'"
+"""SQL: whether a row of pg_class is a table of the warehouse's own schema, whatever characters its name has."""
+
+
 def migrate(url: str, lock_timeout_s: float) -> None:
     """Make the tables of a warehouse, or bring them to this program's version, in one transaction.
 
@@ -64,13 +68,10 @@ def _declare(connection: sa.Connection) -> None:
     for table, name, is_required, comment in rows_of(
         "SELECT relname, attname, attnotnull, col_description(attrelid, attnum) "
         "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
-        "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped"
+        f"WHERE {OWN_TABLES} AND attnum > 0 AND NOT attisdropped"
     ):
         columns.setdefault(table, {})[name] = KnownColumn(not is_required, comment)
-    comments = rows_of(
-        "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class "
-        "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
-    )
+    comments = rows_of(f"SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE {OWN_TABLES}")
     declare(rows_of, dict(map(tuple, comments)), columns)
 
 
