@@ -12,6 +12,7 @@ from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.postgres_server import fresh_warehouse
 
@@ -19,6 +20,8 @@ from health_assets_tests.support.postgres_server import fresh_warehouse
 @pytest.fixture(params=["duckdb", "postgres"])
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
     with Warehouse(str(tmp_path / "w.duckdb") if request.param == "duckdb" else fresh_warehouse()).write() as session:
+        for statement in drop_constraints("system_health"):
+            session.query(statement)
         yield session
 
 
