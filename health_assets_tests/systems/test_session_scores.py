@@ -185,9 +185,10 @@ def test_the_latest_statement_about_each_signal_counts(project: Project) -> None
         signals("e", at + timedelta(seconds=1), tool_correctness=0.9),
     ]
     scored(project, records, HourRange.of(START))
-    (row,) = project.rows("trace_risks")
+    row, of_another = sorted(project.rows("trace_risks"), key=lambda row: row["agent_id"])
     assert [row[risk] for risk in RISKS] == [0.5, 0.4, 0.6, 0.8]
     assert (row["session_id"], row["agent_id"], row["traced_at"]) == ("s", "a", at)
+    assert (of_another["session_id"], of_another["agent_id"]) == ("other", "other")
     assert row["oldest_event_at"] == at - timedelta(seconds=1)
 
 

@@ -44,7 +44,7 @@ from health_assets_tests.support.spark_servers import sail
 
 HOURS = hours_from(START, 8)
 FIRST = HourRange.of(START)
-KEYS = ["hour", "execution_id"]
+KEYS = ["hour", "source_file", "line_number", "execution_id"]
 
 
 @pytest.fixture(scope="module")

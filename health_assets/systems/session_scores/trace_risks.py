@@ -69,7 +69,8 @@ def _said_by_signals_too(
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
     about = ibis.union(ended.semi_join(wanted, "trace_id"), before.semi_join(elsewhere, "trace_id"))
     merged = known_traces(about, signals, wanted, lookback_hours)
-    return merged.filter(merged.newest_event_at >= merged.hour).select(*COLUMNS)  # an empty execution adds nothing
+    # an empty execution adds nothing, also where another agent's signals are about its id
+    return merged.filter(merged.newest_event_at >= merged.hour, is_trace(merged)).select(*COLUMNS)
 
 
 def _about_earlier_runs(ended: ir.Table, signals: ir.Table, hours: HourRange) -> ir.Table:
