@@ -61,13 +61,12 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
     rows_found = observed.session.arrow(told.order_by("agent_id")).to_pylist()
     failures = failures_of(observed, [row["agent_id"] for row in rows_found])
     for row in rows_found:
-        place = row["best_place"]
         yield StatusSeen(
             hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
             status=row["status"],
-            best_status_before=None if place is None else STATUSES[place],
+            best_status_before=_status_at(row["best_place"]),
             last_known_in=row["last_known_in"],
             is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
             failures=failures.get(row["agent_id"], {}),
@@ -82,14 +81,13 @@ def probes_seen(observed: ObservedHour) -> Iterable[Seen]:
     of_interest = found.filter(found.status.isin(STATUSES[1:]) | found.url.isin(sorted(watched)))
     names = ("url", "name", "status", "best_place", "last_known_in")
     for row in observed.session.dicts(of_interest.order_by("url").select(*names)):
-        place = row["best_place"]
         watched.discard(row["url"])
         yield ProbeSeen(
             hour=observed.hour,
             subject_id=row["url"],
             row=row,
             status=row["status"],
-            best_status_before=None if place is None else STATUSES[place],
+            best_status_before=_status_at(row["best_place"]),
             last_known_in=row["last_known_in"],
             is_somebodys_own=observed.targets.of(row["name"]).personal,
         )
@@ -102,6 +100,10 @@ def _not_asked(rows: ir.Table, observed: ObservedHour, urls: list[str]) -> Itera
     known_in = {row["url"]: row["last_known_in"] for row in observed.session.dicts(before)} if urls else {}
     for url in urls:
         yield ProbeSeen(hour=observed.hour, subject_id=url, last_known_in=known_in.get(url))
+
+
+def _status_at(place: int | None) -> str | None:
+    return None if place is None else STATUSES[place]
 
 
 def _context(observed: ObservedHour) -> HourRange:
