@@ -131,6 +131,7 @@ class Fleet:
         said = self._folder / f"said-{self._runs}"
         environment = {
             "HEALTH_WINDOW_HOURS": str(WINDOW_HOURS), "HEALTH_LOOKBACK_HOURS": str(LOOKBACK_HOURS),
+            "HEALTH_SHORT_WINDOW_HOURS": "off" if self._system else "1,6",
             "HEALTH_LAKE": str(self.project.settings.lake), "HEALTH_LEDGER": str(self.project.settings.ledger),
         }  # fmt: skip
         arguments = materialize_arguments(self.project, hours, self._system)

@@ -307,9 +307,11 @@ def test_a_file_that_is_packed_too_much_is_read_up_to_there(project: Project, mo
 
 
 def test_a_file_of_too_many_lines_is_read_up_to_there(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = [event("trigger", AT).replace('"t"', f'"t{number}"') for number in range(30)]
+    events, others = (
+        [event("trigger", AT).replace('"t"', f'"{name}{number}"') for number in range(30)] for name in "tu"
+    )
     project.write_log("a.jsonl", events)
-    project.write_bytes("b.json", f"[{','.join(events)}]".replace('"t', '"u').encode())
+    project.write_bytes("b.json", f"[{','.join(others)}]".encode())
     limits = replace(project.pipeline.limits, lines=20)
     monkeypatch.setattr(Limits, "of", lambda *_: limits)
     project.ingest(HourRange.of(START))

@@ -13,7 +13,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, evaluate
-from health_assets.systems.explanations.last_hour import common_values
+from health_assets.systems.explanations.common_values import common_values
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.upgrades import statements_since
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
@@ -243,7 +243,8 @@ def test_an_id_of_several_agents_is_a_trace_of_each(tmp_path: Path) -> None:
     other.write_log("a.jsonl", map(line, records))
     for hour in hours:
         other.materialize(HourRange.of(hour), only=SESSIONS)
-    assert_same_tables(project, other, ("trace_risks", "session_scores"))
+    names = ["trace_risks", "session_scores"]
+    assert_same_tables(project.tables(names=names), other.tables(names=names))
 
 
 def test_signals_of_nobody_become_those_of_the_agents_that_claim_the_id_later(tmp_path: Path) -> None:

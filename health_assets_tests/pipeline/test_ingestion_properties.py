@@ -586,12 +586,13 @@ def ids_and_files(project: Project) -> list[tuple]:
 
 def test_of_the_same_id_in_one_hour_the_latest_end_then_the_last_file_then_the_last_line_wins(project: Project) -> None:
     early, late = START + HOUR / 4, START + HOUR / 2
-    project.write_log("a.jsonl", [line(execution("x", "late end", late)), line(execution("y", "a1", early))])
-    project.write_log("b.jsonl", [line(execution("x", "early end", early)), line(execution("y", "b1", early))])
-    project.write_log("B.jsonl", [line(execution("y", "B1", early))] * 3)
-    project.write_log("c/a.jsonl", [line(execution("y", "ca1", early)), line(execution("y", "ca2", early))])
+    y = execution("y", "a", early)
+    project.write_log("a.jsonl", [line(execution("x", "a", late)), line(y)])
+    project.write_log("b.jsonl", [line(execution("x", "a", early)), line(y)])
+    project.write_log("B.jsonl", [line(y)] * 3)
+    project.write_log("c/a.jsonl", [line(y | {"version": "2"}), line(y)])  # not the first lines of another file
     project.ingest(HourRange.of(START))
-    assert ids_and_files(project) == [("x", "late end", "a.jsonl", 1), ("y", "ca2", "c/a.jsonl", 2)]
+    assert ids_and_files(project) == [("x", "a", "a.jsonl", 1), ("y", "a", "c/a.jsonl", 2)]
     assert_lines_are_conserved(project)
 
 

@@ -117,7 +117,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-ENVIRONMENT = {"HEALTH_WINDOW_HOURS": "6", "HEALTH_LOOKBACK_HOURS": "24"}
+ENVIRONMENT = {"HEALTH_WINDOW_HOURS": "6", "HEALTH_LOOKBACK_HOURS": "24", "HEALTH_SHORT_WINDOW_HOURS": "off"}
 
 
 def warehouse_state(project: Project) -> list[tuple[str, int, int]]:

@@ -677,6 +677,8 @@ def table_of_runs(random: Random, count: int) -> pa.Table:
             "task_id": random.choice("tu"),
             "hour": START + random.randrange(40) * HOUR,
             "execution_id": f"e{number:04}",
+            "source_file": "a.jsonl",
+            "line_number": number + 1,
             "succeeded": random.random() < 0.8,
             **{name: random.choice([None, 0.0, random.random()]) for name in ("confidence", *RESOURCES)},
             "actions": random.choice([None, *random_lists(random, 4, NAMES[:4], 4)]),
@@ -685,7 +687,8 @@ def table_of_runs(random: Random, count: int) -> pa.Table:
     ]
     numbers = [(name, pa.float64()) for name in ("confidence", *RESOURCES)]
     types = [("agent_id", pa.string()), ("task_id", pa.string()), ("hour", pa.timestamp("us", "UTC"))]
-    types += [("execution_id", pa.string()), ("succeeded", pa.bool_()), *numbers, ("actions", pa.list_(pa.string()))]
+    types += [("execution_id", pa.string()), ("source_file", pa.string()), ("line_number", pa.int64())]
+    types += [("succeeded", pa.bool_()), *numbers, ("actions", pa.list_(pa.string()))]
     return pa.Table.from_pylist(sorted(runs, key=lambda run: [run[key] for key in RUNS_IN_ORDER]), pa.schema(types))
 
 

@@ -148,12 +148,14 @@ def why(project: Project, settings: Settings | None = None, **others: object) ->
 
 
 def state(project: Project) -> dict[str, list[Row]]:
-    """All rows of all tables, without the times at which a run made them, and the check of what it read."""
+    """All rows of all tables, without times at which a run made them or a copy a file, and the check of what it read."""
     tables = project.tables(names=list(ALL_TABLES))
     results = tables["expectation_results"]
     tables["expectation_results"] = [row for row in results if row["expectation"] != FEW_READ_LINES_ARE_REJECTED]
     for row in tables["materialized_hours"]:
         del row["materialized_at"]
+    for row in tables["raw_files"]:
+        del row["changed_ns"]
     return tables
 
 
@@ -636,7 +638,7 @@ def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_p
 
 # -- what digests rest on ----------------------------------------------------------------------------------------------
 
-OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", "held_hours"}
+OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", "held_hours", "superseded_executions"}
 _NAMES = re.compile(rf"\b(?:FROM|JOIN)\s+\"?({'|'.join(sorted(ALL_TABLES, key=len, reverse=True))})\b", re.IGNORECASE)
 
 

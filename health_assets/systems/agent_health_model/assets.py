@@ -68,8 +68,8 @@ def _busiest_agents(rows: ir.Table) -> ir.Table:
 
 
 def _worst_agents(rows: ir.Table) -> ir.Table:
-    latest = of_newest_hour(rows)
     """The agents that a person looks at first: those that fail now, then by their scores."""
+    latest = of_newest_hour(rows)
     active = with_verdict(latest.filter(latest.state != "inactive"))
     return active.order_by("urgency", "health_score", "agent_id").select(
         "hour",
