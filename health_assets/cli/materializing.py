@@ -137,7 +137,7 @@ def _run(
             print_older_targets,
             print_outcome,
         )
-        from health_assets.cli.running import STOPPED, run_hours, step_count
+        from health_assets.cli.running import run_hours, step_count
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
         from health_assets.defs.pipeline import Pipeline
@@ -158,7 +158,7 @@ def _run(
         # the logs are loaded by then: whoever asks for a report sees scores that are older than they
         if outcome.files_seen:
             raise HealthAssetsError(f"{outcome.error}; {NOT_AS_A_WHOLE}")
-        again = "; run it again" if outcome.error.startswith(STOPPED) else ""
+        again = "; run it again" if outcome.was_stopped else ""
         raise HealthAssetsError(f"{outcome.error}{again}")
     with Pipeline(settings=settings).open().read() as session:
         print_outcome(console, outcome, session, time.monotonic() - since)

@@ -42,7 +42,6 @@ QUIET: dict[str, Any] = {"loggers": {"progress": {}}}
 NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
 """Tags of a run that Dagster is not to start again, since it did not start it."""
 REASONS_SHOWN = 3
-STOPPED = "stopped during"
 INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
@@ -60,6 +59,7 @@ class Outcome:
         lines_superseded: lines that a later one of the same agent and id replaced.
         failed_checks: every failed check.
         error: one sentence when the run failed, else None.
+        was_stopped: whether the run failed because it was asked to end.
         files_unreadable: raw logs, and folders of them, that could not be read, while all others were.
         folders_unreadable: folders among them, which could not be listed.
         unreadable: reasons, in a sentence for each of the first.
@@ -78,6 +78,7 @@ class Outcome:
     lines_rejected: int
     failed_checks: list[FailedCheck]
     error: str | None
+    was_stopped: bool = False
     files_unreadable: int = 0
     folders_unreadable: int = 0
     unreadable: Sequence[str] = ()
@@ -233,8 +234,11 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:
     failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
-    error = None if result.success else _first_error(result, failed)
-    return Outcome(hours=hours, **_read_counts(result), failed_checks=failed, error=error)
+    step_stopped = _step_stopped(result)
+    error = None if result.success else f"stopped during {step_stopped}" if step_stopped else _first_error(result, failed)
+    return Outcome(
+        hours=hours, **_read_counts(result), failed_checks=failed, error=error, was_stopped=step_stopped is not None
+    )
 
 
 def _hour_of(key: str) -> datetime:
@@ -283,14 +287,20 @@ def _with_causes(error: SerializableErrorInfo | None) -> list[SerializableErrorI
     return chain
 
 
+def _step_stopped(result: dg.ExecuteInProcessResult) -> str | None:
+    """The step that failed because the run was asked to end."""
+    for event in result.get_step_failure_events():
+        if any(error.cls_name in INTERRUPTIONS for error in _with_causes(event.step_failure_data.error)):
+            return event.step_key
+    return None
+
+
 def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCheck]) -> str:
     for event in result.get_step_failure_events():
         failure = event.step_failure_data
         if failure.user_failure_data and failure.user_failure_data.description:
             return failure.user_failure_data.description
         errors = _with_causes(failure.error)
-        if any(error.cls_name in INTERRUPTIONS for error in errors):
-            return f"{STOPPED} {event.step_key}"
         if errors and errors[-1].cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {errors[-1].to_string()}"
     blocking = [

@@ -33,7 +33,6 @@ def upgrade() -> None:
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
-        sa.Column("window_hours", sa.BigInteger(), nullable=True),
         sa.Column("state", sa.String(collation="C"), nullable=True),
         sa.Column("health_score", sa.Double(), nullable=True),
         sa.Column("points_at_stake", sa.Double(), nullable=True),
@@ -72,6 +71,7 @@ def upgrade() -> None:
         sa.Column("healthy_at", sa.Double(), nullable=True),
         sa.Column("degraded_at", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        sa.Column("window_hours", sa.BigInteger(), nullable=True),
         if_not_exists=True,
     )
     op.create_index("agent_health_short_by_hour", "agent_health_short", ["hour"], unique=False, if_not_exists=True)
