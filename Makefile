@@ -88,7 +88,7 @@ docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 	$(BIN)/python docs/figures.py
 
-## schema: all that follows from changed tables since COMMIT (HEAD): version, revision, stored state, docs; MESSAGE says what is new
+## schema: all that follows from changed tables: revision, digest, docs; MESSAGE says what is new, once there is a release
 schema: $(STAMP)
 	$(BIN)/python -m health_assets_tests.support.changed_tables "$(MESSAGE)" $(or $(COMMIT),HEAD)
 

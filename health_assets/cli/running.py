@@ -234,11 +234,11 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:
     failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
-    step_stopped = _step_stopped(result)
-    error = None if result.success else f"stopped during {step_stopped}" if step_stopped else _first_error(result, failed)
-    return Outcome(
-        hours=hours, **_read_counts(result), failed_checks=failed, error=error, was_stopped=step_stopped is not None
-    )
+    error, step_stopped = None, _step_stopped(result)
+    if not result.success:
+        error = f"stopped during {step_stopped}" if step_stopped else _first_error(result, failed)
+    was_stopped = step_stopped is not None
+    return Outcome(hours=hours, **_read_counts(result), failed_checks=failed, error=error, was_stopped=was_stopped)
 
 
 def _hour_of(key: str) -> datetime:

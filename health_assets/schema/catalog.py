@@ -21,6 +21,7 @@ from health_assets.schema.records import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABL
 
 __all__ = [
     "ALL_TABLES",
+    "BASELINE_VERSION",
     "FROM_SPANS",
     "ID_OF_TABLE",
     "RECORD_OF_TABLE",
@@ -33,7 +34,9 @@ __all__ = [
     "schema_of",
 ]
 
-SCHEMA_VERSION = 9
+BASELINE_VERSION = 10
+"""The first version of the tables that later programs upgrade: earlier ones were never released."""
+SCHEMA_VERSION = 10
 SCHEMA_DIGEST = "261338be4b029852"
 """Fingerprint of the tables of that version. A test compares it with the classes and says what to do where they differ:
 of a table that changes without the version, an older warehouse lacks a part while it calls itself current."""

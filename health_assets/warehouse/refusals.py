@@ -4,7 +4,7 @@ What belongs here: faults that every engine has. What does not: those of one eng
 """
 
 from health_assets.core.errors import HealthAssetsError, WarehouseBusyError
-from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.schema.catalog import BASELINE_VERSION, SCHEMA_VERSION
 
 LEDGER_TABLE = "lake_hours"
 """A database that has it is the ledger of a lake, and its tables of records and results are empty."""
@@ -17,12 +17,17 @@ def of_a_lake(name: object) -> HealthAssetsError:
     )
 
 
-def refuse_newer(name: object, version: int) -> None:
-    """Refuse the tables of a later program.
+def refuse_unknown(name: object, version: int) -> None:
+    """Refuse tables of a later program, and of one from before the first release.
 
     Raises:
-        HealthAssetsError: the version is newer than this program's.
+        HealthAssetsError: the version is newer than this program's, or older than the first that can be upgraded.
     """
+    if version < BASELINE_VERSION:
+        raise HealthAssetsError(
+            f"the warehouse {name} has version {version}, from before the first release, and cannot be upgraded; "
+            "name a new warehouse and materialize its hours again from the logs"
+        )
     if version > SCHEMA_VERSION:
         raise HealthAssetsError(
             f"the warehouse {name} has version {version}, newer than the {SCHEMA_VERSION} "

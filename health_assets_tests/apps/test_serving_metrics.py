@@ -291,18 +291,6 @@ def test_an_incident_that_opens_shows_before_the_next_hour_does(tmp_path: Path) 
         assert (found["critical"], server.status["loaded_at"]) == (1, before)
 
 
-def test_a_warehouse_of_an_older_program_lacks_what_it_does_not_hold(tmp_path: Path) -> None:
-    path = tmp_path / "w.duckdb"
-    fill(path, agent_health_state=[state("a")], agent_health=[score("a")])
-    with Warehouse(str(path)).write() as session:
-        session.query("DROP TABLE alerts")
-        session.query("DROP TABLE held_hours")
-    with served(path) as server:
-        found = {name for name, _ in series_of(server.ask("/metrics").body.decode())}
-    assert not found & {"health_assets_open_incidents", "health_assets_held_hours", "health_assets_late_hours"}
-    assert "health_assets_fleet_score" in found
-
-
 def test_many_reasons_are_few_series(tmp_path: Path) -> None:
     path = tmp_path / "w.duckdb"
     many = [rejected(place, f"reason {place}", 100 - place) for place in range(MOST_REASONS + 3)]

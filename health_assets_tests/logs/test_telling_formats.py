@@ -14,7 +14,7 @@ from health_assets_tests.fuzz.running import inputs_of
 from health_assets_tests.fuzz.targets import RECORDED, TARGETS
 from health_assets_tests.support import foreign_logs_made, langfuse_made
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.stored_schemas import LOGS
+from health_assets_tests.support.projects import REPOSITORY
 
 NATIVE = line(execution("e1", "planner", START)).encode()
 OTLP = b'{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}'
@@ -23,6 +23,7 @@ NAME_OF_TARGET = {
     "langfuse": ("Langfuse", "traces.json"), "langfuse_lines": ("Langfuse", "rows.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
+SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"
 Sample = tuple[str | None, str, bytes]
 
 
@@ -38,7 +39,7 @@ def samples() -> Iterator[Sample]:
         yield known, "log.json", foreign_logs_made.dumped(getattr(foreign_logs_made, kind), indent=2).encode()
     for score in langfuse_made.SCORES:
         yield "Langfuse", "scores.jsonl", foreign_logs_made.dumped(score).encode()
-    for path in (*RECORDED.glob("*/*.jsonl"), *LOGS.iterdir()):
+    for path in (*RECORDED.glob("*/*.jsonl"), *SAMPLE_LOGS.iterdir()):
         known = "the native format" if path.name == "native.jsonl" else "OTLP-JSON"
         yield known, path.name, path.read_bytes()
         yield known, "log.json", path.read_bytes()

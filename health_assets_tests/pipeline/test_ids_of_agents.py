@@ -15,7 +15,6 @@ from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import CheckResult, evaluate
 from health_assets.systems.explanations.common_values import common_values
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.upgrades import statements_since
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import ENGINES, FLEET, Project, assert_same_tables, hours_from
 
@@ -149,19 +148,6 @@ def test_what_a_later_line_replaced_is_not_called_kept(tmp_path: Path) -> None:
     report = project.ingest(ONE_HOUR)
     assert (report.lines_read, report.superseded, report.rejected) == (5, 1, 0)
     assert len(project.rows("executions")) == 4
-
-
-def test_an_older_warehouse_gets_back_the_rows_of_agents_that_lost_their_ids(tmp_path: Path) -> None:
-    project = Project(tmp_path, {})
-    project.write_log("a.jsonl", map(line, runs_of("a", 3)))
-    project.write_log("b.jsonl", map(line, runs_of("b", 3)))
-    project.ingest(ONE_HOUR)
-    project.change("DELETE FROM executions WHERE agent_id = 'a'")
-    project.change("UPDATE raw_logs SET superseded = 3 WHERE source_file = 'a.jsonl'")
-    for statement in statements_since(8):
-        project.change(statement)
-    project.ingest(ONE_HOUR)
-    assert sorted(row["agent_id"] for row in project.rows("executions")) == ["a"] * 3 + ["b"] * 3
 
 
 def checked(project: Project, asset: str, check: str) -> CheckResult:

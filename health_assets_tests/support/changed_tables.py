@@ -1,7 +1,7 @@
 """Everything that follows from a table that changes: `python -m health_assets_tests.support.changed_tables "what is new"`.
 
-What belongs here: the version and the digest in the catalog, the revision for PostgreSQL, the stored state of before, the
-page of tables. What does not: the declaration of tables, of which all of these are made (`schema`).
+It writes the version and the digest in the catalog, the revision for PostgreSQL, and the page of tables. Before the first
+release nobody has tables to be kept, so without a message the one revision, the baseline, is written anew.
 
 It runs in a checkout, against the commit `HEAD` or another that is named, and needs no database: a PostgreSQL server of
 the tests' own is brought to the state of before. Run again after another change, it does the same anew.
@@ -11,23 +11,20 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from sqlalchemy.dialects import postgresql
 from sqlmodel import SQLModel
 
 from health_assets.schema import documentation
-from health_assets.schema.catalog import describe
+from health_assets.schema.catalog import BASELINE_VERSION, describe
 from health_assets.warehouse.engines.postgres.tables import metadata
 from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.migrations.__main__ import VERSIONS, write_revision
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.projects import REPOSITORY
-from health_assets_tests.support.stored_schemas import FOLDER
 
 CATALOG = Path("health_assets/schema/catalog.py")
 VERSION = re.compile(r"^SCHEMA_VERSION = (\d+)$", re.MULTILINE)
@@ -59,42 +56,47 @@ def declare(version: int) -> None:
 def revise(message: str) -> Path:
     """Write the revision from what the others make to the tables as they are declared; gives its file."""
     url = postgres_server.empty_database()
-    migrate(url, 10)
+    if any(VERSIONS.glob("r*.py")):
+        migrate(url, 10)
     path = write_revision(url, message)
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", path], check=True)
     return path
 
 
-def store(commit: str) -> None:
-    """Store the state of the tables at a commit, as that commit's own program makes it."""
-    with tempfile.TemporaryDirectory() as folder:
-        archive = _git("archive", commit)
-        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-        subprocess.run(
-            [sys.executable, "-m", "health_assets_tests.support.stored_schemas", commit],
-            cwd=folder, env=os.environ | {"PYTHONPATH": folder}, check=True,
-        )  # fmt: skip
-        for path in Path(folder, FOLDER.relative_to(REPOSITORY)).glob(f"*/v*-{commit}.sql"):
-            shutil.copy(path, FOLDER / path.parent.name)
+def rewrite_baseline() -> None:
+    """Write the one revision that there is before the first release anew."""
+    for path in VERSIONS.glob("r*.py"):
+        path.unlink()
+    declare(BASELINE_VERSION)
+    revise("baseline")
+    print(f"the baseline, version {BASELINE_VERSION}, has the tables as they are declared")
 
 
-def main(message: str, commit: str = "HEAD") -> None:
-    """Write all of it, where a table differs from what it was at a commit."""
-    short = _git("rev-parse", "--short=7", commit).decode().strip()
-    before = _git("show", f"{short}:{CATALOG}").decode()
+def raise_version(message: str, commit: str) -> None:
+    """Write a revision for what differs from the tables of a commit.
+
+    Raises:
+        SystemExit: nothing differs.
+    """
+    before = _git("show", f"{commit}:{CATALOG}").decode()
     (version,), (digest,) = VERSION.findall(before), DIGEST.findall(before)
     if digest == digest_of_the_tables():
-        raise SystemExit(f"no table differs from what it was at {short}")
-    print(f"storing the tables as they were at {short}, on both engines, for the tests of upgrades", flush=True)
-    store(short)
-    known = set(_git("ls-tree", "--name-only", f"{short}:{VERSIONS.relative_to(REPOSITORY)}").decode().split())
+        raise SystemExit(f"no table differs from what it was at {commit}")
+    known = set(_git("ls-tree", "--name-only", f"{commit}:{VERSIONS.relative_to(REPOSITORY)}").decode().split())
     for path in VERSIONS.glob("r*.py"):
         if path.name not in known:  # of an earlier turn
             path.unlink()
     declare(int(version) + 1)
-    print("comparing with the tables as they are declared, for the revision", flush=True)
     made = revise(message)
     print(f"version {int(version) + 1} of the tables; read {made.relative_to(REPOSITORY)} before you commit it")
+
+
+def main(message: str = "", commit: str = "HEAD") -> None:
+    """Write all of it."""
+    if message:
+        raise_version(message, commit)
+    else:
+        rewrite_baseline()
     os.chdir(REPOSITORY)
     documentation.main()
 
@@ -104,4 +106,4 @@ def _git(*arguments: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:]) if sys.argv[1:2] > [""] else sys.exit("say what is new, like: executions have tokens")
+    main(*sys.argv[1:])

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.schema.catalog import ALL_TABLES, describe, description_of
+from health_assets.schema.catalog import ALL_TABLES, BASELINE_VERSION, describe, description_of
+from health_assets.warehouse import refusals
 from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
@@ -20,6 +21,7 @@ DECLARED: Said = (
     {table: description_of(table) for table in ALL_TABLES},
     {(table, name): (nullable, meaning) for table in ALL_TABLES for name, _, nullable, meaning in describe(table)},
 )
+OLDER_VERSION = BASELINE_VERSION - 1
 LACKING = {"hour": START, "agent_id": "a", "failed_at_end": None}
 """A row of `now_components` without a value that is never null."""
 
@@ -51,6 +53,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield str(tmp_path / "w.duckdb") if request.param == "duckdb" else empty_database()
 
 
+@pytest.fixture(autouse=True)
+def knows_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the baseline lie before it, as it will for every version after a release."""
+    monkeypatch.setattr(refusals, "BASELINE_VERSION", OLDER_VERSION)
+
+
 def bring_up_to_date(url: str) -> None:
     if url.startswith("postgresql"):
         migrate(url, 10)
@@ -75,7 +83,7 @@ def test_an_older_warehouse_says_the_same_but_of_columns_that_are_null_in_its_ro
     without = [f"COMMENT ON COLUMN {table}.{name} IS NULL" for table in ALL_TABLES for name, *_ in describe(table)]
     without += [f"COMMENT ON TABLE {table} IS NULL" for table in ALL_TABLES]
     row = f"INSERT INTO agent_now (hour, agent_id) VALUES ('{START.isoformat()}', 'a')"
-    change(url, *drop_constraints(), *without, row, "UPDATE warehouse_version SET version = 8")
+    change(url, *drop_constraints(), *without, row, f"UPDATE warehouse_version SET version = {OLDER_VERSION}")
     assert set(said_by(url)[1].values()) == {(True, None)}
     bring_up_to_date(url)
     tables, columns = said_by(url)
@@ -88,7 +96,11 @@ def test_an_older_warehouse_says_the_same_but_of_columns_that_are_null_in_its_ro
 def test_a_column_that_may_be_null_by_now_takes_rows_without_it(url: str) -> None:
     bring_up_to_date(url)
     [name, *_] = [name for name, _, nullable, _ in describe("agent_now") if nullable]
-    change(url, f"ALTER TABLE agent_now ALTER {name} SET NOT NULL", "UPDATE warehouse_version SET version = 8")
+    change(
+        url,
+        f"ALTER TABLE agent_now ALTER {name} SET NOT NULL",
+        f"UPDATE warehouse_version SET version = {OLDER_VERSION}",
+    )
     bring_up_to_date(url)
     assert said_by(url) == DECLARED
 

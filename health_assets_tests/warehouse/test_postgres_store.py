@@ -27,7 +27,7 @@ from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import Part
 from health_assets.warehouse.location import database_of, is_postgres
 from health_assets.warehouse.materialized import MaterializedHours
-from health_assets.warehouse.migrations import config, connected, migrate
+from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START, execution, line
@@ -284,26 +284,6 @@ def test_the_tables_that_migrations_make_are_those_that_are_declared(url: str) -
         assert session.query(f"{of_text} WHERE {elsewhere} AND relname <> 'alembic_version' AND relkind = 'r'") == []
 
 
-def test_a_warehouse_of_the_first_release_is_brought_up_to_date_and_reads_every_file_again() -> None:
-    url = empty_database()
-    with connected(database_of(url)) as connection:
-        alembic.command.upgrade(config(connection), "0001")
-        for statement in (
-            "INSERT INTO warehouse_version VALUES (2)",
-            "INSERT INTO executions (hour, execution_id) VALUES ('2026-06-07T00:00Z', 'e')",
-            "INSERT INTO raw_files (source_file, modified_ns) VALUES ('spans', 1), ('bad', 1), ('good', 1)",
-            "INSERT INTO raw_logs (source_file, record_type, lines) "
-            "VALUES ('spans', 'span', 1), ('bad', 'rejected', 1), ('good', 'execution', 1)",
-        ):
-            connection.execute(sa.text(statement))
-    migrate(url, 1)
-    with Warehouse(url).read() as session:
-        assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
-        assert session.query("SELECT execution_id, input_tokens FROM executions") == [("e", None)]
-        read = dict(session.query("SELECT source_file, modified_ns FROM raw_files"))
-    assert read == {"spans": -1, "bad": -1, "good": -1}
-
-
 def test_an_hour_is_found_by_its_index(url: str) -> None:
     drop_constraints_in(url, "executions")
     with Warehouse(url).write() as session:
@@ -347,15 +327,11 @@ def test_rows_of_an_hour_are_deleted_and_corrected_without_a_look_at_the_other_h
     assert all("model_calls_by_hour" in plan and "Seq Scan on model_calls" not in plan for plan in plans)
 
 
-def test_migrating_again_changes_nothing_and_an_older_version_is_brought_up_to_date() -> None:
+def test_migrating_again_changes_nothing_and_a_newer_version_is_refused() -> None:
     url = fresh_warehouse()
     migrate(url, 1)
     with Warehouse(url).write() as session:
         assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
-        session.query("UPDATE warehouse_version SET version = 1")
-    for opened in (Warehouse(url).write, Warehouse(url).read):
-        with pytest.raises(HealthAssetsError, match="health-assets migrate"), opened():
-            pass
     assert forked_command("migrate", environment={"HEALTH_WAREHOUSE": url}).returncode == 0
     with Warehouse(url).write() as session:
         assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]

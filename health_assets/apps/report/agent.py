@@ -29,7 +29,7 @@ from health_assets.scoring.verdict import last_runs, points, reservation, verdic
 from health_assets.systems.agent_health_model.claims import claims_of
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.names import CLAIMS
-from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_stake
+from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now
 from health_assets.warehouse.session import Session
 
 IDS_SHOWN = 5
@@ -93,7 +93,7 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     """Print the verdict of now, the score, and by component the points lost, why, and the ids of the worst events."""
     hour = window.end - HOUR
     hours = HourRange.of(hour)
-    scores = with_last_runs(with_stake(_of_agent(session, "agent_health", hours, agent_id)), session, hours)
+    scores = with_last_runs(_of_agent(session, "agent_health", hours, agent_id), session, hours)
     rows = with_now(scores, session, hours)
     told = ("state", "is_provisional", "health_score", "points_at_stake", "n", "hours_covered", "agent_id")
     columns = tuple(dict.fromkeys((*told, *NOW_COLUMNS, "now_is_by_6h", *LAST_RUNS, *COLUMNS)))

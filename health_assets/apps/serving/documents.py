@@ -25,7 +25,7 @@ from health_assets.core.hours import HourRange
 from health_assets.scoring.explanation import OF_RUNTIMES
 from health_assets.scoring.relations import lookup
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
-from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
+from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 from health_assets.warehouse.session import Session
 
 Members = Mapping[str, Any]
@@ -51,7 +51,7 @@ def agents_of(
     """
     hours = HourRange.of(hour)
     states = session.hours_of("agent_health_state", hours).drop("hour", "formula_version", "hours_covered")
-    scores = with_stake(session.hours_of("agent_health", hours))
+    scores = session.hours_of("agent_health", hours)
     scores = with_verdict(with_now(with_last_runs(scores, session, hours), session, hours))
     told = scores.select("agent_id", "state", "urgency", "now", "now_since", *NOW_COUNTS, *SCORE_COLUMNS, *LAST_RUNS)
     rows = lookup(states, told, "agent_id")

@@ -52,7 +52,7 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
     Returns:
         `newest_hour` and `missing_hours` of the look-back that ends with it; `held_hours`; `rejected_lines` of the
         window that ends with it, by reason; `open_incidents`, by severity, of all (`full`) and of those that everybody
-        may hear of (`public`). What a warehouse of an older program lacks is left out.
+        may hear of (`public`).
     """
     hours = MaterializedHours(session)
     newest = hours.newest(HOURS_OF, now)
@@ -63,10 +63,8 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
         first, there = hours.first(HOURS_OF), hours.of(HOURS_OF, look_back)
         facts["missing_hours"] = sum(hour > (first or newest) and hour not in there for hour in look_back)
         facts["rejected_lines"] = _by_reason(Rejections(session, window))
-    if session.has_tables(["held_hours"]):
-        facts["held_hours"] = len(Holds(session).hours())
-    if session.has_tables(["alerts"]):
-        facts["open_incidents"] = _open_incidents(session, ownership)
+    facts["held_hours"] = len(Holds(session).hours())
+    facts["open_incidents"] = _open_incidents(session, ownership)
     return facts
 
 

@@ -24,7 +24,7 @@ from health_assets.scoring.verdict import (
 )
 from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
 from health_assets.systems.agent_health_model.system_health import STATES
-from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_stake, with_verdict
+from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now, with_verdict
 from health_assets.warehouse.session import Session
 
 COLOURS = {"healthy": "green", "degraded": "yellow", "unhealthy": "red", "inactive": "dim"}
@@ -59,7 +59,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     if latest is None:
         return
     hours = HourRange.of(latest)
-    agents = with_now(with_stake(session.hours_of("agent_health", hours)), session, hours)
+    agents = with_now(session.hours_of("agent_health", hours), session, hours)
     [fleet] = session.dicts(session.hours_of("system_health", hours).select("health_score", "agents"))
     score = fleet["health_score"]
     counts = dict.fromkeys(((state, False) for state in STATES), 0)

@@ -6,7 +6,6 @@ from ibis import ir
 from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.verdict import NOW_FIRST, ORDER, PROVISIONAL_MARK, SUSPECT
-from health_assets.systems.agent_health_model.agent_health import points_at_stake
 from health_assets.warehouse.session import Session
 
 NOW_COLUMNS = {
@@ -20,9 +19,6 @@ NOW_COLUMNS = {
     "now_good_hours": "good_hours",
 }
 """Columns that `with_now` adds, by those of `agent_now`; besides there is `now_is_by_6h`."""
-_KINDS = {
-    **dict.fromkeys(NOW_COLUMNS, "int64"), "now": "string", "now_since": "timestamp('UTC')", "now_is_by_6h": "boolean",
-}  # fmt: skip
 
 
 def with_now(agents: ir.Table, session: Session, hours: HourRange) -> ir.Table:
@@ -33,20 +29,10 @@ def with_now(agents: ir.Table, session: Session, hours: HourRange) -> ir.Table:
         session: a session.
         hours: the hours of these rows.
     """
-    if not session.has_tables(["agent_now"]):  # a warehouse of an older program
-        return agents.mutate(**{name: ibis.null(kind) for name, kind in _KINDS.items()})
     now = session.hours_of("agent_now", hours)
     is_by_6h = (now.verdict == SUSPECT) & ~(now.p_chance < now.failing_threshold).fill_null(False)
     told = now.select("hour", "agent_id", now_is_by_6h=is_by_6h, **NOW_COLUMNS)
     return lookup(agents, told, ["hour", "agent_id"])
-
-
-def with_stake(agents: ir.Table) -> ir.Table:
-    """Fill `points_at_stake` of rows of `agent_health` that an older program made, or whose table lacks it."""
-    made_now = agents.health_score.isnull().ifelse(ibis.null("float64"), points_at_stake(agents))
-    if "points_at_stake" not in agents.columns:
-        return agents.mutate(points_at_stake=made_now)
-    return agents.mutate(points_at_stake=agents.points_at_stake.fill_null(made_now))
 
 
 def with_verdict(agents: ir.Table) -> ir.Table:

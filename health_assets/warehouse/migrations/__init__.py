@@ -17,14 +17,10 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.location import Database, database_of
-from health_assets.warehouse.refusals import refuse_newer, still_held, without_drivers
+from health_assets.warehouse.refusals import refuse_unknown, still_held, without_drivers
 from health_assets.warehouse.upgrades import statements_since
 
 SCRIPTS = "health_assets.warehouse:migrations"
-FIXED_SINCE = 5
-"""The version from which on a revision never changes once it has landed; until then the first three still grew."""
-
-
 OWN_TABLES = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND relkind = 'r'"
 """SQL: whether a row of pg_class is a table of the warehouse's own schema, whatever characters its name has."""
 
@@ -37,7 +33,8 @@ def migrate(url: str, lock_timeout_s: float) -> None:
         lock_timeout_s: how long to wait while another process writes.
 
     Raises:
-        HealthAssetsError: the database cannot be reached, or refuses; the warehouse stays held, or is a newer one.
+        HealthAssetsError: the database cannot be reached, or refuses; the warehouse stays held, or its
+            version is newer, or from before the first release.
     """
     database = database_of(url)
     with connected(database) as connection:
@@ -45,10 +42,7 @@ def migrate(url: str, lock_timeout_s: float) -> None:
         version = SCHEMA_VERSION
         if sa.inspect(connection).has_table("warehouse_version"):
             version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version")) or SCHEMA_VERSION
-            refuse_newer(database.name, version)
-        if version < FIXED_SINCE:
-            # which revisions it has run does not say what they made then; run again, they make what is lacking
-            command.stamp(config(connection), "base")
+            refuse_unknown(database.name, version)
         command.upgrade(config(connection), "head")
         for statement in statements_since(version):
             connection.execute(sa.text(statement))

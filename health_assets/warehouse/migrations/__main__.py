@@ -10,6 +10,7 @@ from pathlib import Path
 from alembic import command
 
 from health_assets.core.settings import load_settings
+from health_assets.schema.catalog import BASELINE_VERSION
 from health_assets.warehouse.location import database_of
 from health_assets.warehouse.migrations import config, connected
 
@@ -24,7 +25,7 @@ def write_revision(url: str, message: str) -> Path:
         message: a sentence that says what is new.
     """
     before = set(VERSIONS.glob("r*.py"))
-    number = 1 + max(int(path.name[1:5]) for path in before)
+    number = max((int(path.name[1:5]) + 1 for path in before), default=BASELINE_VERSION)
     with connected(database_of(url)) as connection:
         made = config(connection)
         made.set_main_option("file_template", "r%%(rev)s_%%(slug)s")

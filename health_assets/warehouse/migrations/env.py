@@ -21,15 +21,6 @@ def _without_declarations(_: Any, __: Any, change: ops.AlterColumnOp) -> Any:
     return change if change.has_changes() else []
 
 
-@to_write.rewrites(ops.CreateTableOp)
-@to_write.rewrites(ops.CreateIndexOp)
-@to_write.rewrites(ops.AddColumnOp)
-def _if_not_exists(_: Any, __: Any, new: Any) -> Any:
-    """Revisions are run again over a warehouse of the first versions, which may have a part of them."""
-    new.if_not_exists = True
-    return new
-
-
 @to_write.rewrites(ops.DropTableCommentOp)
 def _without_table_comments(*_: Any) -> Any:
     return []

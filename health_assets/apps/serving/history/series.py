@@ -23,7 +23,7 @@ from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.systems.agent_health_model import claims, last_runs, urgency
 from health_assets.systems.agent_health_model.last_runs import with_last_runs
-from health_assets.systems.agent_health_model.urgency import with_now, with_stake, with_verdict
+from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 from health_assets.systems.explanations import common_values
 from health_assets.warehouse.ledger import ODD, UNREADABLE
 from health_assets.warehouse.rejected_rows import OF_THE_LINE
@@ -73,7 +73,7 @@ def _as_it_is(table: str) -> Rows:
 
 def _agents(session: Session, hours: HourRange) -> ir.Table:
     """An agent a row: what it does now, its score, its document, its budget, and what happened in the hour itself."""
-    scores = with_last_runs(with_stake(session.hours_of("agent_health", hours)), session, hours)
+    scores = with_last_runs(session.hours_of("agent_health", hours), session, hours)
     scores = with_verdict(with_now(scores, session, hours)).drop(*OF_WINDOWS)
     states = session.hours_of("agent_health_state", hours).select(
         "hour", "agent_id", "status", "last_healthy_at", "uptime_seconds", "latency_p50_ms", "latency_p99_ms",

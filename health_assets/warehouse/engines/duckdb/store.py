@@ -31,7 +31,7 @@ from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
-from health_assets.warehouse.refusals import LEDGER_TABLE, lacks_value, of_a_lake, refuse_newer, still_held
+from health_assets.warehouse.refusals import LEDGER_TABLE, lacks_value, of_a_lake, refuse_unknown, still_held
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.upgrades import statements_since
 
@@ -214,7 +214,7 @@ class DuckDBFile:
             raise of_a_lake(self.path)
         if "warehouse_version" in tables:
             [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
-            refuse_newer(self.path, version)
+            refuse_unknown(self.path, version)
         elif tables:
             raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
         elif mode == "read":  # a first write that was cut off leaves an empty file
