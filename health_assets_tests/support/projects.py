@@ -348,7 +348,8 @@ UP_TO_ROUNDING = {"system_health": "health_score"}
 """A mean of floats in no certain order; `test_the_score_of_the_fleet_does_not_depend_on_the_order_of_its_agents` is about it."""
 
 
-def _rounded(table: str, rows: list[Row]) -> list[Row]:
+def rounded(table: str, rows: list[Row]) -> list[Row]:
+    """The rows, with the column of `UP_TO_ROUNDING` to 9 digits."""
     column = UP_TO_ROUNDING.get(table)
     return [{**row, column: round(row[column], 9)} if column and row[column] is not None else row for row in rows]
 
@@ -356,7 +357,7 @@ def _rounded(table: str, rows: list[Row]) -> list[Row]:
 def assert_same_tables(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> None:
     """Compare tables row by row, so that a failure names the first row and column that differ."""
     for table, expected_rows in expected.items():
-        left, right = ([repr(row) for row in _rounded(table, rows)] for rows in (found[table], expected_rows))
+        left, right = ([repr(row) for row in rounded(table, rows)] for rows in (found[table], expected_rows))
         missing, spare = sorted(set(right) - set(left)), sorted(set(left) - set(right))
         assert not missing and not spare, f"{table}: missing {missing[:3]}, not expected {spare[:3]}"
         assert len(left) == len(right), f"{table}: rows stand there more than once"

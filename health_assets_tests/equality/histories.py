@@ -1,0 +1,80 @@
+"""Ways in which the hours of a case come to be made; all end with the same tables."""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+
+from health_assets.core.hours import HourRange
+from health_assets_tests.equality.corpus import MODIFIED, Case
+from health_assets_tests.support.projects import Project
+
+
+def made(case: Case, folder: Path, history: str = "clean", engine: str = "duckdb") -> Project:
+    """A project with the tables of a case, made in the way that is named."""
+    targets = case.targets
+    project = Project(folder, targets, case.window_hours, case.lookback_hours, engine=engine)
+    HISTORIES[history](project, case)
+    return project
+
+
+def _clean(project: Project, case: Case) -> None:
+    _write(project, case.files())
+    _materialize(project, case)
+
+
+def _hour_by_hour(project: Project, case: Case) -> None:
+    _write(project, case.files())
+    for hour in case.hours():
+        project.materialize(HourRange.of(hour))
+
+
+def _late(project: Project, case: Case) -> None:
+    """Each log grows or comes anew in three deliveries, with a run of all hours after each."""
+    random = Random(f"late {case.name}")
+    files = case.files()
+    rests = random.sample(sorted(files), len(files))
+    for count in (len(rests) // 3, 2 * len(rests) // 3, len(rests)):
+        shutil.rmtree(project.raw)
+        project.raw.mkdir()
+        arrived = {name: files[name] for name in rests[:count]}
+        if count < len(rests) and not rests[count].endswith(".gz"):
+            content = files[rests[count]]
+            arrived[rests[count]] = content[: content.rfind(b"\n", 0, len(content) // 2) + 1]
+        _write(project, arrived)
+        _materialize(project, case)
+
+
+def _materialize(project: Project, case: Case) -> None:
+    hours = case.hours()
+    if case.later_targets is None:
+        project.materialize(hours)
+        return
+    assert isinstance(hours, HourRange)
+    first, second = _halves(hours)
+    project.materialize(first)
+    project.write_targets(case.later_targets)
+    project.materialize(second)
+    project.write_targets(case.targets or {})
+
+
+def _halves(hours: HourRange) -> tuple[HourRange, HourRange]:
+    middle = list(hours)[len(hours) // 2]
+    return HourRange(hours.start, middle), HourRange(middle, hours.end)
+
+
+def _write(project: Project, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        path = project.raw / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (MODIFIED.timestamp(), MODIFIED.timestamp()))
+
+
+HISTORIES: Mapping[str, Callable[[Project, Case], None]] = {
+    "clean": _clean,
+    "hour by hour": _hour_by_hour,
+    "late": _late,
+}
+"""By name. `late` and `hour by hour` are for cases whose targets stay the same."""
