@@ -1,4 +1,4 @@
-"""Docstrings: they begin with an actor, a verb or a thing, and name modules that exist."""
+"""Docstrings name modules that exist."""
 
 import ast
 import re
@@ -12,11 +12,6 @@ from health_assets.schema.catalog import ALL_TABLES
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "health_assets"
 LAYERS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-CLAUSE = re.compile(
-    r"(what|which|who|whom|whose|whoever|where|when|why|how|that|those|as|of|from|in|to|with|called)\b", re.I
-)
-"""First words of a clause that hangs in the air: a reader has to look for what it belongs to."""
-
 DOTTED = re.compile(r"`((?:[a-z_][a-z0-9_]*\.)+[A-Za-z_][A-Za-z0-9_]*)`")
 ELSEWHERE = re.compile(r"does\snot\b.*?(?:\n\n|\Z)", re.S)
 IN_BRACKETS = re.compile(r"\(((?:`[a-z_][a-z0-9_.]*`(?:,\s|\sand\s)?)+)\)")
@@ -74,10 +69,6 @@ def _places(module: str, name: str) -> list[str]:
     """Full names that a name in a docstring may stand for: from the top, beside the module, and in it."""
     folder = module.removesuffix(".__init__").rsplit(".", 0 if module.endswith("__init__") else 1)[0]
     return [name, f"health_assets.{name}", f"{folder}.{name}"]
-
-
-def test_no_docstring_begins_with_a_clause() -> None:
-    assert [str(each) for each in _docstrings() if CLAUSE.match(each.text)] == []
 
 
 def _is_ours(docstring: Docstring, name: str) -> bool:

@@ -1,23 +1,11 @@
-"""A name means one thing in the whole package, and what has many fields is built by their names."""
+"""Dataclasses with many fields are built by their names."""
 
 import ast
-from collections import defaultdict
 
 from health_assets_tests.support.projects import REPOSITORY
 
 SOURCES = REPOSITORY / "health_assets"
-PARTS_OF_A_PATTERN = {
-    "__init__", "__main__", "tables", "names", "assets", "batches", "expectations", "report", "store", "sql",
-}  # fmt: skip
-"""Modules that every system, or every engine, has of its own."""
 MOST_BY_PLACE = 3
-
-
-def test_no_two_modules_have_one_name() -> None:
-    places = defaultdict(list)
-    for path in SOURCES.rglob("*.py"):
-        places[path.stem].append(path.relative_to(SOURCES).as_posix())
-    assert {name: found for name, found in places.items() if len(found) > 1 and name not in PARTS_OF_A_PATTERN} == {}
 
 
 def test_a_dataclass_with_many_fields_is_built_by_their_names() -> None:
