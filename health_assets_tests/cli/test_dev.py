@@ -119,8 +119,8 @@ def test_a_dagster_without_records_beside_a_warehouse_is_told_in_one_line(folder
 ENDED_LIKE_DAGSTER = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # Dagster's own way
-print("started", flush=True)
 try:
+    print("started", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("ended", flush=True)
