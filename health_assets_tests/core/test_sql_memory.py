@@ -19,7 +19,7 @@ from health_assets.core.sql_forms import Form, FormlessError
 from health_assets.core.sql_memory import SqlMemory
 from health_assets.warehouse.engines.postgres import sql as postgres_sql
 from health_assets_tests.support.logs_made import START, cut_into_files, random_lines, random_targets
-from health_assets_tests.support.projects import Project, hours_from
+from health_assets_tests.support.projects import DUCKDB_BY_DAY, Project, hours_from
 
 TABLE = ibis.table({"hour": "timestamp('UTC')", "x": "int64"}, name="of_hours")
 
@@ -196,7 +196,7 @@ def test_a_function_of_python_has_no_form() -> None:
         Form(TABLE.mutate(y=doubled(TABLE.x)).op())
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_every_statement_of_every_system_is_the_one_that_ibis_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:

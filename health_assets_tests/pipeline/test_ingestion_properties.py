@@ -248,7 +248,7 @@ def test_any_history_of_deliveries_ends_like_a_clean_rebuild(machine: type[Deliv
     ("seed", "engine", "turns", "only"),
     [
         (0, "duckdb", 8, FLEET),
-        (2, "postgres", 8, FLEET),
+        pytest.param(2, "postgres", 8, FLEET, marks=pytest.mark.nightly),
         pytest.param(0, "duckdb", 12, None, marks=pytest.mark.nightly),
         pytest.param(2, "postgres", 8, None, marks=pytest.mark.nightly),
     ],
@@ -316,7 +316,7 @@ def assert_like_a_clean_rebuild_in_the_hours_built(
     ("seed", "engine", "deliveries", "only"),
     [
         (0, "duckdb", 1, FLEET),
-        (2, "postgres", 1, FLEET),
+        pytest.param(2, "postgres", 1, FLEET, marks=pytest.mark.nightly),
         pytest.param(0, "duckdb", 1, None, marks=pytest.mark.nightly),
         pytest.param(0, "duckdb", 2, None, marks=pytest.mark.nightly),
         pytest.param(2, "postgres", 1, None, marks=pytest.mark.nightly),

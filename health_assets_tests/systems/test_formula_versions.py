@@ -36,6 +36,7 @@ from health_assets.warehouse.holds import Hold, Holds
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import START, random_lines
 from health_assets_tests.support.projects import (
+    DUCKDB_BY_DAY,
     RESULT_TABLES,
     Project,
     Row,
@@ -291,7 +292,7 @@ def _kill_before_the_results(project: Project, hours: HourRange) -> None:
     project.materialize(hours, only_stale=True, only=["usage_components", "agent_usage"])
 
 
-@pytest.mark.parametrize("engine", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_a_kill_between_components_and_results_leaves_nothing_mixed_under_one_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:

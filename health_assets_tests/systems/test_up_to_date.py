@@ -32,6 +32,7 @@ from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (
+    DUCKDB_BY_DAY,
     ENGINES,
     Project,
     Row,
@@ -112,7 +113,7 @@ def done(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     return project
 
 
-@pytest.fixture(params=["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)])
+@pytest.fixture(params=DUCKDB_BY_DAY)
 def done_by_day(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     """The same, on PostgreSQL by night: by day what is new is noticed on both."""
     return copied(materialized(request.param), tmp_path / "project")
@@ -181,7 +182,7 @@ def test_nothing_new_makes_no_run_says_the_same_and_a_run_would_change_no_table(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_all_systems_are_up_to_date_after_one_run_of_all(tmp_path: Path, engine: str) -> None:
     project = logs_and_targets(tmp_path / "project", engine)
     arguments = materialize_arguments(project, HOURS)
@@ -612,7 +613,7 @@ def test_another_writer_between_two_steps_of_a_run_makes_a_run(
     assert DID_NOT in materialize(done_here)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_path: Path, engine: str) -> None:
     project = copied(materialized(engine), tmp_path / "project")
     a_line_is_appended(project)
