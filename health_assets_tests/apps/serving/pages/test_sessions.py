@@ -398,6 +398,7 @@ def test_while_the_warehouse_is_busy_the_page_says_so_and_shows_the_scores(
     score = told(world, "of two teams")["reliability"]["score"]
     with readers_in_this_process():
         monkeypatch.setattr(asked_sessions, "Reader", Reader)  # another process, which a lock keeps out
+        monkeypatch.setattr(asked_sessions, "TIMEOUT_S", 300.0)  # a slow machine needs long to start it
         with served(world.project.warehouse_path, **serving(world)) as server:
             with Warehouse(str(world.project.warehouse_path)).write():
                 reply = server.ask(address("of two teams"))

@@ -40,6 +40,7 @@ def server(warehouse: tuple[Path, Path]) -> Iterator[Served]:
     path, targets = warehouse
     tokens = kept_as_json(*(kept for _, kept in SECRETS.values()))
     with served(path, pages=True, targets=targets, tokens=tokens) as running:
+        running.wait_for_pages({"Authorization": f"Bearer {secret('read')}"})
         yield running
 
 
