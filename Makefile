@@ -13,7 +13,7 @@ SPARK_HOME := $(wildcard $(CURDIR)/$(SPARK_VENV)/lib/python*/site-packages/pyspa
 endif
 export SPARK_HOME
 
-.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs schema migrations clean
+.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs schema clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -88,14 +88,9 @@ docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 	$(BIN)/python docs/figures.py
 
-## schema: all that follows from changed tables: revision, digest, docs; MESSAGE says what is new, once there is a release
+## schema: all that follows from changed tables: version, revision, docs; MESSAGE says what is new, or is `baseline`
 schema: $(STAMP)
 	$(BIN)/python -m health_assets_tests.support.changed_tables "$(MESSAGE)" $(or $(COMMIT),HEAD)
-
-## migrations: write the revision that brings the PostgreSQL of HEALTH_WAREHOUSE to the tables' classes; MESSAGE says what is new
-migrations: $(STAMP)
-	$(BIN)/python -m health_assets.warehouse.migrations "$(MESSAGE)"
-	$(BIN)/ruff format health_assets/warehouse/migrations
 
 ## lint: mend what can be mended by itself
 lint: $(STAMP)

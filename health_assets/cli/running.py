@@ -234,10 +234,7 @@ def _opened_instance(settings: Settings) -> Iterator[tuple[dg.DagsterInstance, b
 
 def _outcome(result: dg.ExecuteInProcessResult, hours: HourRange | HourGroups) -> Outcome:
     failed = [_failed_check(evaluation) for evaluation in result.get_asset_check_evaluations() if not evaluation.passed]
-    error, step_stopped = None, _step_stopped(result)
-    if not result.success:
-        error = f"stopped during {step_stopped}" if step_stopped else _first_error(result, failed)
-    was_stopped = step_stopped is not None
+    error, was_stopped = (None, False) if result.success else _first_error(result, failed)
     return Outcome(hours=hours, **_read_counts(result), failed_checks=failed, error=error, was_stopped=was_stopped)
 
 
@@ -287,23 +284,18 @@ def _with_causes(error: SerializableErrorInfo | None) -> list[SerializableErrorI
     return chain
 
 
-def _step_stopped(result: dg.ExecuteInProcessResult) -> str | None:
-    """The step that failed because the run was asked to end."""
-    for event in result.get_step_failure_events():
-        if any(error.cls_name in INTERRUPTIONS for error in _with_causes(event.step_failure_data.error)):
-            return event.step_key
-    return None
-
-
-def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCheck]) -> str:
+def _first_error(result: dg.ExecuteInProcessResult, failed_checks: list[FailedCheck]) -> tuple[str, bool]:
+    """The first error in a sentence, and whether it is that the run was asked to end."""
     for event in result.get_step_failure_events():
         failure = event.step_failure_data
         if failure.user_failure_data and failure.user_failure_data.description:
-            return failure.user_failure_data.description
+            return failure.user_failure_data.description, False
         errors = _with_causes(failure.error)
+        if any(error.cls_name in INTERRUPTIONS for error in errors):
+            return f"stopped during {event.step_key}", True
         if errors and errors[-1].cls_name != "DagsterAssetCheckFailedError":
-            return f"internal error in {event.step_key}: {errors[-1].to_string()}"
+            return f"internal error in {event.step_key}: {errors[-1].to_string()}", False
     blocking = [
         f"{check.asset}.{check.name} ({counted(check.unexpected, 'row')})" for check in failed_checks if check.is_error
     ]
-    return f"checks failed, so what follows was not materialized: {', '.join(blocking)}"
+    return f"checks failed, so what follows was not materialized: {', '.join(blocking)}", False

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 BASELINE_VERSION = 10
-"""The first version of the tables that later programs upgrade: earlier ones were never released."""
+"""The oldest version of the tables that can be upgraded."""
 SCHEMA_VERSION = 10
 SCHEMA_DIGEST = "261338be4b029852"
 """Fingerprint of the tables of that version. A test compares it with the classes and says what to do where they differ:

@@ -17,22 +17,31 @@ def of_a_lake(name: object) -> HealthAssetsError:
     )
 
 
-def refuse_unknown(name: object, version: int) -> None:
-    """Refuse tables of a later program, and of one from before the first release.
+def require_supported_version(name: object, version: int | None, *, is_ledger: bool = False) -> int:
+    """The version of the tables, which this program can use or upgrade.
+
+    Args:
+        name: where the tables are.
+        version: what they say; None where they say nothing.
+        is_ledger: whether they are the ledger of a lake.
 
     Raises:
-        HealthAssetsError: the version is newer than this program's, or older than the first that can be upgraded.
+        HealthAssetsError: they are of a newer program, of one so old that nothing leads from it, or say nothing.
     """
-    if version < BASELINE_VERSION:
+    what = "ledger" if is_ledger else "warehouse"
+    if version is not None and version > SCHEMA_VERSION:
         raise HealthAssetsError(
-            f"the warehouse {name} has version {version}, from before the first release, and cannot be upgraded; "
-            "name a new warehouse and materialize its hours again from the logs"
-        )
-    if version > SCHEMA_VERSION:
-        raise HealthAssetsError(
-            f"the warehouse {name} has version {version}, newer than the {SCHEMA_VERSION} "
+            f"the {what} {name} has version {version}, newer than the {SCHEMA_VERSION} "
             "that this program knows; upgrade health-assets"
         )
+    if version is None or version < BASELINE_VERSION:
+        has = "does not say the version of its tables" if version is None else f"has version {version} of the tables"
+        new = "a new HEALTH_LEDGER and a new HEALTH_LAKE" if is_ledger else "a new warehouse"
+        raise HealthAssetsError(
+            f"the {what} {name} {has}, and the oldest that can be upgraded is {BASELINE_VERSION}; "
+            f"name {new} and materialize the hours again from the logs"
+        )
+    return version
 
 
 def still_held(name: object, holder: str, lock_timeout_s: float) -> WarehouseBusyError:

@@ -1,1 +1,1 @@
-"""What the tables hold for a corpus of logs, kept as digests, so that a rebuilt pipeline is seen to change no value."""
+"""Digests of all tables for a corpus of logs: a rebuilt pipeline must change no value."""

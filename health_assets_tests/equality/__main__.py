@@ -1,4 +1,4 @@
-"""`python -m health_assets_tests.equality`: compare the tables of the corpus with the kept digests, or keep them anew."""
+"""`python -m health_assets_tests.equality`: compare the tables of the corpus with their digests."""
 
 import argparse
 import tempfile
@@ -6,32 +6,36 @@ import time
 from pathlib import Path
 
 from health_assets_tests.equality.corpus import cases
-from health_assets_tests.equality.digests import differences, digests_of, keep, kept_digests
-from health_assets_tests.equality.histories import HISTORIES, made
+from health_assets_tests.equality.digests import differences, digests_of, expected_digests, update
+from health_assets_tests.equality.histories import HISTORIES, build_project
 
 
 def main() -> int:
-    """Compare or keep; the exit code is 1 where a table is another one."""
+    """Compare or update; the exit code is 1 where a table differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of names of cases; all by default")
     parser.add_argument("--history", choices=HISTORIES, default="clean")
-    parser.add_argument("--keep", action="store_true", help="replace the kept digests by what is found")
+    parser.add_argument("--update", action="store_true", help="replace the digests, after an intended change")
     chosen = parser.parse_args()
+    if chosen.update and chosen.history != "clean":
+        parser.error("digests are those of clean runs")
+    selected = [case for case in cases() if not chosen.names or any(name in case.name for name in chosen.names)]
+    if not selected:
+        parser.error(f"no case is called {' or '.join(chosen.names)}")
     is_same = True
-    for case in cases():
-        if not case.is_there or (chosen.names and not any(name in case.name for name in chosen.names)):
-            continue
-        if case.later_targets is not None and chosen.history != "clean":
+    for case in selected:
+        if not case.is_there or (case.later_targets is not None and chosen.history != "clean"):
+            print(f"{case.name}: skipped")
             continue
         with tempfile.TemporaryDirectory(prefix="equality-") as folder:
             since = time.process_time()
-            found = digests_of(made(case, Path(folder) / "project", chosen.history))
+            actual = digests_of(build_project(case, Path(folder) / "project", chosen.history))
             took_s = time.process_time() - since
-        told = [] if chosen.keep else differences(found, kept_digests().get(case.name, {}))
-        print(f"{case.name}: {took_s:.1f} s CPU, {'; '.join(told) or f'{len(found)} tables'}", flush=True)
-        is_same = is_same and not told
-        if chosen.keep:
-            keep({case.name: found})
+        messages = [] if chosen.update else differences(actual, expected_digests().get(case.name, {}))
+        print(f"{case.name}: {took_s:.1f} s CPU, {'; '.join(messages) or f'{len(actual)} tables'}", flush=True)
+        is_same = is_same and not messages
+        if chosen.update:
+            update({case.name: actual})
     return 0 if is_same else 1
 
 

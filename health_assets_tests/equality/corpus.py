@@ -1,9 +1,9 @@
-"""The corpus: logs, targets and hours whose tables are kept."""
+"""The corpus: logs, targets and hours."""
 
 import gzip
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -34,15 +34,15 @@ class Case:
     """Logs and targets that are materialized for some hours.
 
     Args:
-        name: what the digests are kept under.
+        name: what the digests are stored under.
         files: makes the logs.
         hours: the hours of these logs.
         targets: the targets; none where None.
         later_targets: targets for the second half of the hours, which are made in a second run; none where None.
         window_hours: length of the window.
         lookback_hours: length of the look-back.
-        is_slow: whether it takes more than some seconds.
-        needs: a folder outside the project without which the case cannot be tried.
+        is_nightly: whether the test of it runs by night.
+        needs: a folder outside the project that holds the logs; None where they are made.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Case:
     later_targets: dict[str, Any] | None = None
     window_hours: int = 24
     lookback_hours: int = 168
-    is_slow: bool = False
-    needs: Path = field(default=REPOSITORY)
+    is_nightly: bool = False
+    needs: Path | None = None
 
     @property
     def is_there(self) -> bool:
         """Whether the logs are on this machine."""
-        return self.needs.is_dir()
+        return self.needs is None or self.needs.is_dir()
 
 
 def cases() -> Iterator[Case]:
@@ -66,9 +66,9 @@ def cases() -> Iterator[Case]:
     for seed in range(1, RANDOM_FLEETS + 1):
         yield _random_fleet(seed)
     yield _new_targets()
-    yield Case("recorded traces", _recordings, _hours_of_recordings, is_slow=True)
+    yield Case("recorded traces", _recordings, _hours_of_recordings, is_nightly=True)
     yield _sample_fleet()
-    yield Case("METR's runs", _real_logs, lambda: _days("2024-10-11", "2024-12-17"), is_slow=True, needs=REAL_LOGS)
+    yield Case("METR's runs", _real_logs, lambda: _days("2024-10-11", "2024-12-17"), is_nightly=True, needs=REAL_LOGS)
 
 
 def _random_fleet(seed: int) -> Case:
@@ -82,7 +82,7 @@ def _random_fleet(seed: int) -> Case:
         targets=targets,
         window_hours=window_hours,
         lookback_hours=window_hours + random.choice([0, 5]),
-        is_slow=seed > 1,
+        is_nightly=seed > 1,
     )
 
 
@@ -96,7 +96,7 @@ def _new_targets() -> Case:
         later_targets=random_targets(random),
         window_hours=6,
         lookback_hours=12,
-        is_slow=True,
+        is_nightly=True,
     )
 
 
@@ -129,7 +129,7 @@ def _hours_of_recordings() -> HourGroups:
 def _sample_fleet() -> Case:
     span = span_until(datetime(2026, 6, 10, tzinfo=UTC))
     return Case(
-        "sample fleet", lambda: sample_files(span), lambda: span, targets=yaml.safe_load(TARGETS_YAML), is_slow=True
+        "sample fleet", lambda: sample_files(span), lambda: span, targets=yaml.safe_load(TARGETS_YAML), is_nightly=True
     )
 
 

@@ -11,7 +11,7 @@ from sqlmodel import SQLModel
 
 from health_assets_tests.support.projects import RESULT_TABLES, Project, Row, rounded
 
-KEPT = Path(__file__).with_name("digests.json")
+EXPECTED = Path(__file__).with_name("digests.json")
 DIGEST_LENGTH = 12
 
 Digests = dict[str, dict[str, Any]]
@@ -55,31 +55,33 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
 
 
-def differences(found: Digests, kept: Digests) -> list[str]:
-    """A sentence for each table that is another one."""
-    told = []
-    for table in sorted(found.keys() | kept.keys()):
-        one, other = found.get(table), kept.get(table)
-        if one is None or other is None:
-            told.append(
-                f"{table}: {'no rows' if one is None else 'rows'} where there were {'none' if other is None else 'some'}"
+def differences(actual: Digests, expected: Digests) -> list[str]:
+    """A message for each table that differs."""
+    messages = []
+    for table in sorted(actual.keys() | expected.keys()):
+        actual_table, expected_table = actual.get(table), expected.get(table)
+        if actual_table is None or expected_table is None:
+            messages.append(
+                f"{table}: {'no rows' if actual_table is None else 'rows'} where there were {'none' if expected_table is None else 'some'}"
             )
-        elif one["rows"] != other["rows"]:
-            told.append(f"{table}: {one['rows']} rows, not {other['rows']}")
+        elif actual_table["rows"] != expected_table["rows"]:
+            messages.append(f"{table}: {actual_table['rows']} rows, not {expected_table['rows']}")
         else:
-            columns = one["columns"].keys() | other["columns"].keys()
-            others = sorted(name for name in columns if one["columns"].get(name) != other["columns"].get(name))
+            columns = actual_table["columns"].keys() | expected_table["columns"].keys()
+            others = sorted(
+                name for name in columns if actual_table["columns"].get(name) != expected_table["columns"].get(name)
+            )
             if others:
-                told.append(f"{table}: other values of {', '.join(others)}")
-    return told
+                messages.append(f"{table}: other values of {', '.join(others)}")
+    return messages
 
 
-def kept_digests() -> dict[str, Digests]:
-    """The digests that are kept, by case."""
-    return json.loads(KEPT.read_text(encoding="utf-8"))
+def expected_digests() -> dict[str, Digests]:
+    """The expected digests, by case."""
+    return json.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
-def keep(digests: Mapping[str, Digests]) -> None:
-    """Replace the kept digests of these cases."""
-    kept = (kept_digests() if KEPT.exists() else {}) | digests
-    KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+def update(digests: Mapping[str, Digests]) -> None:
+    """Replace the expected digests of these cases."""
+    expected = (expected_digests() if EXPECTED.exists() else {}) | digests
+    EXPECTED.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n", encoding="utf-8")

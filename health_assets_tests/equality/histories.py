@@ -1,4 +1,4 @@
-"""Ways in which the hours of a case come to be made; all end with the same tables."""
+"""Histories of deliveries and runs, which all end with the same tables."""
 
 import os
 import shutil
@@ -11,10 +11,9 @@ from health_assets_tests.equality.corpus import MODIFIED, Case
 from health_assets_tests.support.projects import Project
 
 
-def made(case: Case, folder: Path, history: str = "clean", engine: str = "duckdb") -> Project:
-    """A project with the tables of a case, made in the way that is named."""
-    targets = case.targets
-    project = Project(folder, targets, case.window_hours, case.lookback_hours, engine=engine)
+def build_project(case: Case, folder: Path, history: str = "clean") -> Project:
+    """A project with the tables of a case, whose hours were made by this history."""
+    project = Project(folder, case.targets, case.window_hours, case.lookback_hours)
     HISTORIES[history](project, case)
     return project
 
@@ -56,7 +55,6 @@ def _materialize(project: Project, case: Case) -> None:
     project.materialize(first)
     project.write_targets(case.later_targets)
     project.materialize(second)
-    project.write_targets(case.targets or {})
 
 
 def _halves(hours: HourRange) -> tuple[HourRange, HourRange]:

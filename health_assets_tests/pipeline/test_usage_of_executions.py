@@ -10,7 +10,7 @@ import pytest
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.usage import AMOUNTS
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.projects import DUCKDB_BY_DAY, Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
 
 LOOKBACK_HOURS = 3
 ALL_HOURS = hours_from(START, 8)
@@ -66,7 +66,7 @@ def assert_equal_to_the_reference(project: Project, hours: HourRange) -> None:
         ]
 
 
-@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_in_any_order_of_arrival_the_sums_are_those_of_the_reference_and_of_a_rebuild(
     tmp_path: Path, engine: str
 ) -> None:

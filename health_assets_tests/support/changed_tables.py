@@ -1,7 +1,8 @@
-"""Everything that follows from a table that changes: `python -m health_assets_tests.support.changed_tables "what is new"`.
+"""What follows from a table that changes: `python -m health_assets_tests.support.changed_tables "what is new"`.
 
-It writes the version and the digest in the catalog, the revision for PostgreSQL, and the page of tables. Before the first
-release nobody has tables to be kept, so without a message the one revision, the baseline, is written anew.
+It writes the version and the digest in the catalog, the revision for PostgreSQL, and the page of tables. While there is no
+warehouse to keep, `baseline` in place of a message replaces all revisions by one, of a new version, so that programs
+refuse the tables of before.
 
 It runs in a checkout, against the commit `HEAD` or another that is named, and needs no database: a PostgreSQL server of
 the tests' own is brought to the state of before. Run again after another change, it does the same anew.
@@ -15,18 +16,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+from alembic import command
 from sqlalchemy.dialects import postgresql
 from sqlmodel import SQLModel
 
 from health_assets.schema import documentation
 from health_assets.schema.catalog import BASELINE_VERSION, describe
 from health_assets.warehouse.engines.postgres.tables import metadata
-from health_assets.warehouse.migrations import migrate
-from health_assets.warehouse.migrations.__main__ import VERSIONS, write_revision
+from health_assets.warehouse.location import database_of
+from health_assets.warehouse.migrations import config, connected, migrate
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.projects import REPOSITORY
 
 CATALOG = Path("health_assets/schema/catalog.py")
+VERSIONS = REPOSITORY / "health_assets" / "warehouse" / "migrations" / "versions"
+BASELINE = "baseline"
+BASELINE_LINE = re.compile(r"^BASELINE_VERSION = (\d+)$", re.MULTILINE)
 VERSION = re.compile(r"^SCHEMA_VERSION = (\d+)$", re.MULTILINE)
 DIGEST = re.compile(r'^SCHEMA_DIGEST = "(\w+)"$', re.MULTILINE)
 
@@ -56,47 +61,54 @@ def declare(version: int) -> None:
 def revise(message: str) -> Path:
     """Write the revision from what the others make to the tables as they are declared; gives its file."""
     url = postgres_server.empty_database()
-    if any(VERSIONS.glob("r*.py")):
+    before = set(VERSIONS.glob("r*.py"))
+    if before:
         migrate(url, 10)
-    path = write_revision(url, message)
+    number = max((int(path.name[1:5]) + 1 for path in before), default=BASELINE_VERSION)
+    with connected(database_of(url)) as connection:
+        made = config(connection)
+        made.set_main_option("file_template", "r%%(rev)s_%%(slug)s")
+        command.revision(made, message, autogenerate=True, rev_id=f"{number:04d}")
+    [path] = set(VERSIONS.glob("r*.py")) - before
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", path], check=True)
     return path
 
 
-def rewrite_baseline() -> None:
-    """Write the one revision that there is before the first release anew."""
-    for path in VERSIONS.glob("r*.py"):
-        path.unlink()
-    declare(BASELINE_VERSION)
-    revise("baseline")
-    print(f"the baseline, version {BASELINE_VERSION}, has the tables as they are declared")
+def rewrite_baseline(version: int) -> Path:
+    """Replace all revisions by one that makes the tables as they are declared; gives its file."""
+    path = REPOSITORY / CATALOG
+    text = BASELINE_LINE.sub(f"BASELINE_VERSION = {version}", path.read_text(encoding="utf-8"))
+    path.write_text(text, encoding="utf-8")
+    declare(version)
+    for revision in VERSIONS.glob("r*.py"):
+        revision.unlink()
+    subprocess.run(  # another process reads the catalog as it is now
+        [sys.executable, "-c", f"from {__spec__.name} import revise; revise({BASELINE!r})"], cwd=REPOSITORY, check=True
+    )
+    [made] = VERSIONS.glob("r*.py")
+    return made
 
 
-def raise_version(message: str, commit: str) -> None:
-    """Write a revision for what differs from the tables of a commit.
+def main(message: str, commit: str = "HEAD") -> None:
+    """Write all of it, where a table differs from what it was at a commit.
 
     Raises:
         SystemExit: nothing differs.
     """
     before = _git("show", f"{commit}:{CATALOG}").decode()
-    (version,), (digest,) = VERSION.findall(before), DIGEST.findall(before)
+    version, digest = int(VERSION.findall(before)[0]), DIGEST.findall(before)[0]
     if digest == digest_of_the_tables():
         raise SystemExit(f"no table differs from what it was at {commit}")
-    known = set(_git("ls-tree", "--name-only", f"{commit}:{VERSIONS.relative_to(REPOSITORY)}").decode().split())
-    for path in VERSIONS.glob("r*.py"):
-        if path.name not in known:  # of an earlier turn
-            path.unlink()
-    declare(int(version) + 1)
-    made = revise(message)
-    print(f"version {int(version) + 1} of the tables; read {made.relative_to(REPOSITORY)} before you commit it")
-
-
-def main(message: str = "", commit: str = "HEAD") -> None:
-    """Write all of it."""
-    if message:
-        raise_version(message, commit)
+    if message == BASELINE:
+        made = rewrite_baseline(version + 1)
     else:
-        rewrite_baseline()
+        known = set(_git("ls-tree", "--name-only", f"{commit}:{VERSIONS.relative_to(REPOSITORY)}").decode().split())
+        for path in VERSIONS.glob("r*.py"):
+            if path.name not in known:  # of an earlier turn
+                path.unlink()
+        declare(version + 1)
+        made = revise(message)
+    print(f"version {version + 1} of the tables; read {made.relative_to(REPOSITORY)} before you commit it")
     os.chdir(REPOSITORY)
     documentation.main()
 
@@ -106,4 +118,4 @@ def _git(*arguments: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if sys.argv[1:2] > [""] else sys.exit("say what is new, like: executions have tokens")

@@ -339,7 +339,7 @@ def lasting_folder() -> Path:
 
 ENGINES = ("duckdb", "postgres")
 DUCKDB_BY_DAY = ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)]
-"""Engines for what is the same to every engine: by day, `test_postgres_equality` stands for PostgreSQL."""
+"""For tests whose statements `test_postgres_equality` runs on PostgreSQL by day."""
 
 
 def hours_from(start: datetime, count: int) -> HourRange:

@@ -19,7 +19,7 @@ from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_com
 from health_assets.systems.agent_usage.report import print_block
 from health_assets_tests.support import reference, reference_agent_usage
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.projects import DUCKDB_BY_DAY, Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
 STEPS = ["ingest", "usage_components", "agent_usage"]
@@ -111,7 +111,7 @@ def test_retired_agents_and_agents_without_an_execution_have_no_row(project: Pro
         assert {row["agent_id"] for row in usage(project, records, hours)} == {"odd" if by_default else "usual"}
 
 
-@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_nonsensical_amounts_count_as_the_most_that_counts_and_stop_nothing(tmp_path: Path, engine: str) -> None:
     project = Project(tmp_path / "project", engine=engine)
     most = {"input_tokens": 2**63 - 1, "output_tokens": 2**63 - 1, "cost_usd": 1.7e308}

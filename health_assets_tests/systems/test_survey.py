@@ -42,7 +42,7 @@ from health_assets_tests.support.health_servers import (
     resets,
     says,
 )
-from health_assets_tests.support.projects import DUCKDB_BY_DAY, SURVEY_TABLES, Project, Row, forked_command, hours_from
+from health_assets_tests.support.projects import ENGINES, SURVEY_TABLES, Project, Row, forked_command, hours_from
 from health_assets_tests.support.reference_survey import summary
 from health_assets_tests.support.surveys_made import made_agent, made_probe
 
@@ -252,7 +252,7 @@ def test_a_probe_stands_in_the_hour_in_which_it_was_asked(project: Project) -> N
     assert project.built_hours("agent_probes") == {START, START + HOUR}
 
 
-@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_of_one_agent_and_hour_the_latest_probe_stays_in_whatever_order_they_come(tmp_path: Path, engine: str) -> None:
     probes = [made_probe("a", "p", START, minute=minute, status="healthy") for minute in (10, 20, 40)]
     probes += [made_probe("a", "p", START + HOUR, "timeout"), made_probe("b", "p", START, "invalid")]

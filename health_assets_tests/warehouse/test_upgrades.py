@@ -4,6 +4,8 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+import duckdb
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -12,8 +14,8 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.schema.catalog import BASELINE_VERSION, SCHEMA_DIGEST, SCHEMA_VERSION
 from health_assets.warehouse import upgrades
 from health_assets.warehouse.migrations import migrate
-from health_assets.warehouse.migrations.__main__ import VERSIONS
-from health_assets_tests.support.changed_tables import digest_of_the_tables
+from health_assets.warehouse.refusals import require_supported_version
+from health_assets_tests.support.changed_tables import VERSIONS, digest_of_the_tables
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import ENGINES, FLEET, Project, assert_same_tables, hours_from
 
@@ -59,8 +61,7 @@ def version_in(project: Project) -> int:
 def test_the_version_rises_whenever_a_table_changes() -> None:
     found = digest_of_the_tables()
     assert found == SCHEMA_DIGEST, (
-        "a table has changed: make schema writes the baseline anew, which is right before the first release; after it, "
-        f'make schema MESSAGE="what is new" raises the version {SCHEMA_VERSION}; both write what follows'
+        f'a table has changed: make schema MESSAGE="what is new" raises the version {SCHEMA_VERSION} and writes what follows'
     )
 
 
@@ -85,11 +86,10 @@ def test_the_next_version_upgrades_a_warehouse_of_the_baseline_once_and_keeps_it
     assert_same_tables(project.tables(), before)
 
 
+@pytest.mark.parametrize("project", ["duckdb"], indirect=True)
 def test_a_file_of_an_older_version_is_read_without_being_changed(
     project: Project, next_program: Callable[[str], None]
 ) -> None:
-    if project.url:
-        pytest.skip("PostgreSQL asks for health-assets migrate first")
     before = project.warehouse_path.read_bytes()
     next_program("DELETE FROM executions")
     told = CliRunner().invoke(app, ["report", "--warehouse", project.warehouse_url])
@@ -101,8 +101,11 @@ def test_a_file_of_an_older_version_is_read_without_being_changed(
 def test_a_warehouse_from_before_the_first_release_is_refused_in_a_sentence_and_stays_as_it_is(
     project: Project, version: int
 ) -> None:
+    before = project.tables()
     project.change("UPDATE warehouse_version SET version = ?", [version])
-    sentence = f"has version {version}, from before the first release, and cannot be upgraded; name a new warehouse"
+    sentence = (
+        f"has version {version} of the tables, and the oldest that can be upgraded is {BASELINE_VERSION}; name a new"
+    )
     for use in (
         lambda: project.query("SELECT 1"),
         lambda: project.change("SELECT 1"),
@@ -111,4 +114,28 @@ def test_a_warehouse_from_before_the_first_release_is_refused_in_a_sentence_and_
         with pytest.raises(HealthAssetsError, match=sentence):
             use()
     told = CliRunner().invoke(app, ["migrate", "--warehouse", project.warehouse_url])
-    assert (told.exit_code, "before the first release" in " ".join(told.output.split())) == (1, True), told.output
+    assert (told.exit_code, "the oldest that can be upgraded" in " ".join(told.output.split())) == (1, True), (
+        told.output
+    )
+    if project.url:
+        with psycopg.connect(project.url, autocommit=True) as connection:
+            connection.execute("UPDATE warehouse_version SET version = %s", [SCHEMA_VERSION])
+    else:
+        with duckdb.connect(str(project.warehouse_path)) as file:
+            file.execute("UPDATE warehouse_version SET version = ?", [SCHEMA_VERSION])
+    assert_same_tables(project.tables(), before)
+
+
+def test_a_warehouse_that_does_not_say_its_version_is_refused_in_a_sentence(project: Project) -> None:
+    project.change("DELETE FROM warehouse_version")
+    with pytest.raises(HealthAssetsError, match=r"does not say the version of its tables|there is no warehouse in"):
+        project.query("SELECT 1")
+    with pytest.raises(HealthAssetsError, match="does not say the version of its tables"):
+        bring_up_to_date(project)
+
+
+def test_the_sentence_for_a_ledger_names_what_is_to_be_named_anew() -> None:
+    with pytest.raises(
+        HealthAssetsError, match=r"the ledger x has version 9 .*; name a new HEALTH_LEDGER and a new HEALTH_LAKE"
+    ):
+        require_supported_version("x", BASELINE_VERSION - 1, is_ledger=True)

@@ -86,6 +86,13 @@ class AgentHealthShort(AgentScore, table=True):
 
     __tablename__ = "agent_health_short"
 
+    agent_id: str = text("Agent with an execution in the window.", key=True)
+    state: str = text("`healthy`, `degraded` or `unhealthy`.")
+    health_score: float | None = number("Health score, 0 to 100.")
+    points_at_stake: float | None = number(
+        "Points that could be lost, 60 or 100: those of performance and stability only where runtimes are known and "
+        "expected."
+    )
     window_hours: int = count("Length of the window.", key=True)
 
 

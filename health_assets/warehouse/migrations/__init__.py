@@ -1,7 +1,7 @@
 """Migrations of a PostgreSQL warehouse, by Alembic; a DuckDB file brings itself up to date when it is written to.
 
 What belongs here: bringing a schema to this program's version. What does not: the tables (`schema.catalog`,
-`warehouse.engines.postgres.tables`). Revisions are in `versions`; `__main__` writes them.
+`warehouse.engines.postgres.tables`). Revisions are in `versions`; `make schema` writes them.
 """
 
 import math
@@ -17,7 +17,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.location import Database, database_of
-from health_assets.warehouse.refusals import refuse_unknown, still_held, without_drivers
+from health_assets.warehouse.refusals import require_supported_version, still_held, without_drivers
 from health_assets.warehouse.upgrades import statements_since
 
 SCRIPTS = "health_assets.warehouse:migrations"
@@ -34,15 +34,15 @@ def migrate(url: str, lock_timeout_s: float) -> None:
 
     Raises:
         HealthAssetsError: the database cannot be reached, or refuses; the warehouse stays held, or its
-            version is newer, or from before the first release.
+            version is not one that this program knows.
     """
     database = database_of(url)
     with connected(database) as connection:
         _lock(connection, database, lock_timeout_s)
         version = SCHEMA_VERSION
         if sa.inspect(connection).has_table("warehouse_version"):
-            version = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version")) or SCHEMA_VERSION
-            refuse_unknown(database.name, version)
+            found = connection.scalar(sa.text("SELECT max(version) FROM warehouse_version"))
+            version = require_supported_version(database.name, found)
         command.upgrade(config(connection), "head")
         for statement in statements_since(version):
             connection.execute(sa.text(statement))

@@ -31,7 +31,7 @@ from health_assets.warehouse.declared_columns import KnownColumn, declare
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.location import path_of
-from health_assets.warehouse.refusals import LEDGER_TABLE, lacks_value, of_a_lake, refuse_unknown, still_held
+from health_assets.warehouse.refusals import LEDGER_TABLE, lacks_value, of_a_lake, require_supported_version, still_held
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.upgrades import statements_since
 
@@ -207,14 +207,14 @@ class DuckDBFile:
         }
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
-        """Refuse what is not ours or newer than we are; of what is older, let the session see today's tables."""
+        """Refuse what is not ours or of an unknown version; let the session see today's tables of what is older."""
         tables = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
         version = SCHEMA_VERSION
         if LEDGER_TABLE in tables and not self._is_ledger:
             raise of_a_lake(self.path)
         if "warehouse_version" in tables:
-            [(version,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
-            refuse_unknown(self.path, version)
+            [(found,)] = connection.execute("SELECT max(version) FROM warehouse_version").fetchall()
+            version = require_supported_version(self.path, found, is_ledger=self._is_ledger)
         elif tables:
             raise HealthAssetsError(f"{self.path} is a DuckDB file but no Health Assets warehouse; name another file")
         elif mode == "read":  # a first write that was cut off leaves an empty file

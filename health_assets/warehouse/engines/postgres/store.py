@@ -35,7 +35,7 @@ from health_assets.warehouse.refusals import (
     LEDGER_TABLE,
     lacks_value,
     of_a_lake,
-    refuse_unknown,
+    require_supported_version,
     still_held,
     without_drivers,
 )
@@ -260,7 +260,7 @@ class PostgresSchema:
             )
         if not self._is_ledger and rows_of(connection, f"SELECT to_regclass('{LEDGER_TABLE}')::text") != [(None,)]:
             raise of_a_lake(self._database.name)
-        refuse_unknown(self._database.name, version)
+        require_supported_version(self._database.name, version, is_ledger=self._is_ledger)
         if version < SCHEMA_VERSION:
             raise HealthAssetsError(
                 f"the warehouse {self._database.name} has version {version}, older than the {SCHEMA_VERSION} "
