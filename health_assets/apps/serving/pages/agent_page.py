@@ -152,14 +152,9 @@ def _with_data(look: Look, hours: HourRange) -> HourRange:
 
 def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
     """Series of which hours are missing that have a score: there may be more of these than the page tells."""
-    scored = set(look.history.hours("agents"))
     needed = dict.fromkeys(("events", "errors", "claims", "agent_sessions"), window)
     needed |= {"tools": HourRange.of(look.hour), "runs": shown}
-    return [
-        series
-        for series, hours in needed.items()
-        if not {hour for hour in hours if hour in scored} <= set(look.history.hours(series))
-    ]
+    return [series for series, hours in needed.items() if not look.has_all(series, hours)]
 
 
 def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:

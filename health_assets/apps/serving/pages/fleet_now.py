@@ -97,14 +97,15 @@ def _sentence(counts: dict[str, int], *, is_present: bool) -> str:
 
 
 def _told(look: Look, row: dict[str, Any]) -> dict[str, Any]:
-    """An agent of the list, with the most frequent error of the hour."""
+    """An agent of the list, with the most frequent error of the hour; `failures` is null while these are not copied."""
     failures, error, count = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
+    is_copied = look.has_all("errors", HourRange.of(look.hour))
     return {
         **{name: row[name] for name in TOLD},
         "points_at_stake": points_at_stake(row),
         "word": now_word(row, is_present=look.is_present),
         "evidence": now_evidence(row),
-        "failures": failures,
+        "failures": failures if is_copied else None,
         "failures_of_window": row["failures"],
         "error": error,
         "error_count": count,

@@ -109,7 +109,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
     curves = {name: look.remembered(("curve", name), partial(curve_rows, curve, keys)) for name, keys in CURVES.items()}
     shown = {
         "wanted": wanted, "standings": STANDINGS, "pages": pages, "first_row": start, "curves": curves,
-        "window_hours": look.window_hours,
+        "window_hours": look.window_hours, "sees_all": look.sees_all,
     }  # fmt: skip
     query = "" if look.is_newest else f"?hour={look.hour:%Y-%m-%dT%H}"
     shown["squares"] = _kept(
@@ -265,16 +265,18 @@ def _trust(look: Look) -> dict[str, Any]:
     }
 
 
-def _rejected(look: Look) -> int:
-    """Rejected lines of 24 hours, from their samples, of which each reason of an hour has several."""
+def _rejected(look: Look) -> int | None:
+    """Rejected lines of 24 hours, from samples, of which each reason has several; None while these are not copied."""
+    if not look.has_all("rejected", look.back(1)):
+        return None
     samples = look.history.between("rejected", look.back(1)).to_pylist()
     return sum(one["lines"] for one in samples if one["place"] == 0)
 
 
-def _failed(look: Look, since: Any) -> int:
+def _failed(look: Look, since: Any) -> int | None:
     checks = look.history.whole("checks")
     if checks is None:
-        return 0
+        return None
     hours = checks.column("hour")
     recent = pc.and_(
         pc.greater_equal(hours, pa.scalar(since, hours.type)), pc.less_equal(hours, pa.scalar(look.hour, hours.type))

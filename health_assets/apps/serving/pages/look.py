@@ -146,6 +146,11 @@ class Look:
         """The hours up to the one that is looked at, of so many days."""
         return HourRange(self.hour - (24 * days - 1) * HOUR, self.hour + HOUR)
 
+    def has_all(self, series: str, hours: HourRange) -> bool:
+        """Whether the history has these hours of a series, as far as it has their scores."""
+        scored = set(self.history.hours("agents"))
+        return {hour for hour in hours if hour in scored} <= set(self.history.hours(series))
+
     def sees(self, agent_id: str | None) -> bool:
         """Whether the caller may see an agent."""
         if not self.view.is_full and self.ownership.is_personal(agent_id):

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from health_assets.apps.serving.doors import Caller
+from health_assets.apps.serving.history import filling
 from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.ownership import Ownership
@@ -31,6 +32,7 @@ from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import FULL, World, fill_all, world_of
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.serving_made import readers_in_this_process
+from health_assets_tests.support.session_pages_made import html_of
 
 HOURS = HourRange(START, START + 26 * HOUR)
 HOSTILE = 'x"><script>alert(1)</script>\u202e\x1b[31m' + "y" * 900
@@ -262,6 +264,33 @@ def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
     made = _made(monkeypatch)
     assert pages.answer(asked, lambda look: fleet_page(look, Wanted()), hour=None, how="html").status == 200
     assert not made, "it was remembered"
+
+
+def test_what_is_not_copied_yet_is_said_and_never_shown_as_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [execution(f"e{n}", "down", START + n * HOUR / 12, status="failure", error="no route") for n in range(12)]
+    project.write_log("a.jsonl", [*map(line, runs), "bad"])
+    project.materialize(HourRange.of(START))
+    monkeypatch.setattr(filling, "HOLD_S", 0.0)  # one series at a time
+    folder = project.folder / "history"
+    world = World(project, HourRange.of(START), History(folder))
+    seen = []
+    while True:
+        is_done = not filling.fill(project.settings, folder, project.warehouse, world.hours.end)["missing"]
+        world.history.look()
+        if world.history.newest("agents") == START:
+            look = world.look()
+            page = fleet_page(look, Wanted())
+            text, told = html_of(page, look), page.told
+            [worst], trust = told["now"]["worst"], told["trust"]
+            seen.append((worst["failures"], trust["rejected_lines"]))
+            assert ("nothing failed" not in text) and ("no route" in text) == (worst["failures"] == 12)
+            assert ("lines rejected in 24 h" in text) == (trust["rejected_lines"] == 1)
+            assert ("checks failed in 24 h" in text) == (trust["failed_checks"] is not None)
+        if is_done:
+            break
+    assert seen[0] == (None, None) and seen[-1] == (12, 1)
 
 
 def test_squares_are_escaped_and_lead_to_the_hour_that_is_looked_at() -> None:
