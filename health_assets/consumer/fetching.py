@@ -49,9 +49,7 @@ SHARE_FOR_FAULTS = 0.25
 REASONS = ("detail", "message", "error_description", "error", "title")
 MOST_OF_REASON = 200
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-NOT_ALLOWED = (
-    "which is no public address and not asked; --allow-private or HEALTH_ALLOW_PRIVATE_ADDRESSES=true allows it"
-)
+NOT_ALLOWED = "which is no public address and not asked; --allow-private or HEALTH_ALLOW_PRIVATE_ADDRESSES=on allows it"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 Outcome = Literal["valid", "invalid", "http_error", "timeout", "unreachable", "refused", "private"]

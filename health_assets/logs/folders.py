@@ -90,12 +90,16 @@ class Walk:
     Args:
         root: the folder.
         is_log: whether a file of this name is of interest.
+        is_near_miss: whether a file of a name that is not is listed among `near_misses`.
     """
 
-    def __init__(self, root: Path, is_log: Callable[[str], object]) -> None:
+    def __init__(
+        self, root: Path, is_log: Callable[[str], object], is_near_miss: Callable[[str], object] = lambda _: False
+    ) -> None:
         self._root = root
         self._real_root = os.path.realpath(root)
         self._is_log = is_log
+        self._is_near_miss = is_near_miss
         self._found: dict[str, FolderFile] = {}
         self._inner: list[_Place] = []
         self._links: list[_Place] = []
@@ -103,6 +107,8 @@ class Walk:
         """By the name of a file, or of a folder with a slash behind, why it cannot be read, as a sentence."""
         self.oddities: dict[str, str] = {}
         """By the name of a file, or of a folder with a slash behind, what is odd about it."""
+        self.near_misses: list[str] = []
+        """Files whose names are not those of logs, but near them."""
 
     def files(self) -> list[FolderFile]:
         """Every file of interest that can be opened, sorted by name.
@@ -153,6 +159,8 @@ class Walk:
                 self._inner.append(place)
             elif is_log and self._may_be_file(place, entry.stat(follow_symlinks=False)):
                 self._add(place, open_file_in(folder, entry.name))
+            elif not is_log and self._is_near_miss(as_text(entry.name)) and entry.is_file(follow_symlinks=False):
+                self.near_misses.append(as_text(place.name))
         except OSError as error:  # as in a folder that may be listed and not entered
             if is_log:
                 self._cannot_read(place, why_not(error))

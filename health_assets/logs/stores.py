@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,12 @@ ENDINGS = ("jsonl", "ndjson", "json")
 """Endings of names that count; a name may have the ending of log rotation behind them, and `.gz`."""
 LOG_NAME = re.compile(rf"(\.({'|'.join(ENDINGS)}){_ROTATED}|\.eval$)", re.IGNORECASE)
 LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)
+NEAR_MISS = re.compile(
+    rf"\.((log|txt|out|jsonlines){_ROTATED}|({'|'.join(ENDINGS)})\.(zst|zstd|bz2|xz|lz4|zip)$)", re.IGNORECASE
+)
+"""Names that do not count and that logs often have."""
+MOST_NEAR_MISSES = 20
+"""Files of such a name that are told."""
 NAMES_THAT_COUNT = (
     f"names that count end in {', '.join(f'.{ending}' for ending in ENDINGS)} or .eval, also with .1, -20260607 or .gz "
     "behind"
@@ -180,7 +186,8 @@ def list_files(
     Args:
         root: where to look.
         unreadable: is filled with what lies there and cannot be read; without it, that is an error.
-        oddities: is filled with what is odd about names, times and links, by the file's name.
+        oddities: is filled with what is odd about names, times and links, by the file's name; a name that is near those
+            of logs is odd, too.
 
     Raises:
         NoRawRootError: there is no such folder, or nothing at the URL.
@@ -190,7 +197,7 @@ def list_files(
     """
     faults: Faults = {}
     oddities = {} if oddities is None else oddities
-    found = _in_folder(root, faults, oddities) if isinstance(root, Path) else _in_store(root)
+    found = _in_folder(root, faults, oddities) if isinstance(root, Path) else _in_store(root, oddities)
     files = sorted(found, key=lambda file: file.source_file)
     faults = dict(sorted(faults.items()))
     if faults and unreadable is None:
@@ -319,7 +326,7 @@ def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[Raw
     if not root.is_dir():
         raise HealthAssetsError(f"the raw root {root} is not a folder; set HEALTH_RAW or --raw to where the logs are")
 
-    walk = Walk(root, LOG_NAME.search)
+    walk = Walk(root, LOG_NAME.search, NEAR_MISS.search)
     files = [
         RawFile(
             source_file=file.name,
@@ -333,21 +340,25 @@ def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[Raw
         for file in walk.files()
     ]
     faults |= walk.faults
-    oddities |= walk.oddities
+    oddities |= _passed_over(walk.near_misses) | walk.oddities
     return files
 
 
-def _in_store(url: str) -> list[RawFile]:
+def _passed_over(names: Sequence[str]) -> dict[str, str]:
+    return dict.fromkeys(names[:MOST_NEAR_MISSES], f"it is not read, for its name: {NAMES_THAT_COUNT}")
+
+
+def _in_store(url: str, oddities: dict[str, str]) -> list[RawFile]:
     with _told("list", f"the raw logs in {url}", url):
         store, prefix = _connected(url)
         store.invalidate_cache()  # what was listed before is of no interest
         found = store.find(prefix, detail=True)
         is_there = bool(found) or store.exists(prefix)
-        logs = [
-            _object(path, name, details, store)
-            for path, details in found.items()
-            if details["type"] == "file" and LOG_NAME.search(name := path.removeprefix(prefix).lstrip("/"))
-        ]
+        named = {
+            path.removeprefix(prefix).lstrip("/"): path for path, details in found.items() if details["type"] == "file"
+        }
+        logs = [_object(path, name, found[path], store) for name, path in named.items() if LOG_NAME.search(name)]
+    oddities |= _passed_over(sorted(filter(NEAR_MISS.search, named)))
     if not is_there:
         raise _no_root(url)
     if prefix in found:

@@ -21,6 +21,7 @@ from health_assets.core.targets import load_targets
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
 from health_assets.logs.plain import COMPRESSED_BLOCK_BYTES
+from health_assets.logs.stores import MOST_NEAR_MISSES, NAMES_THAT_COUNT
 from health_assets.quality.batches import Source
 from health_assets.quality.record_batches import files
 from health_assets_tests.support import reference
@@ -812,6 +813,25 @@ def test_files_of_other_kinds_are_left_alone(project: Project) -> None:
     report = project.ingest(HourRange.of(START))
     assert report.files_read == ["folder.jsonl/in it.jsonl"]
     assert executions(project) == ["e1"]
+
+
+def test_a_file_whose_name_is_near_that_of_a_log_is_told(project: Project) -> None:
+    near = ["app.log", "app.log.1", "deep/app.txt", "app.jsonl.zst", "app.JSONLINES"]
+    for name in [*near, "a.csv", "b.jsonl.tmp", "c.json5", "notes.md", "catalog", ".app.log.swp"]:
+        project.write_log(name, [line(GOOD["execution"])])
+    (project.raw / "folder.log").mkdir()
+    told: dict[str, str] = {}
+    assert list_files(project.raw, {}, told) == []
+    assert set(told) == set(near)
+    assert set(told.values()) == {f"it is not read, for its name: {NAMES_THAT_COUNT}"}
+
+
+def test_of_many_such_files_some_are_told(project: Project) -> None:
+    for number in range(MOST_NEAR_MISSES + 5):
+        project.write_log(f"{number:03}.log", ["text"])
+    told: dict[str, str] = {}
+    list_files(project.raw, {}, told)
+    assert sorted(told) == [f"{number:03}.log" for number in range(MOST_NEAR_MISSES)]
 
 
 def test_a_pipe_that_is_named_like_a_log_is_left_alone_or_named(project: Project) -> None:

@@ -108,7 +108,7 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     console.print(Text(f"over {len(window):,} h: {word}, {score}{stake}{doubt}", style="bold"))
     if by_last_runs := last_runs(row):
         console.print(Text(by_last_runs, style="bold"))
-    console.print(f"{counted(row['n'], 'execution')} in the window, of which {row['hours_covered']:,} h are covered")
+    console.print(f"{counted(row['n'], 'execution')}; {row['hours_covered']:,} h of the window are covered")
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:
         return
