@@ -1,6 +1,5 @@
 """Histories of deliveries and runs, which all end with the same tables."""
 
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,12 +18,12 @@ def build_project(case: Case, folder: Path, history: str = "clean") -> Project:
 
 
 def _clean(project: Project, case: Case) -> None:
-    _write(project, case.files())
+    project.write_files(case.files(), modified=MODIFIED)
     _materialize(project, case)
 
 
 def _hour_by_hour(project: Project, case: Case) -> None:
-    _write(project, case.files())
+    project.write_files(case.files(), modified=MODIFIED)
     for hour in case.hours():
         project.materialize(HourRange.of(hour))
 
@@ -41,7 +40,7 @@ def _late(project: Project, case: Case) -> None:
         if count < len(rests) and not rests[count].endswith(".gz"):
             content = files[rests[count]]
             arrived[rests[count]] = content[: content.rfind(b"\n", 0, len(content) // 2) + 1]
-        _write(project, arrived)
+        project.write_files(arrived, modified=MODIFIED)
         _materialize(project, case)
 
 
@@ -60,14 +59,6 @@ def _materialize(project: Project, case: Case) -> None:
 def _halves(hours: HourRange) -> tuple[HourRange, HourRange]:
     middle = list(hours)[len(hours) // 2]
     return HourRange(hours.start, middle), HourRange(middle, hours.end)
-
-
-def _write(project: Project, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        path = project.raw / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        os.utime(path, (MODIFIED.timestamp(), MODIFIED.timestamp()))
 
 
 HISTORIES: Mapping[str, Callable[[Project, Case], None]] = {

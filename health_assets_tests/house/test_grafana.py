@@ -48,10 +48,7 @@ def expanded(sql: str, agent_id: str) -> str:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = Project(tmp_path_factory.mktemp("grafana"), engine="postgres")
-    for name, content in sample_files(span_until(END)).items():
-        path = made.raw / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    made.write_files(sample_files(span_until(END)))
     (made.folder / "targets.yaml").write_text(TARGETS_YAML, encoding="utf-8")
     made.targets = {}
     made.materialize(HOURS)

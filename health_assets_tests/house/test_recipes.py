@@ -33,10 +33,7 @@ Numbers = dict[str, Any]
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The demo's logs, of which a day and some hours are materialized, where the page looks for them."""
     made = Project(tmp_path_factory.mktemp("recipes") / "data" / "demo")
-    for name, content in sample_files(span_until(END)).items():
-        path = made.raw / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    made.write_files(sample_files(span_until(END)))
     (made.folder / "targets.yaml").write_text(TARGETS_YAML, encoding="utf-8")
     made.targets = {}
     made.materialize(HourRange(END - 26 * HOUR, END), only=NEEDED)

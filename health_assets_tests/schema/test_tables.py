@@ -17,15 +17,15 @@ from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.core.systems import parts
-from health_assets.schema.catalog import ALL_TABLES, BASELINE_VERSION, SCHEMA_VERSION, columns_of, describe
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, columns_of, describe
 from health_assets.schema.column_types import SQL_NAMES
-from health_assets.warehouse import refusals
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.engines.duckdb.tables import TYPES, create_statement
 from health_assets.warehouse.engines.postgres.sql import TYPES as POSTGRES_TYPES
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.older_warehouses import OLDER_VERSION, support_older_version
 from health_assets_tests.support.projects import Project
 
 CONTRACT = {  # section 4; the names are fixed, more columns are welcome
@@ -138,13 +138,9 @@ def test_a_new_warehouse_has_the_version_of_this_program(tmp_path: Path) -> None
         assert session.query("SELECT version FROM warehouse_version") == [(SCHEMA_VERSION,)]
 
 
-OLDER_VERSION = BASELINE_VERSION - 1
-
-
 @pytest.fixture
-def knows_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the baseline lie before it, as it will for every version after a release."""
-    monkeypatch.setattr(refusals, "BASELINE_VERSION", OLDER_VERSION)
+def _older_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    support_older_version(monkeypatch)
 
 
 def an_older_warehouse(path: Path) -> None:
@@ -168,7 +164,7 @@ def types_in(path: Path) -> dict[str, dict[str, str]]:
     return {table: {name: kind for of, name, kind in found if of == table} for table in ALL_TABLES}
 
 
-@pytest.mark.usefixtures("knows_an_older_version")
+@pytest.mark.usefixtures("_older_version")
 def test_an_older_warehouse_gets_what_is_missing_when_it_is_written_to(tmp_path: Path) -> None:
     old, new = tmp_path / "old.duckdb", tmp_path / "new.duckdb"
     an_older_warehouse(old)
@@ -183,7 +179,7 @@ def test_an_older_warehouse_gets_what_is_missing_when_it_is_written_to(tmp_path:
     assert types_in(old) == types_in(new)
 
 
-@pytest.mark.usefixtures("knows_an_older_version")
+@pytest.mark.usefixtures("_older_version")
 @pytest.mark.parametrize("shares_an_engine", [False, True])
 def test_an_older_warehouse_can_be_read_without_being_changed(tmp_path: Path, shares_an_engine: bool) -> None:
     path = tmp_path / "old.duckdb"
@@ -200,7 +196,7 @@ def test_an_older_warehouse_can_be_read_without_being_changed(tmp_path: Path, sh
     assert path.read_bytes() == before
 
 
-@pytest.mark.usefixtures("knows_an_older_version")
+@pytest.mark.usefixtures("_older_version")
 def test_the_command_brings_an_older_file_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "old.duckdb"
     an_older_warehouse(path)

@@ -87,10 +87,7 @@ def demo_world(folder: Path, hours: int = SPAN_H) -> World:
     """The last hours of the demo's story, materialized, with their history."""
     project = Project(folder, targets=yaml.safe_load(TARGETS_YAML))
     span = span_until(END)
-    for name, content in sample_files(span).items():
-        path = project.raw / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    project.write_files(sample_files(span))
     wanted = HourRange(span.end - hours * HOUR, span.end)
     project.materialize(wanted)
     return world_of(project, wanted)

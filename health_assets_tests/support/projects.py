@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -126,9 +126,18 @@ class Project:
         return self.write_bytes(name, content, modified=modified)
 
     def write_bytes(self, name: str, content: bytes, *, modified: datetime | None = None) -> Path:
+        packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+        return self._write(name, packed, modified)
+
+    def write_files(self, files: Mapping[str, bytes], *, modified: datetime | None = None) -> None:
+        """Write raw logs whose content is compressed already where their names say so."""
+        for name, content in files.items():
+            self._write(name, content, modified)
+
+    def _write(self, name: str, content: bytes, modified: datetime | None) -> Path:
         path = self.raw / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+        path.write_bytes(content)
         if modified is not None:
             os.utime(path, (modified.timestamp(), modified.timestamp()))
         return path

@@ -8,12 +8,11 @@ import psycopg
 import pytest
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.schema.catalog import ALL_TABLES, BASELINE_VERSION, describe, description_of
-from health_assets.warehouse import refusals
-from health_assets.warehouse.migrations import migrate
+from health_assets.schema.catalog import ALL_TABLES, describe, description_of
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.older_warehouses import OLDER_VERSION, bring_up_to_date, support_older_version
 from health_assets_tests.support.postgres_server import empty_database
 
 Said = tuple[dict[str, str | None], dict[tuple[str, str], tuple[bool, str | None]]]
@@ -21,7 +20,6 @@ DECLARED: Said = (
     {table: description_of(table) for table in ALL_TABLES},
     {(table, name): (nullable, meaning) for table in ALL_TABLES for name, _, nullable, meaning in describe(table)},
 )
-OLDER_VERSION = BASELINE_VERSION - 1
 LACKING = {"hour": START, "agent_id": "a", "failed_at_end": None}
 """A row of `now_components` without a value that is never null."""
 
@@ -54,17 +52,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def knows_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the baseline lie before it, as it will for every version after a release."""
-    monkeypatch.setattr(refusals, "BASELINE_VERSION", OLDER_VERSION)
-
-
-def bring_up_to_date(url: str) -> None:
-    if url.startswith("postgresql"):
-        migrate(url, 10)
-    else:
-        with Warehouse(url).write():
-            pass
+def _older_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    support_older_version(monkeypatch)
 
 
 def change(url: str, *statements: str) -> None:

@@ -13,10 +13,10 @@ from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.schema.catalog import BASELINE_VERSION, SCHEMA_DIGEST, SCHEMA_VERSION
 from health_assets.warehouse import upgrades
-from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.refusals import require_supported_version
 from health_assets_tests.support.changed_tables import VERSIONS, digest_of_the_tables
 from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.older_warehouses import bring_up_to_date
 from health_assets_tests.support.projects import ENGINES, FLEET, Project, assert_same_tables, hours_from
 
 HOURS = hours_from(START, 2)
@@ -42,15 +42,6 @@ def next_program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setattr(upgrades, "STATEMENTS", {SCHEMA_VERSION: ["not SQL"], SCHEMA_VERSION + 1: [statement]})
 
     return become
-
-
-def bring_up_to_date(project: Project) -> None:
-    """Do as `health-assets migrate` does."""
-    if project.url:
-        migrate(project.url, 10)
-    else:
-        with project.warehouse.write():
-            pass
 
 
 def version_in(project: Project) -> int:
@@ -80,7 +71,7 @@ def test_the_next_version_upgrades_a_warehouse_of_the_baseline_once_and_keeps_it
             project.query("SELECT 1")
     [size_bytes] = [path.stat().st_size for path in project.raw.iterdir()]
     for _ in range(2):
-        bring_up_to_date(project)
+        bring_up_to_date(project.warehouse_url)
         assert version_in(project) == SCHEMA_VERSION + 1
         assert project.query("SELECT size_bytes FROM raw_files") == [(size_bytes + 1,)]
     assert_same_tables(project.tables(), before)
@@ -98,7 +89,7 @@ def test_a_file_of_an_older_version_is_read_without_being_changed(
 
 
 @pytest.mark.parametrize("version", [1, BASELINE_VERSION - 1])
-def test_a_warehouse_from_before_the_first_release_is_refused_in_a_sentence_and_stays_as_it_is(
+def test_a_warehouse_that_is_too_old_is_refused_in_a_sentence_and_stays_as_it_is(
     project: Project, version: int
 ) -> None:
     before = project.tables()
@@ -109,7 +100,7 @@ def test_a_warehouse_from_before_the_first_release_is_refused_in_a_sentence_and_
     for use in (
         lambda: project.query("SELECT 1"),
         lambda: project.change("SELECT 1"),
-        lambda: bring_up_to_date(project),
+        lambda: bring_up_to_date(project.warehouse_url),
     ):
         with pytest.raises(HealthAssetsError, match=sentence):
             use()
@@ -131,7 +122,7 @@ def test_a_warehouse_that_does_not_say_its_version_is_refused_in_a_sentence(proj
     with pytest.raises(HealthAssetsError, match=r"does not say the version of its tables|there is no warehouse in"):
         project.query("SELECT 1")
     with pytest.raises(HealthAssetsError, match="does not say the version of its tables"):
-        bring_up_to_date(project)
+        bring_up_to_date(project.warehouse_url)
 
 
 def test_the_sentence_for_a_ledger_names_what_is_to_be_named_anew() -> None:

@@ -129,11 +129,11 @@ def _health(rows: ir.Table) -> ir.Table:
     return rows.mutate(
         state=state,
         is_provisional=(rows.n > 0) & (rows.n < rows.n_full),
-        points_at_stake=_where_active(rows, points_at_stake(rows)),
+        points_at_stake=_where_active(rows, _points_at_stake(rows)),
     )
 
 
-def points_at_stake(rows: ir.Table) -> ir.FloatingValue:
+def _points_at_stake(rows: ir.Table) -> ir.FloatingValue:
     """The points that could be lost: those of performance and stability only where there are runtimes to compare.
 
     Args:

@@ -152,7 +152,7 @@ def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Ite
     if not is_brief and (causes := _why_unmeasured(shown)):
         yield f"– not evaluated: {causes}"
     if any(_is_in_part(agent) for agent in shown):
-        yield "(54.4/60) points kept of those that could be evaluated"
+        yield "(54.4/60): 54.4 of the 60 points that could be evaluated"
     if any(agent["is_provisional"] for agent in shown):
         yield "? provisional: too few runs to know, so the score leans to 100"
     if count > len(shown):

@@ -73,7 +73,8 @@ def now_of_fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
     spent = pc.sum(is_spent).as_py() or 0
     is_first = pc.fill_null(pc.is_in(agents.column("now"), value_set=pa.array(NOW_FIRST)), False)
     troubled = agents.filter(pc.or_(is_first, is_spent))
-    worst = [_told(look, row) for row in troubled.slice(0, AGENTS_SHOWN).to_pylist()]
+    is_copied = look.has_all("errors", HourRange.of(look.hour))
+    worst = [_told(look, row, is_copied=is_copied) for row in troubled.slice(0, AGENTS_SHOWN).to_pylist()]
     return {
         "counts": counts,
         "budgets_spent": spent,
@@ -96,10 +97,9 @@ def _sentence(counts: dict[str, int], *, is_present: bool) -> str:
     return f"No agent {one} failing {when}"
 
 
-def _told(look: Look, row: dict[str, Any]) -> dict[str, Any]:
-    """An agent of the list, with the most frequent error of the hour; `failures` is null while these are not copied."""
+def _told(look: Look, row: dict[str, Any], *, is_copied: bool) -> dict[str, Any]:
+    """An agent of the list, with the most frequent error of the hour; `failures` is null unless errors are copied."""
     failures, error, count = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
-    is_copied = look.has_all("errors", HourRange.of(look.hour))
     return {
         **{name: row[name] for name in TOLD},
         "points_at_stake": points_at_stake(row),

@@ -147,7 +147,7 @@ class Look:
         return HourRange(self.hour - (24 * days - 1) * HOUR, self.hour + HOUR)
 
     def has_all(self, series: str, hours: HourRange) -> bool:
-        """Whether the history has these hours of a series, as far as it has their scores."""
+        """Whether every one of these hours that has scores has this series, too."""
         scored = set(self.history.hours("agents"))
         return {hour for hour in hours if hour in scored} <= set(self.history.hours(series))
 
