@@ -137,8 +137,8 @@ def prune(
         with console.status("loading"), without_collections():
             from health_assets.apps.report.pruned_block import print_pruned
             from health_assets.cli.running import turn_to_write
-            from health_assets.defs.pipeline import Pipeline
             from health_assets.defs.pruning_job import prune_now
+            from health_assets.pipeline.resource import Pipeline
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
         with console.status("dropping"), audited(settings, "prune", **asked), turn_to_write(settings, say) as turn:
             pruned = prune_now(Pipeline(settings=settings, turn=turn), older_than_days)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Self
 
 from health_assets.core.wording import counted
+from health_assets.pipeline.events import Checked
 from health_assets.quality.check_names import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
 from health_assets.warehouse.account_digests import (
     EVERY_LINE_IS_STILL_THERE,
@@ -22,7 +23,7 @@ from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 
 HOURS_SHOWN = 3
 ERROR = "ERROR"
-"""The severity of a check that stops what follows, as Dagster writes it."""
+"""The severity of a check that stops what follows."""
 UNITS = {
     EVERY_LOG_WAS_READ: "raw log",
     EVERY_LINE_IS_STILL_THERE: "line",
@@ -65,6 +66,18 @@ class FailedCheck:
             unexpected=noted.unexpected,
             hours=hours[:HOURS_SHOWN],
             hour_count=len(hours),
+        )
+
+    @classmethod
+    def found(cls, event: Checked) -> Self:
+        """A check as a run has found it."""
+        return cls(
+            asset=event.asset,
+            name=event.check,
+            severity=event.severity.upper(),
+            unexpected=event.unexpected_count,
+            hours=event.failed_hours[:HOURS_SHOWN],
+            hour_count=len(event.failed_hours),
         )
 
     @property

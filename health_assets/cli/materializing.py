@@ -128,7 +128,7 @@ def _run(
     Raises:
         HealthAssetsError: the run failed, or met faults that did not stop it.
     """
-    with console.status("loading Dagster and Great Expectations"), without_collections():
+    with console.status("loading"), without_collections():
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.progress_bar import progress_bar
         from health_assets.cli.run_report import (
@@ -140,13 +140,11 @@ def _run(
         from health_assets.cli.running import run_hours, step_count
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
-        from health_assets.defs.pipeline import Pipeline
-        from health_assets.quality.evaluation import import_great_expectations
+        from health_assets.pipeline.resource import Pipeline
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.staleness import left_behind
 
-        import_great_expectations()
-        steps = step_count(settings, systems)
+        steps = step_count(hours, systems)
     with progress_bar(console, hours, steps) as shown:
 
         def say_that_it_waits(sentence: str) -> None:

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
-import dagster as dg
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.wording import counted
 from health_assets.logs import progress as reading
+from health_assets.pipeline.events import Event, StepFinished, StepSkipped, StepStarted
+from health_assets.pipeline.plan import INGEST
 from health_assets.warehouse import cluster_work
 from health_assets.warehouse.cluster_work import ClusterProgress
 
-READING_STEP = "ingest"
-READING_WEIGHT = 12
+READING_WEIGHT = 3
 """Reading the logs takes as long as some of the other steps together."""
 SECONDS_BETWEEN_LINES = 15.0
-OnEvent = Callable[[dg.DagsterEvent], None]
+OnEvent = Callable[[Event], None]
 
 
 class RunProgress:
@@ -47,15 +47,14 @@ class RunProgress:
         self._tasks: ClusterProgress | None = None
         self._is_waiting = False
 
-    def on_event(self, event: dg.DagsterEvent) -> None:
+    def on_event(self, event: Event) -> None:
         """Take an event of the run."""
         self._is_waiting = False
         self._tasks = None
-        key = event.step_key or ""
-        if event.event_type == dg.DagsterEventType.STEP_START:
-            self._step = key
-        elif event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
-            self._done.add(key)
+        if isinstance(event, StepStarted):
+            self._step = event.step
+        elif isinstance(event, StepFinished | StepSkipped):
+            self._done.add(event.step)
 
     def on_wait(self) -> None:
         """Note that the run waits for its turn; its next event ends that."""
@@ -77,8 +76,8 @@ class RunProgress:
     @property
     def completed(self) -> float:
         """The value that the bar has now, at most `total`."""
-        share = 1.0 if READING_STEP in self._done else self._read.share if self._read else 0.0
-        return len(self._done - {READING_STEP}) + READING_WEIGHT * share
+        share = 1.0 if INGEST in self._done else self._read.share if self._read else 0.0
+        return len(self._done - {INGEST}) + READING_WEIGHT * share
 
     def __str__(self) -> str:
         return f"{self._hours} · {len(self._done)} of {self._steps} steps · {self.doing}"
@@ -93,9 +92,9 @@ class RunProgress:
         """The step that the run is at, in words."""
         if self._is_waiting:
             return "waiting for its turn"
-        if self._step == READING_STEP and self._tasks is None:
+        if self._step == INGEST and self._tasks is None:
             return self._reading()
-        step = self._step.replace("check_", "checking ") or "Dagster starts"
+        step = self._step.replace("_", " ") or "starting"
         return f"{step}, {self._tasks}" if self._tasks else step
 
     def _reading(self) -> str:

@@ -23,7 +23,7 @@ from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
 
 if TYPE_CHECKING:
-    from health_assets.cli.running import Outcome
+    from health_assets.cli.outcomes import Outcome
 
 REASONS_SHOWN = 8
 

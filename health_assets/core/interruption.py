@@ -10,9 +10,11 @@ the lines end.
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 NO_SIGNAL = 0
 _asked = threading.Event()
@@ -75,3 +77,20 @@ def check() -> None:
     """
     if _asked.is_set():
         raise InterruptedReadingError("the process is asked to end")
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let a SIGTERM end the block like any other exception, where Python would end the process without tidying up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

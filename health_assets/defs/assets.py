@@ -1,25 +1,28 @@
-"""Every asset that follows from the logs, in the order of the lineage; the survey's are in `systems.survey`."""
+"""Every asset that follows from the logs, in the order of the lineage; the survey's are in `survey`."""
 
 from collections.abc import Collection
 
 import dagster as dg
 
-from health_assets.defs.derived_assets import derived_asset
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.record_assets import record_assets
-from health_assets.systems.declared_assets import SYSTEMS
+from health_assets.defs.step_assets import record_assets, system_assets
+from health_assets.pipeline.plan import Graph
+from health_assets.systems.graph import declared_graph
 
 
 def all_assets(
     partitions: dg.PartitionsDefinition | None,
     placement: Placement = ALONE,
     tables: Collection[str] | None = None,
+    graph: Graph | None = None,
 ) -> list[dg.AssetsDefinition]:
     """The record assets, then the systems' assets: all of them, or those that make these tables."""
-    derived = [
-        derived_asset(asset, system, partitions, placement)
-        for system, assets in SYSTEMS.items()
-        for asset in assets
-        if tables is None or asset.name in tables
+    graph = graph or declared_graph()
+    defined = {
+        system: [one for one in assets if tables is None or one.name in tables]
+        for system, assets in graph.systems.items()
+    }
+    systems = [
+        system_assets(graph, system, derived, partitions, placement) for system, derived in defined.items() if derived
     ]
-    return [record_assets(partitions, placement), *derived]
+    return [record_assets(graph, partitions, placement), *systems]

@@ -5,54 +5,41 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings, load_settings
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.assets import all_assets
-from health_assets.defs.checks import (
-    all_suite_checks,
-    every_line_is_still_there_check,
-    every_log_was_read_check,
-    few_read_lines_are_rejected_check,
-    newest_hour_check,
-)
+from health_assets.defs.checks import every_hour_was_built_check, newest_hour_check
 from health_assets.defs.dagster_internals import is_loaded_for_a_run
-from health_assets.defs.holding import every_hour_was_built_check
 from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
 from health_assets.defs.page_links import linked
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
-from health_assets.defs.pipeline import Pipeline, pipeline_resource
+from health_assets.defs.pipeline import pipeline_resource
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.progress_logger import progress_logger
 from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
 from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import due_every_hour, shown_as_stored_in
-from health_assets.defs.survey import SUMMARY as SURVEY_SUMMARY
 from health_assets.defs.survey import SYSTEM as SURVEY
 from health_assets.defs.survey import survey_assets, survey_schedule
-from health_assets.defs.turns.turns import Turn
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
+from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.systems.declared_assets import DERIVED, SYSTEMS
-from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS, require_known_systems
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
 SURVEY_JOB = "survey_agents"
 ALWAYS = ("agent_health_model",)
 """Systems that are defined whatever is chosen."""
-SURVEY_TABLES = ("agent_probes", SURVEY_SUMMARY.name)
 
 
 def build_definitions(
     settings: Settings | None = None,
     hours: HourRange | dg.PartitionsDefinition | None = None,
     systems: Collection[str] = (),
-    shared_duckdb: SharedDuckDB | None = None,
-    turn: Turn | None = None,
+    pipeline: Pipeline | None = None,
     *,
     is_partitioned: bool = True,
     defined: Collection[str] = (),
@@ -65,8 +52,7 @@ def build_definitions(
         hours: the hours that can be materialized, as a range or as partitions; by default all from the settings' first,
             or else the logs', to the newest finished one.
         systems: scoring systems that the job of the hours materializes, keys of `SYSTEMS`; all where none is named.
-        shared_duckdb: the DuckDB that the steps of a run in this process share.
-        turn: that run's turn to write; without one, every run gets its own.
+        pipeline: the resource of a run in this process; without one, every run gets a turn and a DuckDB of its own.
         is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
         defined: scoring systems whose assets there are at all, with those that they are made from; all where none is
             named. `ALWAYS` is among them, since its last table tells which hours are done.
@@ -85,15 +71,8 @@ def build_definitions(
     own_assets = all_assets(partitions if is_partitioned else None, placement, tables)
     assets = linked(due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings), settings)
     has_survey = not defined or SURVEY in defined
-    own_surveyed = survey_assets(partitions, placement) if has_survey else []
+    own_surveyed = [survey_assets(partitions, placement)] if has_survey else []
     surveyed = linked(shown_as_stored_in(settings.warehouse, own_surveyed), settings)
-    checks = [
-        *all_suite_checks(placement, {*tables, *(SURVEY_TABLES if has_survey else ())}),
-        every_log_was_read_check(placement),
-        every_line_is_still_there_check(placement),
-        few_read_lines_are_rejected_check(placement),
-        every_hour_was_built_check(placement),
-    ]
     names = {job: placement.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), names[FRESHNESS_JOB], placement)
     jobs = [
@@ -131,14 +110,12 @@ def build_definitions(
     ]
     return dg.Definitions(
         assets=[*assets, *surveyed],
-        asset_checks=[*checks, in_time],
+        asset_checks=[every_hour_was_built_check(placement), in_time],
         jobs=[*jobs, *(job for job, _ in upkeep)],
         schedules=[*schedules, *(schedule for _, schedule in upkeep)],
         sensors=sensors,
-        resources={
-            placement.resource: pipeline_resource(Pipeline(settings=settings, shared_duckdb=shared_duckdb, turn=turn))
-        },
-        loggers=None if placement.is_guest else {"console": dg.colored_console_logger, "progress": progress_logger},
+        resources={placement.resource: pipeline_resource(pipeline or Pipeline(settings=settings))},
+        loggers=None if placement.is_guest else {"console": dg.colored_console_logger},
         executor=None if placement.is_guest else dg.in_process_executor,
     )
 
@@ -157,7 +134,7 @@ def _upkeep(settings: Settings, placement: Placement) -> list[tuple[dg.JobDefini
 
 def _tables(defined: Collection[str]) -> set[str]:
     """The tables of these systems and all that they are made from, back to the logs; of all where none is named."""
-    _require_known(defined, [*SYSTEMS, SURVEY])
+    require_known_systems(defined, [*SYSTEMS, SURVEY])
     if not defined:
         return {"raw_logs", *RECORD_TABLES, *DERIVED}
     chosen = {*defined, *ALWAYS} - {SURVEY}
@@ -168,11 +145,6 @@ def _tables(defined: Collection[str]) -> set[str]:
             tables.add(table)
             wanted += [*DERIVED[table].deps, *DERIVED[table].beside, *DERIVED[table].gates]
     return tables
-
-
-def _require_known(systems: Collection[str], known: Collection[str]) -> None:
-    if unknown := set(systems) - set(known):
-        raise HealthAssetsError(f"there is no system {min(unknown)!r}; choose from {', '.join(known)}")
 
 
 def _partitions(settings: Settings) -> dg.HourlyPartitionsDefinition:
@@ -188,6 +160,6 @@ def _start_of(partitions: dg.PartitionsDefinition) -> datetime:
 
 def _left_out(systems: Collection[str], placement: Placement) -> dg.AssetSelection:
     """The assets of the systems that are not named, where any is."""
-    _require_known(systems, SYSTEMS)
+    require_known_systems(systems, SYSTEMS)
     others = [assets for name, assets in SYSTEMS.items() if systems and name not in systems]
     return dg.AssetSelection.assets(*placement.keys(asset.name for assets in others for asset in assets))

@@ -10,8 +10,9 @@ import dagster as dg
 
 from health_assets.apps.judge.judging import Report, judge, unjudged_runs
 from health_assets.core.settings import Settings
-from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.pipeline import readable_failures
 from health_assets.defs.placement import ALONE, Placement
+from health_assets.pipeline.resource import Pipeline
 
 JOB = "judge_safety"
 MINUTES_AFTER_THE_HOUR = 10

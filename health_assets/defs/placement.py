@@ -7,13 +7,11 @@ At run time nothing knows of a placement: the last part of an asset's key is alw
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
-if TYPE_CHECKING:
-    from health_assets.defs.pipeline import Pipeline
+from health_assets.pipeline.resource import Pipeline
 
 RESOURCE = "pipeline"
 OWNERS = ("team:agent-platform",)
@@ -54,12 +52,12 @@ class Placement:
         """The key of the resource that the steps ask for."""
         return self.name(RESOURCE)
 
-    def pipeline(self, context: object) -> "Pipeline":
-        """The pipeline, from the context of a step, a schedule or a sensor."""
+    def pipeline(self, context: object) -> Pipeline:
+        """The pipeline, from the context of a step, whose progress it tells, of a schedule or a sensor."""
         resources = context.resources  # type: ignore[attr-defined]  # every context of Dagster's has them
         pipeline: Pipeline = getattr(resources, self.resource)
         step = getattr(context, "op_execution_context", None)
-        return pipeline if step is None else pipeline.of_step(step)
+        return pipeline if step is None else replace(pipeline, labels=(f"run {step.run_id}",), say=step.log.info)
 
 
 ALONE = Placement()

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.core.settings import Settings
-from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.pipeline import readable_failures
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import default_status
+from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.retention import Pruned, cutoff, prune
 from health_assets.systems.declared_assets import DERIVED
 

@@ -11,11 +11,11 @@ from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWareh
 from health_assets.core.hours import KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.turns.turns import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import catch_up, newest_finished_hour
+from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
 

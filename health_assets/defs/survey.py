@@ -6,7 +6,7 @@ although Dagster's pages offer it for no asset until it is over; and materializi
 stored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -15,50 +15,72 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
-from health_assets.defs.derived_assets import derived_asset
-from health_assets.defs.partitions import hours_tags, run_hours
-from health_assets.defs.pipeline import Pipeline, readable_failures
+from health_assets.defs.checks import suite_specs
+from health_assets.defs.partitions import hours_tags
 from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.results import Result
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
-from health_assets.defs.summaries import summary
+from health_assets.defs.step_assets import plan_of, step_results, system_spec
 from health_assets.defs.turns.turns import URGENT
+from health_assets.pipeline.checking import check_suite
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.pipeline.events import Event, Materialized, Value
+from health_assets.pipeline.plan import Graph, Plan
+from health_assets.pipeline.resource import Pipeline
+from health_assets.pipeline.summaries import summary
+from health_assets.pipeline.system_step import system_step
+from health_assets.systems.suites import SUITES
 from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.survey_summary import survey_summary
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets.systems.survey.surveying import Survey, survey
 from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import Session
 
 SYSTEM = "survey"
+PROBES = "agent_probes"
 NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
 
 
-def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = ALONE) -> list[dg.AssetsDefinition]:
+def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = ALONE) -> dg.AssetsDefinition:
     """`agent_probes` and `survey_summary`."""
-    return [_probes_asset(partitions, placement), derived_asset(SUMMARY, SYSTEM, partitions, placement)]
+    graph = Graph(systems={SYSTEM: (SUMMARY,)}, suites=SUITES)
+    probes = asset_spec("agent_probes", kind="python", system=SYSTEM, source=survey, placement=placement)
 
-
-def _probes_asset(partitions: dg.PartitionsDefinition, placement: Placement) -> dg.AssetsDefinition:
     @dg.multi_asset(
-        name=placement.name("agent_probes"),
-        specs=[asset_spec("agent_probes", kind="python", system=SYSTEM, source=survey, placement=placement)],
+        name=placement.name(SYSTEM),
+        specs=[probes, system_spec(graph, SUMMARY, SYSTEM, placement, is_skippable=True)],
+        check_specs=suite_specs(graph, SURVEY_TABLES, placement),
         partitions_def=partitions,
         required_resource_keys={placement.resource},
+        can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def _agent_probes(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        pipeline = placement.pipeline(context)
-        hours = run_hours(context)
-        with readable_failures():
-            told = _told(_survey_if_now(pipeline, hours), hours)
-        with pipeline.write() as session:
-            MaterializedHours(session).note("agent_probes", hours, ())
-            heading = "probes by platform and outcome"
-            metadata = summary(session, "agent_probes", hours, heading, _outcomes, "a probe")
-        return dg.MaterializeResult(metadata={**metadata, **told})
+    def _survey(context: dg.AssetExecutionContext) -> Iterator[Result]:
+        events = _events(placement.pipeline(context), graph, plan_of(context))
+        yield from step_results(context, SYSTEM, events, placement)
 
-    return _agent_probes
+    return _survey
+
+
+def _events(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
+    """Survey, and sum up what was found."""
+    told = _told(_survey_if_now(pipeline, plan.hours.span), plan.hours.span) if PROBES in plan.assets else {}
+    with pipeline.write() as session:
+        made = _probes(session, plan, told) if PROBES in plan.assets else []
+        checks = check_suite(session, graph, pipeline.settings, pipeline.load_targets(), plan, PROBES)
+    yield from made
+    yield from checks
+    stopped = {PROBES} if any(check.blocks for check in checks) else set()
+    yield from system_step(pipeline, graph, SYSTEM, plan, stopped)
+
+
+def _probes(session: Session, plan: Plan, told: Mapping[str, Value]) -> list[Materialized]:
+    hours = plan.hours.span
+    MaterializedHours(session).note(PROBES, hours, ())
+    metadata = summary(session, PROBES, hours, "probes by platform and outcome", _outcomes, "a probe")
+    return [Materialized(asset=PROBES, hours=plan.hours, metadata={**metadata, **told})]
 
 
 def _survey_if_now(pipeline: Pipeline, hours: HourRange) -> Survey | str:
@@ -73,16 +95,12 @@ def _survey_if_now(pipeline: Pipeline, hours: HourRange) -> Survey | str:
     return survey(pipeline.settings, load_registry(pipeline.settings.registry), until=floor_hour(now) + HOUR)
 
 
-def _told(done: Survey | str, hours: HourRange) -> dict[str, dg.MetadataValue]:
+def _told(done: Survey | str, hours: HourRange) -> dict[str, Value]:
     """The outcome of a survey as metadata."""
     if isinstance(done, str):
-        return {"survey": dg.MetadataValue.text(done)}
+        return {"survey": done}
     past = "; hours that are over keep what is stored" if len(hours) > 1 else ""
-    return {
-        "survey": dg.MetadataValue.text(f"{done}{past}"),
-        "agents_registered": dg.MetadataValue.int(done.agents),
-        "agents_probed": dg.MetadataValue.int(done.probed),
-    }
+    return {"survey": f"{done}{past}", "agents_registered": done.agents, "agents_probed": done.probed}
 
 
 def _summary_rows(inputs: Inputs) -> ir.Table:
@@ -107,7 +125,7 @@ def _agents_that_answer(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 SUMMARY = Derived(
     name="survey_summary",
-    deps=("agent_probes",),
+    deps=(PROBES,),
     rows=_summary_rows,
     heading="platforms",
     top=_latest_platforms,
@@ -116,6 +134,9 @@ SUMMARY = Derived(
     is_of_observations=True,
     formula_version=FORMULA_VERSION,
 )
+
+
+SURVEY_TABLES = (PROBES, SUMMARY.name)
 
 
 def survey_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:

@@ -18,7 +18,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.defs.alerting import alerts_sensor
-from health_assets.defs.pipeline import Pipeline
+from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.alerts_made import at, fill_hour, later, look, scored
 from health_assets_tests.support.projects import tick as tick_of

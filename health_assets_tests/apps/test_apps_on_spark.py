@@ -66,6 +66,7 @@ def copied(pair: Pair, tmp_path: Path) -> Pair:
     return Pair(pair.duckdb.copied(tmp_path / "duckdb"), pair.spark.copied(tmp_path / "spark"))
 
 
+@pytest.mark.nightly
 def test_rows_that_were_dropped_and_rows_that_came_back_are_the_same_on_spark(copied: Pair) -> None:
     before = START + 4 * HOUR
     pruned = [prune(project.warehouse, COMPONENTS, before, project.lookback_hours) for project in copied]
@@ -142,6 +143,7 @@ def test_a_survey_asks_who_was_not_asked_just_now_on_spark(copied: Pair) -> None
     assert len(copied.spark.rows("agent_probes")) == 3
 
 
+@pytest.mark.nightly
 def test_the_report_of_an_agent_is_the_same_on_spark(pair: Pair) -> None:
     for agent_id in AGENTS:
         told = []
@@ -174,6 +176,7 @@ def _answer(server: Served, path: str) -> tuple[int, str]:
     return reply.status, _without_digits(reply.json)
 
 
+@pytest.mark.nightly
 def test_the_history_of_the_pages_is_copied_the_same_from_spark(pair: Pair, tmp_path: Path) -> None:
     copies = []
     for name, project in pair._asdict().items():

@@ -25,7 +25,7 @@ from health_assets.core.redaction import REDACTION
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
 from health_assets.defs.judge_job import JOB, judge_due_runs
-from health_assets.defs.pipeline import Pipeline
+from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, hours_from, lasting_folder
 

@@ -19,8 +19,8 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.defs.pipeline import Pipeline
 from health_assets.logs.native_records import RECORD_TYPES
+from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.projects import REPOSITORY
 
 # from inside ibis and Great Expectations

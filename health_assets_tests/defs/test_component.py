@@ -97,6 +97,7 @@ def test_dg_checks_the_project_of_the_page(project: Path) -> None:
     assert "All definitions loaded successfully" in dg_command(project, "check", "defs", "--use-active-venv")
 
 
+@pytest.mark.nightly
 def test_the_project_of_the_page_runs_in_its_own_instance(project: Path) -> None:
     wanted = with_example(project)
     url = str(project / wanted["attributes"]["warehouse"])

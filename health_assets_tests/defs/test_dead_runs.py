@@ -9,11 +9,12 @@ from dagster._core.instance.ref import InstanceRef
 
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.defs.pipeline import Pipeline, pipeline_resource
+from health_assets.defs.pipeline import pipeline_resource
 from health_assets.defs.turns import run_owners
 from health_assets.defs.turns.lease_store import LeaseStore
 from health_assets.defs.turns.run_owners import CLAIMED_WITHIN_S, end_runs_of_the_dead, end_runs_that_never_claimed
 from health_assets.defs.turns.turns import Turn
+from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.projects import in_a_process
 
 FOREVER_S = 600

@@ -9,9 +9,10 @@ import dagster as dg
 import pytest
 
 from health_assets.core.settings import Settings
-from health_assets.defs.pipeline import Pipeline, pipeline_resource
+from health_assets.defs.pipeline import pipeline_resource
 from health_assets.defs.run_files import shrink
 from health_assets.defs.run_retention import prune_runs_job
+from health_assets.pipeline.resource import Pipeline
 
 RESOURCES = {"pipeline": pipeline_resource(Pipeline(settings=Settings()))}
 KIB = 1 << 10

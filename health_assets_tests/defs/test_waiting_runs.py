@@ -12,9 +12,9 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.turns.lease_store import LeaseStore
 from health_assets.defs.turns.turns import Turn
+from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.holders import settings
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from, run_bodies

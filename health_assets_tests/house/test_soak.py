@@ -21,6 +21,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.nightly
 def test_an_installation_that_is_killed_restarted_and_full_ends_as_a_clean_rebuild(open_folder: Path) -> None:
     said: list[str] = []
     verdict = soak(open_folder, MINUTES, 1, "postgres", said.append)

@@ -15,7 +15,6 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs import sensors
-from health_assets.defs.pipeline import Pipeline
 from health_assets.logs import file_looks, late_memory
 from health_assets.logs.files import RawFile, plain_blocks
 from health_assets.logs.formats.foreign_lines import Damage
@@ -23,6 +22,7 @@ from health_assets.logs.late_memory import Count, LateMemory
 from health_assets.logs.limits import Limits, Unpacking
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline import file_counts
+from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.dagster_world import NOON, World, execution
 
 NOW = NOON + timedelta(hours=1, minutes=40)

@@ -13,7 +13,6 @@ import pytest
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.logs import file_looks, plain
 from health_assets.logs.files import RawFile, line_batches, list_files
@@ -23,6 +22,7 @@ from health_assets.logs.native_fields import RULES
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.logs.read_ahead import Ahead
+from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import (

@@ -121,6 +121,7 @@ def test_every_table_of_the_sample_fleet_is_the_same_on_both_engines(tmp_path: P
     fleet.assert_equal()
 
 
+@pytest.mark.nightly
 @needs_real_logs
 def test_every_table_of_the_real_logs_is_the_same_on_both_engines(tmp_path: Path) -> None:
     projects = [Project(tmp_path / engine, engine=engine) for engine in ENGINES]
@@ -213,6 +214,7 @@ def rounded(number: str) -> float:
     return round(float(number), 9)
 
 
+@pytest.mark.nightly
 def test_the_endpoint_answers_the_same_from_both_engines(pair: Pair) -> None:
     sessions = [row["session_id"] for row in pair.duckdb.rows("session_scores")][:3]
     lists = ["/tools?limit=1000", *(f"/usage?sort={order}" for order in ("cost", "tokens", "cost_per_success"))]

@@ -20,9 +20,9 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.pipeline import Pipeline
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets_tests.support.projects import RECORD_TABLES, run_bodies
+from health_assets.pipeline.resource import Pipeline
+from health_assets_tests.support.projects import RECORD_TABLES, run_steps
 
 ASSETS = (
     "raw_logs", "spans", "executions", "trigger_events", "model_calls", "tool_calls", "signals", "judgements", "agent_updates",
@@ -34,7 +34,7 @@ ASSETS = (
 FLEET_ASSETS = (*RECORD_TABLES, "raw_logs", "health_components", "agent_health", "system_health")
 """What the steps `FLEET` materialize."""
 ONE_RUN_TAGS = ("dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
-QUIET = {"loggers": {"progress": {}}}
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 NOON = datetime(2026, 6, 7, 12, tzinfo=UTC)
 
 
@@ -115,10 +115,10 @@ class World:
         tags: Mapping[str, str] | None = None,
         only: Sequence[str] | None = None,
     ) -> None:
-        """Materialize hours, or those of a run request, by the assets' bodies: without Dagster and without checks."""
+        """Materialize hours, or those of a run request, by the engine: without Dagster and without checks."""
         chosen = dict(tags) if hours is None else hours_tags(hours)
         is_stale = ONLY_STALE_TAG in chosen
-        run_bodies(Pipeline(settings=self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
+        run_steps(Pipeline(settings=self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""

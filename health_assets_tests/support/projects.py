@@ -1,13 +1,11 @@
 """A project of its own for one test: a raw root, a targets file and a warehouse in a folder, and ways to look at them.
 
-`Project.materialize` runs the bodies of the real assets, one after another, without a Dagster run around them: the same
-code in a tenth of the time. What Dagster itself does with the assets is tested elsewhere.
+`Project.materialize` lets the engine make assets without their checks. Checks, commands and Dagster are tested elsewhere.
 """
 
 import atexit
 import contextlib
 import gzip
-import logging
 import math
 import multiprocessing
 import os
@@ -19,11 +17,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from datetime import datetime, timedelta
+from functools import lru_cache
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -34,17 +31,18 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.defs.assets import all_assets
-from health_assets.defs.partitions import hourly_partitions, named_hours_tags
-from health_assets.defs.pipeline import Pipeline
-from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
-from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.engine import run
+from health_assets.pipeline.events import Materialized, Metadata
+from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
+from health_assets.pipeline.plan import Plan
+from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.declared_assets import DERIVED
+from health_assets.systems.graph import declared_graph
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
@@ -184,8 +182,8 @@ class Project:
 
     def materialize(
         self, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
-    ) -> dict[str, dict[str, Any]]:
-        """Run the asset bodies for these hours, in the order of the lineage; returns each asset's metadata.
+    ) -> dict[str, Metadata]:
+        """Run the steps for these hours, without checks; returns each asset's metadata.
 
         Args:
             hours: at least one hour.
@@ -194,7 +192,7 @@ class Project:
         """
         with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
             pipeline = replace(self.pipeline, shared_duckdb=shared_duckdb)
-            return run_bodies(pipeline, hours, only_stale=only_stale, only=only)
+            return run_steps(pipeline, hours, only_stale=only_stale, only=only)
 
     def copied(self, folder: Path) -> "Project":
         """A copy of all that there is, in a folder that must not exist, which a test may change."""
@@ -273,59 +271,16 @@ def _settings(own: tuple[tuple[str, Any], ...], others: tuple[tuple[str, str], .
     return Settings(**dict(own))
 
 
-def run_bodies(
+def run_steps(
     pipeline: Pipeline, hours: HourRange | HourGroups, *, only_stale: bool = False, only: Sequence[str] | None = None
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Metadata]:
     """Do as `Project.materialize`, with any pipeline."""
-    metadata = {}
-    tags = ({ONLY_STALE_TAG: "true"} if only_stale else {}) | named_hours_tags(HourGroups(hours.ranges))
-    for asset in _assets_of(tuple(_ById(derived) for derived in DERIVED.values())):
-        if only is not None and asset.op.name not in only:
-            continue
-        context = SimpleNamespace(
-            has_partition_key=False,  # as in a command whose warehouse is not Dagster's own
-            has_partition_key_range=False,
-            selected_asset_keys=asset.keys,
-            run=SimpleNamespace(tags=tags),
-            log_event=lambda _: None,
-            add_asset_metadata=lambda *_, **__: None,
-            resources=SimpleNamespace(pipeline=pipeline),
-            op_execution_context=SimpleNamespace(
-                op_def=asset.op,
-                log=logging.getLogger(__name__),
-                job_name="",
-                op_handle="",
-                run_id="",
-                instance=SimpleNamespace(report_dagster_event=lambda *_: None),
-                job_def=SimpleNamespace(has_node_named=lambda _: True),
-            ),
-        )
-        made = asset.op.compute_fn.decorated_fn(context=context)
-        for result in [made] if isinstance(made, dg.MaterializeResult) else made:
-            name = result.asset_key.to_user_string() if result.asset_key else asset.op.name
-            metadata[name] = dict(result.metadata)
-    return metadata
-
-
-@dataclass(frozen=True, eq=False)
-class _ById:
-    """A declaration by what it is rather than by what it says, which may not be hashable; it stays as long as this."""
-
-    derived: Derived
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.derived is self.derived
-
-    def __hash__(self) -> int:
-        return id(self.derived)
-
-
-@cache
-def _assets_of(derived: tuple[_ById, ...]) -> list[dg.AssetsDefinition]:
-    """The assets of what is declared now; their bodies are told the hours and know nothing of partitions."""
-    made = all_assets(hourly_partitions(HourRange.of(datetime(2026, 1, 1, tzinfo=UTC))))
-    assert {key.to_user_string() for asset in made for key in asset.keys} >= {asset.derived.name for asset in derived}
-    return made
+    graph = declared_graph()
+    assets = {*RECORDS, *graph.derived} if only is None else {*only}
+    if "ingest" in assets:
+        assets |= {*RECORDS}
+    plan = Plan(hours=HourGroups(hours.ranges), assets=assets, only_stale=only_stale)
+    return {event.asset: event.metadata for event in run(pipeline, graph, plan) if isinstance(event, Materialized)}
 
 
 def tick(

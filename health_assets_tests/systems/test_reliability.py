@@ -19,7 +19,7 @@ from scipy.spatial.distance import jensenshannon
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import load_settings
-from health_assets.defs.pipeline import Pipeline
+from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.reliability import timeline, trajectories
 from health_assets.systems.reliability.assets import ASSETS

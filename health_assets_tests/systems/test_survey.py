@@ -23,7 +23,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.build import JOB, SURVEY_JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.pipeline import Pipeline
+from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.probing import TRIES, Manners, Probe, probe_agents

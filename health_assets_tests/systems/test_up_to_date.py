@@ -213,6 +213,7 @@ def test_a_warning_needs_no_second_run_and_is_said_again(tmp_path: Path) -> None
     assert sorted(warnings_in(again)) == sorted(checks)
 
 
+@pytest.mark.nightly
 def test_lines_that_are_lost_need_no_second_run_and_are_said_again(tmp_path: Path) -> None:
     project = logs_and_targets(tmp_path / "project")
     project.write_log("gone.jsonl", [line(execution(f"gone {n}", "quick", HOURS.end - HOUR / 2)) for n in range(3)])
@@ -318,6 +319,7 @@ def test_a_log_that_is_not_as_it_was_makes_a_run(done: Project, happens: Change)
     assert IS_NEW in str(why(done))
 
 
+@pytest.mark.nightly
 def test_a_log_that_cannot_be_read_makes_a_run_each_time(done_here: Project) -> None:
     (done_here.raw / "no.jsonl").symlink_to(done_here.raw / "nowhere")
     for _ in range(2):
@@ -334,6 +336,7 @@ def test_a_log_below_a_name_that_is_no_text_is_never_overlooked(done_here: Proje
     assert why(done_here) is not None
 
 
+@pytest.mark.nightly
 def test_a_log_that_was_away_while_a_run_read_makes_a_run_once_it_is_back(done_here: Project) -> None:
     path, away = done_here.raw / "d.jsonl", done_here.folder / "away"
     done_here.write_log("d.jsonl", [line(execution("of d", "slow", HOURS.start))])
@@ -494,6 +497,7 @@ def test_a_score_that_somebody_changed_is_made_anew(done_here: Project) -> None:
 # -- other runs --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_a_run_of_an_hour_that_is_looked_back_on_makes_a_run(done_by_day: Project) -> None:
     done_by_day.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
     done_by_day.materialize(HourRange.of(BEFORE))
@@ -539,6 +543,7 @@ def test_an_older_warehouse_says_nothing_of_its_rows_so_a_run_is_made(done_here:
     assert DID_NOT in materialize(done_here)
 
 
+@pytest.mark.nightly
 def test_a_check_that_fails_makes_a_run_each_time(done_here: Project) -> None:
     done_here.change("UPDATE executions SET confidence = 7 WHERE execution_id = 'e121'")
     for _ in range(2):

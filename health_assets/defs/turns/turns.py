@@ -16,14 +16,12 @@ it holds the warehouse's own lock, so that nothing of what it did since then is 
 """
 
 import logging
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -189,23 +187,6 @@ class Turn:
 def _brief(error: Exception) -> str:
     """The first line of an error; libraries put the statement below it."""
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let a SIGTERM end the block like any other exception, where Python would end the process without tidying up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, _: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def this_command() -> str:

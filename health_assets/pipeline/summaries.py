@@ -1,12 +1,12 @@
-"""Summaries of a materialization, as Dagster metadata: row counts and one small table per asset."""
+"""Summaries of a materialization: row counts and one small table per asset."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-import dagster as dg
 import ibis
 from ibis import ir
 
 from health_assets.core.hours import HourRange
+from health_assets.pipeline.events import ROWS, Link, Markdown, Value
 from health_assets.pipeline.trace_reading import read_traces
 from health_assets.warehouse.file_ledger import LostLines
 from health_assets.warehouse.session import Session
@@ -33,7 +33,7 @@ def summary(
     top: Callable[[ir.Table], ir.Table],
     needs: str,
     told_with: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows,
-) -> dict[str, dg.MetadataValue]:
+) -> dict[str, Value]:
     """Rows of these hours and, under its own heading, the asset's small table as Markdown.
 
     Args:
@@ -46,34 +46,34 @@ def summary(
         told_with: adds what other tables say of these rows.
     """
     row_count = session.count_hours(asset, hours)
-    metadata: dict[str, dg.MetadataValue] = {
-        "dagster/row_count": dg.MetadataValue.int(row_count),
-        "hours": dg.MetadataValue.text(str(hours)),
+    metadata: dict[str, Value] = {
+        ROWS: row_count,
+        "hours": str(hours),
         **_on_cluster(session),
     }
     if not row_count:
-        return {**metadata, "no rows": dg.MetadataValue.text(f"these hours do not hold {needs}")}
+        return {**metadata, "no rows": f"these hours do not hold {needs}"}
     rows = told_with(session.hours_of(asset, hours), session, hours)
     table = session.arrow(top(rows).limit(SUMMARY_ROWS)).to_pandas()
-    return {**metadata, heading: dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f"))}
+    return {**metadata, heading: Markdown(table.to_markdown(index=False, floatfmt=".3f"))}
 
 
-def _on_cluster(session: Session) -> dict[str, dg.MetadataValue]:
+def _on_cluster(session: Session) -> dict[str, Value]:
     """The session on a cluster that computed the rows, with a link to its jobs where the address is known."""
     own = session.cluster
     if own is None:
         return {}
-    return {SPARK_SESSION: dg.MetadataValue.url(own.page) if own.page else dg.MetadataValue.text(own.session_id)}
+    return {SPARK_SESSION: Link(own.page) if own.page else own.session_id}
 
 
-def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, dg.MetadataValue]:
+def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, Value]:
     """The summary of `raw_logs` or a record table."""
     heading, top = _TABLES[asset]
     metadata = summary(session, asset, hours, heading, top, "a line of this kind")
     return metadata | _what_spans_became(session, hours) if asset == "spans" else metadata
 
 
-def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.MetadataValue]:
+def _what_spans_became(session: Session, hours: HourRange) -> dict[str, Value]:
     """Say how many spans became records, and how many did not, by reason."""
     reading = read_traces(session, hours)
     if reading is None:
@@ -82,10 +82,10 @@ def _what_spans_became(session: Session, hours: HourRange) -> dict[str, dg.Metad
     if reading.unused:
         lines += ["", "| spans | that became nothing of their own |", "|---:|---|"]
         lines += [f"| {count} | {reason} |" for reason, count in reading.unused.items()]
-    return {"what became of the spans": dg.MetadataValue.md("\n".join(lines))}
+    return {"what became of the spans": Markdown("\n".join(lines))}
 
 
-def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
+def notes_summary(notes: Mapping[str, int]) -> dict[str, Value]:
     """Say what foreign formats hold besides their lines, in all files together; an empty text if nothing."""
     if not notes:
         return {}
@@ -94,27 +94,27 @@ def notes_summary(notes: Mapping[str, int]) -> dict[str, dg.MetadataValue]:
         "|---:|---|",
         *(f"| {count} | {note} |" for note, count in notes.items()),
     ]
-    return {"records of other formats": dg.MetadataValue.md("\n".join(lines))}
+    return {"records of other formats": Markdown("\n".join(lines))}
 
 
-def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
+def unreadable_summary(unreadable: Mapping[str, str]) -> dict[str, Value]:
     """Raw logs that could not be read; nothing where there are none."""
-    return {UNREADABLE: dg.MetadataValue.json([*unreadable.values()][:REASONS_KEPT])} if unreadable else {}
+    return {UNREADABLE: [*unreadable.values()][:REASONS_KEPT]} if unreadable else {}
 
 
-def lost_summary(lost: Sequence[LostLines]) -> dict[str, dg.MetadataValue]:
+def lost_summary(lost: Sequence[LostLines]) -> dict[str, Value]:
     """Say what is lost of logs that are gone; an empty text if nothing."""
-    return {LOST: dg.MetadataValue.json([str(log) for log in lost][:REASONS_KEPT])} if lost else {}
+    return {LOST: [str(log) for log in lost][:REASONS_KEPT]} if lost else {}
 
 
-def many_rejected_summary(files: Sequence[str]) -> dict[str, dg.MetadataValue]:
+def many_rejected_summary(files: Sequence[str]) -> dict[str, Value]:
     """Sentences about files with many rejected lines; nothing where there are none."""
-    return {MANY_REJECTED: dg.MetadataValue.json([*files][:REASONS_KEPT])} if files else {}
+    return {MANY_REJECTED: [*files][:REASONS_KEPT]} if files else {}
 
 
-def odd_summary(odd: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
+def odd_summary(odd: Mapping[str, str]) -> dict[str, Value]:
     """Say what is odd about files and was not told before; an empty text if nothing."""
-    return {ODD: dg.MetadataValue.json([f"{name}: {what}" for name, what in odd.items()][:REASONS_KEPT])} if odd else {}
+    return {ODD: [f"{name}: {what}" for name, what in odd.items()][:REASONS_KEPT]} if odd else {}
 
 
 def _most(rows: ir.Table, *keys: str) -> ir.Table:

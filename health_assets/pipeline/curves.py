@@ -1,7 +1,7 @@
 """Numbers of every hour that a run materialized, which Dagster draws as curves on an asset's page.
 
-What belongs here: taking them from the rows, and handing each to the event of its partition. What does not: the
-numbers of derived assets, which each system names (`Derived.curves`), and summaries of whole runs (`summaries`).
+What belongs here: taking them from the rows. What does not: the numbers of derived assets, which each system names
+(`Derived.curves`), and summaries of whole runs (`summaries`).
 
 The numbers of an hour are its own, also where one run makes many hours: its summary would be a flat line.
 """
@@ -10,24 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-import dagster as dg
 from ibis import ir
 
-from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
-from health_assets.defs.partitions import is_told_of_partitions
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline.events import ROWS, HourlyNumbers
 from health_assets.warehouse.session import Session
-
-MOST_HOURS = 168
-"""Of a longer run, the newest hours that get curves: Dagster takes longer for each, the more there are."""
-ROWS = "dagster/partition_row_count"
-
-HourlyNumbers = Mapping[datetime, Mapping[str, int | float]]
-"""Numbers by name, by hour; a number that an hour does not have is left out."""
-
-
-def drawn_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequence[datetime]:
-    """The newest hours of a run, for which there are curves; none where Dagster is told of no partitions."""
-    return [*hours][-MOST_HOURS:] if is_told_of_partitions(context) else []
 
 
 def numbers_by_hour(
@@ -57,12 +44,6 @@ def _number(value: int | float | Decimal) -> int | float:
     if isinstance(value, int):
         return value
     return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else float(value)
-
-
-def show_curves(context: dg.AssetExecutionContext, asset: dg.AssetKey, numbers: HourlyNumbers) -> None:
-    """Give each partition that is drawn its own numbers; before the asset's result."""
-    for hour, own in numbers.items():
-        context.add_asset_metadata(own, asset_key=asset, partition_key=f"{hour:{KEY_FORMAT}}")
 
 
 def record_curves(table: str) -> Callable[[ir.Table], Mapping[str, ir.Value]]:

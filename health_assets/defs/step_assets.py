@@ -1,0 +1,145 @@
+"""One Dagster multi-asset per step of the engine: the record tables, and each scoring system, with their checks.
+
+What belongs here: which of its assets and checks a run asks for, and handing the engine's events to Dagster. What does
+not: the work (`pipeline.engine`), and how an event looks in Dagster (`results`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import dagster as dg
+
+from health_assets.defs.checks import suite_specs
+from health_assets.defs.holding import fail_for_held, plan_held_once_more
+from health_assets.defs.partitions import is_told_of_partitions, run_groups
+from health_assets.defs.pipeline import readable_failures
+from health_assets.defs.placement import ALONE, Placement, table_of
+from health_assets.defs.results import Result, result_of
+from health_assets.defs.specs import FIRST, ONLY_STALE_TAG, READ_ANEW_TAG, asset_spec, records_of
+from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.events import Event, Materialized, StepFinished, StepStarted
+from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.ingestion import ingest
+from health_assets.pipeline.plan import INGEST, Graph, Plan
+from health_assets.pipeline.record_step import record_step
+from health_assets.pipeline.system_step import system_step
+from health_assets.schema.catalog import FROM_SPANS
+from health_assets.schema.records import RECORD_TABLES
+from health_assets.warehouse.holds import Hold
+
+RECORD_GROUP = "raw_records"
+MOST_HOURS_DRAWN = 168
+"""Of a longer run, the newest hours that get curves: Dagster takes longer for each, the more there are."""
+
+
+def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
+    """The specs of `raw_logs` and the record tables."""
+    sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
+    return [
+        asset_spec(name, deps, kind="json", system=RECORD_GROUP, source=ingest, placement=placement)
+        for name, deps in {"raw_logs": [], **sources}.items()
+    ]
+
+
+def record_assets(
+    graph: Graph, partitions: dg.PartitionsDefinition | None, placement: Placement = ALONE
+) -> dg.AssetsDefinition:
+    """`raw_logs` and the record tables, which are made together because each file is read only once."""
+
+    @dg.multi_asset(
+        name=placement.name(INGEST),
+        specs=record_specs(placement),
+        check_specs=suite_specs(graph, RECORDS, placement),
+        partitions_def=partitions,
+        required_resource_keys={placement.resource},
+        can_subset=True,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    def _records(context: dg.AssetExecutionContext) -> Iterator[Result]:
+        events = record_step(placement.pipeline(context), graph, plan_of(context))
+        yield from step_results(context, INGEST, events, placement)
+
+    return _records
+
+
+def system_assets(
+    graph: Graph,
+    system: str,
+    derived: Sequence[Derived],
+    partitions: dg.PartitionsDefinition | None,
+    placement: Placement = ALONE,
+) -> dg.AssetsDefinition:
+    """The assets of a scoring system.
+
+    Args:
+        graph: all assets.
+        system: the system.
+        derived: its assets, or those of them that are defined.
+        partitions: the partitions; None in a run that nobody will look at by partition.
+        placement: keys and names.
+    """
+
+    @dg.multi_asset(
+        name=placement.name(system),
+        specs=[system_spec(graph, one, system, placement, is_skippable=one is not derived[0]) for one in derived],
+        check_specs=suite_specs(graph, [one.name for one in derived], placement),
+        partitions_def=partitions,
+        required_resource_keys={placement.resource},
+        can_subset=True,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        op_tags=FIRST if any(one.goes_first for one in derived) else None,
+    )
+    def _system(context: dg.AssetExecutionContext) -> Iterator[Result]:
+        pipeline, plan = placement.pipeline(context), plan_of(context)
+        yield from step_results(context, system, system_step(pipeline, graph, system, plan), placement)
+
+    return _system
+
+
+def system_spec(
+    graph: Graph, derived: Derived, system: str, placement: Placement = ALONE, *, is_skippable: bool = False
+) -> dg.AssetSpec:
+    """The spec of a computed asset; one that another of its step may stop is skippable."""
+    spec = asset_spec(
+        derived.name, graph.sources(derived.name), kind="python", system=system, source=derived.rows,
+        placement=placement,
+    )  # fmt: skip
+    return spec.replace_attributes(skippable=is_skippable)
+
+
+def plan_of(context: dg.AssetExecutionContext) -> Plan:
+    """What a run asks of a step."""
+    hours = run_groups(context)
+    checks: dict[str, list[str]] = {}
+    for key in context.selected_asset_check_keys:
+        checks.setdefault(table_of(key.asset_key), []).append(key.name)
+    return Plan(
+        hours=hours,
+        assets={table_of(key) for key in context.selected_asset_keys},
+        checks=checks,
+        only_stale=ONLY_STALE_TAG in context.run.tags,
+        read_anew=READ_ANEW_TAG in context.run.tags,
+        drawn=[*hours][-MOST_HOURS_DRAWN:] if is_told_of_partitions(context) else [],
+        records_in=records_of(context.run),
+    )
+
+
+def step_results(
+    context: dg.AssetExecutionContext, step: str, events: Iterable[Event], placement: Placement = ALONE
+) -> Iterator[Result]:
+    """Hand the events of a step to Dagster.
+
+    Raises:
+        dagster.Failure: the step failed for a reason that a user can mend, or hours are held that nothing else tells.
+    """
+    tell, held = placement.pipeline(context).on_event, list[Hold]()
+    tell(StepStarted(step))
+    with readable_failures():
+        for event in events:
+            tell(event)
+            if (result := result_of(context, event, placement)) is not None:
+                yield result
+            if isinstance(event, Materialized) and event.held:
+                plan_held_once_more(context, placement.key(event.asset), event.held)
+                held = [*event.held]
+    tell(StepFinished(step))
+    fail_for_held(context, held, placement)

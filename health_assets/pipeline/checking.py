@@ -1,0 +1,202 @@
+"""Checks of an asset's hours: its suite, the checks of `raw_logs` that are of no suite, and the one of held hours.
+
+What belongs here: evaluating them within a session, writing their history and the mark of hours that all of them have
+judged. What does not: declaring and evaluating one suite (`quality`), and what follows from a failure (`engine`).
+"""
+
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+
+import pandas as pd
+
+from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
+from health_assets.pipeline.events import Checked, Metadata
+from health_assets.pipeline.grounds import Grounds, judged_rows, of_checks, upstream
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.pipeline.plan import Graph, Plan
+from health_assets.pipeline.summaries import lost_summary, many_rejected_summary, unreadable_summary
+from health_assets.quality.batches import Source
+from health_assets.quality.check_names import MOST_REJECTED_SHARE
+from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
+from health_assets.quality.expectations import Check
+from health_assets.warehouse.account_digests import (
+    EVERY_LINE_IS_STILL_THERE,
+    EVERY_LOG_WAS_READ,
+    FEW_READ_LINES_ARE_REJECTED,
+    AccountDigests,
+)
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT, Holds, causes
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.location import is_spark
+from health_assets.warehouse.session import Session
+
+HELD = "held hours"
+"""Under this key stands why hours are held."""
+CAUSES_SHOWN = 20
+
+
+def check_suite(
+    session: Session, graph: Graph, settings: Settings, targets: Targets, plan: Plan, asset: str
+) -> list[Checked]:
+    """Evaluate those checks of an asset's suite that the plan asks for, over all hours that are not held.
+
+    Raises:
+        HealthAssetsError: a check looks at a column that its batch does not have.
+    """
+    suite = graph.suites[asset]
+    names = {check.name for check in suite.checks} & set(plan.checks.get(asset, ()))
+    if not names:
+        return []
+    left = without_held(plan.hours, Holds(session).hours(plan.hours.span))
+    if left is None:  # a held hour is as it was; `every_hour_was_built` alone fails for it
+        return [_of_nothing(asset, check, plan.hours) for check in suite.checks if check.name in names]
+    grounds, sources = Grounds.of(settings, targets, left), {*upstream(asset, graph.derived), asset}
+    judged = grounds.of_rows(grounds.account(session, sources), sources)
+    # on a cluster a run is always made, so that nobody asks for a mark
+    rows = None if is_spark(settings.warehouse) else judged_rows(session, asset, left)
+    found = [
+        evaluate(
+            suite,
+            Source(
+                asset=asset, session=session, hours=piece, targets=targets, settings=settings, some=left.within(piece)
+            ),
+            [check.name for check in suite.checks if check.name in names],
+        )
+        for piece in left.pieces()
+    ]
+    results = of_pieces(found)
+    write_history(session, asset, left, results)
+    if rows is not None and names == {check.name for check in suite.checks}:
+        accounts = AccountDigests(session)
+        outcomes = accounts.of_checks([asset], left).get(asset)
+        accounts.note_checked(asset, left, of_checks(judged, plan.records_in, rows, outcomes))
+    return [_checked(asset, result, left) for result in results]
+
+
+def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups | None:
+    """The hours that are not held; None where all are."""
+    left = set(hours) - held
+    return HourGroups.of(left) if left else None
+
+
+def _of_nothing(asset: str, check: Check, hours: HourGroups) -> Checked:
+    """A check that looks at nothing, since all hours are held; its history stays as it is."""
+    return Checked(
+        asset=asset, check=check.name, severity=check.severity, passed=True, hours=f"none, since all are held: {hours}",
+        element_count=0, unexpected_count=0,
+    )  # fmt: skip
+
+
+def _checked(asset: str, result: CheckResult, hours: HourGroups) -> Checked:
+    return Checked(
+        asset=asset,
+        check=result.check.name,
+        severity=result.check.severity,
+        passed=result.success,
+        hours=str(hours),
+        element_count=result.element_count,
+        unexpected_count=result.unexpected_count,
+        failed_hours=[hour.hour for hour in result.hours if hour.unexpected_count],
+        samples=result.samples,
+    )
+
+
+# -- checks of `raw_logs` that are of no suite --
+
+
+def check_raw_logs(
+    session: Session, settings: Settings, plan: Plan, names: Collection[str], report: IngestReport | None
+) -> list[Checked]:
+    """Evaluate those of these checks that are named.
+
+    Args:
+        session: a write session.
+        settings: how far results look back.
+        plan: the plan.
+        names: names of checks.
+        report: what this run read; None where it read nothing.
+    """
+    made = {
+        EVERY_LOG_WAS_READ: lambda: _every_log_was_read(session, plan.hours),
+        EVERY_LINE_IS_STILL_THERE: lambda: _every_line_is_still_there(session, plan.hours, settings.reach_hours),
+        FEW_READ_LINES_ARE_REJECTED: lambda: _few_read_lines_are_rejected(session, plan.hours, report),
+    }
+    return [check() for name, check in made.items() if name in names]
+
+
+def _every_log_was_read(session: Session, hours: HourGroups) -> Checked:
+    """No raw log was left out of a run because it cannot be read."""
+    unreadable = Ledger(session).unreadable()
+    logs = len(Ledger(session).known_files() | unreadable.keys())
+    # a log that nobody could read may hold events of any hour
+    _write_own_history(session, EVERY_LOG_WAS_READ, hours, [HourResult(hour, logs, len(unreadable)) for hour in hours])
+    return _of_raw_logs(EVERY_LOG_WAS_READ, len(unreadable), unreadable_summary(unreadable))
+
+
+def _every_line_is_still_there(session: Session, hours: HourGroups, reach_hours: int) -> Checked:
+    """No log of these hours, and of those that they look back on, was gone before all of its lines were loaded."""
+    rested_on = HourRange(hours.start - reach_hours * HOUR, hours.end)
+    lost = FileLedger(session).lost(rested_on)
+    counts = FileLedger(session).lines_and_lost(rested_on, reach_hours)
+    _write_own_history(session, EVERY_LINE_IS_STILL_THERE, hours, [HourResult(hour, *counts[hour]) for hour in hours])
+    return _of_raw_logs(EVERY_LINE_IS_STILL_THERE, sum(log.lines for log in lost), lost_summary(lost))
+
+
+def _few_read_lines_are_rejected(session: Session, hours: HourGroups, report: IngestReport | None) -> Checked:
+    """At most one line in twenty that the run read was rejected, in all files together and in each of them."""
+    read, rejected, files = 0, 0, list[str]()
+    if report is not None:
+        read, rejected = report.lines_read + report.spans_read, report.rejected
+        files = report.many_rejected(MOST_REJECTED_SHARE)
+    unexpected = rejected if files or rejected > MOST_REJECTED_SHARE * read else 0
+    found = [HourResult(hour, read, unexpected) for hour in hours]
+    _write_own_history(session, FEW_READ_LINES_ARE_REJECTED, hours, found)
+    return _of_raw_logs(FEW_READ_LINES_ARE_REJECTED, unexpected, many_rejected_summary(files), element_count=read)
+
+
+def _write_own_history(session: Session, name: str, hours: HourGroups, found: Sequence[HourResult]) -> None:
+    """Write the history of a warning about `raw_logs` that is of no suite."""
+    result = CheckResult(Check(name=name, expectations=(), severity="warn"), found, pd.DataFrame())
+    write_history(session, "raw_logs", hours, [result])
+
+
+def _of_raw_logs(name: str, unexpected: int, metadata: Metadata, element_count: int | None = None) -> Checked:
+    return Checked(
+        asset="raw_logs", check=name, severity="warn", passed=not unexpected, element_count=element_count,
+        unexpected_count=unexpected, metadata=metadata,
+    )  # fmt: skip
+
+
+# -- held hours --
+
+
+def check_held_hours(session: Session, settings: Settings, hours: HourGroups) -> tuple[Checked, str | None]:
+    """Check that no hour is held, nor any that these look back on.
+
+    Returns:
+        The check, and the sentence with which a run of these hours fails, where one of its own is held.
+    """
+    holds = Holds(session).within(HourRange(hours.start - settings.reach_hours * HOUR, hours.end))
+    held = {hold.hour for hold in holds}
+    own = held & set(hours)
+    told = causes(holds)
+    found = Checked(
+        asset="raw_logs",
+        check=EVERY_HOUR_WAS_BUILT,
+        severity="error" if own else "warn",
+        passed=not held,
+        unexpected_count=len(held),
+        metadata={HELD: told[:CAUSES_SHOWN]} if told else {},
+    )
+    return found, held_sentence(len(own), len(hours), told) if own else None
+
+
+def held_sentence(held: int, hours: int, told: Sequence[str]) -> str:
+    """The sentence that says how many hours are held, with every cause."""
+    others = ", and all others were built" if held < hours else ""
+    more = f"; and {len(told) - CAUSES_SHOWN:,} more" if len(told) > CAUSES_SHOWN else ""
+    return f"{held:,} of {hours:,} h are held{others}: {'; '.join(told[:CAUSES_SHOWN])}{more}"

@@ -1,0 +1,120 @@
+"""Events of a run, as the engine yields them: for Dagster, for the command line, for a test.
+
+What belongs here: what happened, in plain values. What does not: making it happen (`engine`) and showing it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from health_assets.core.hours import HourGroups
+from health_assets.warehouse.holds import Hold
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from health_assets.quality.expectations import Severity
+
+ROWS = "rows"
+"""Under this key stands a number of rows, of a run or of an hour."""
+HourlyNumbers = Mapping[datetime, Mapping[str, int | float]]
+"""Numbers by name, by hour; a number that an hour does not have is left out."""
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """A text with tables and lists."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """An address to follow."""
+
+    url: str
+
+
+Value = int | str | Markdown | Link | list[Any]
+"""A value of metadata; a list holds what JSON can."""
+Metadata = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A step begins."""
+
+    step: str
+
+
+@dataclass(frozen=True)
+class StepFinished:
+    """A step has ended, whatever its checks say."""
+
+    step: str
+
+
+@dataclass(frozen=True)
+class StepSkipped:
+    """A step is left out, since an asset that it is made from has a failing check."""
+
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Materialized:
+    """Hours of an asset were made.
+
+    Args:
+        asset: the asset.
+        hours: the hours asked for.
+        metadata: what there is to know of them.
+        numbers: numbers of each hour that is drawn.
+        earlier_hours: hours of the look-back that were made besides those asked for.
+        held: hours asked for that are as they were, with the causes.
+    """
+
+    asset: str
+    hours: HourGroups
+    metadata: Metadata
+    numbers: HourlyNumbers = field(default_factory=dict)
+    earlier_hours: Sequence[datetime] = ()
+    held: Sequence[Hold] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """A check of an asset has judged hours.
+
+    Args:
+        asset: the asset.
+        check: name of the check, which says what is true when it passes.
+        severity: whether a failure stops what follows.
+        passed: whether every hour passes.
+        hours: the hours that were judged, in words; None of a check that is about no hours.
+        element_count: rows that were looked at; None where the check counts none.
+        unexpected_count: rows that fail it.
+        failed_hours: the hours that fail it.
+        samples: some of the rows that fail it; None where no rows were looked at.
+        metadata: what else there is to know.
+    """
+
+    asset: str
+    check: str
+    severity: "Severity"
+    passed: bool
+    hours: str | None = None
+    element_count: int | None = None
+    unexpected_count: int
+    failed_hours: Sequence[datetime] = ()
+    samples: "pd.DataFrame | None" = None
+    metadata: Metadata = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it stops what follows."""
+        return not self.passed and self.severity == "error"
+
+
+Event = StepStarted | StepFinished | StepSkipped | Materialized | Checked

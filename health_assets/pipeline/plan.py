@@ -1,0 +1,85 @@
+"""The plan of a run: which hours, which assets, which checks.
+
+What belongs here: what is asked for, and the graph of what there is. What does not: doing it (`engine`), and which
+hours need work (`planning`).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from health_assets.core.hours import HourGroups
+from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.grounds import RECORDS
+from health_assets.quality.expectations import Suite
+from health_assets.warehouse.account_digests import OF_NO_SUITE
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
+
+INGEST = "ingest"
+"""The step that makes `raw_logs` and the record tables, since each file is read only once."""
+
+
+HELD_HOURS = "held_hours"
+"""The step that checks whether every hour was built."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """The assets that there are, and their checks.
+
+    Args:
+        systems: the computed assets by scoring system, in the order of the lineage.
+        suites: the suites by asset.
+    """
+
+    systems: Mapping[str, Sequence[Derived]]
+    suites: Mapping[str, Suite]
+
+    @cached_property
+    def derived(self) -> dict[str, Derived]:
+        """The computed assets by name."""
+        return {asset.name: asset for assets in self.systems.values() for asset in assets}
+
+    @cached_property
+    def steps(self) -> dict[str, tuple[str, ...]]:
+        """The assets of each step, in the order of the lineage: the records, then a system each."""
+        return {INGEST: RECORDS} | {
+            system: tuple(asset.name for asset in assets) for system, assets in self.systems.items()
+        }
+
+    def sources(self, asset: str) -> tuple[str, ...]:
+        """The assets that one is made from, and those whose failing checks stop it."""
+        own = self.derived.get(asset)
+        return () if own is None else (*own.deps, *own.beside, *own.gates)
+
+    def check_names(self, asset: str) -> tuple[str, ...]:
+        """The checks of an asset."""
+        own = self.suites.get(asset)
+        in_suite = tuple(check.name for check in own.checks) if own else ()
+        return (*in_suite, *OF_NO_SUITE, EVERY_HOUR_WAS_BUILT) if asset == "raw_logs" else in_suite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run is asked for.
+
+    Args:
+        hours: the hours.
+        assets: the assets to make.
+        checks: the checks to evaluate, by asset.
+        only_stale: whether hours are left alone whose inputs have not changed since they were built.
+        read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
+        drawn: hours of which numbers are taken, hour by hour.
+        has_summaries: whether the metadata of assets have small tables of their rows.
+        records_in: where Dagster keeps its records of the run; empty where nobody will see them again.
+    """
+
+    hours: HourGroups
+    assets: Collection[str]
+    checks: Mapping[str, Collection[str]] = field(default_factory=dict)
+    only_stale: bool = False
+    read_anew: bool = False
+    drawn: Sequence[datetime] = ()
+    has_summaries: bool = True
+    records_in: str = ""

@@ -1,0 +1,109 @@
+"""The resource that every step asks for: where logs, targets and warehouse are, and the settings of scores.
+
+What belongs here: opening the warehouse, loading targets, telling of progress. What does not: the steps (`engine`), and
+how Dagster provides it (`defs.pipeline`).
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from health_assets.core.raw_roots import RawRoot
+from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets, load_targets
+from health_assets.logs.limits import Limits
+from health_assets.pipeline.events import Event
+from health_assets.warehouse.cluster_work import ClusterProgress, listening
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
+from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Guard, Warehouse
+
+SECONDS_BETWEEN_TELLING = 15.0
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _nobody(_: object) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """The resource of all steps.
+
+    Args:
+        settings: the settings.
+        shared_duckdb: the DuckDB that the sessions of a run in this process share.
+        turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
+        labels: what a step does and in which run, as people shall find its jobs on a cluster.
+        say: told what takes so long, where somebody watches a step.
+        on_event: told every event of the steps.
+        clock: tells the time, aware.
+    """
+
+    settings: Settings
+    shared_duckdb: SharedDuckDB | None = None
+    turn: Guard | None = None
+    labels: Sequence[str] = ()
+    say: Callable[[str], None] = _nobody
+    on_event: Callable[[Event], None] = _nobody
+    clock: Callable[[], datetime] = _now
+
+    @property
+    def raw_root(self) -> RawRoot:
+        """Folder, or URL in an object store, below which the raw logs lie."""
+        return self.settings.raw
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of what is taken of logs, as of now."""
+        return Limits.of(self.settings, self.clock())
+
+    def load_targets(self) -> Targets:
+        """The targets as their file has them now."""
+        return load_targets(self.settings.targets)
+
+    def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
+        """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
+        timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
+        return Warehouse.of(
+            self.settings, lock_timeout_s=timeout_s, shared_duckdb=self.shared_duckdb, guard=self.turn,
+            labels=self.labels,
+        )  # fmt: skip
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """One transaction on the warehouse, which tells of a cluster's progress.
+
+        Raises:
+            HealthAssetsError: as `Warehouse.write`.
+        """
+        with self.telling_progress(), self.open().write() as session:
+            yield session
+
+    def read(self) -> AbstractContextManager[Session]:
+        """The last committed state of the warehouse, for which no turn to write is needed.
+
+        Raises:
+            HealthAssetsError: as `Warehouse.read`.
+        """
+        return self.open().read()
+
+    @contextmanager
+    def telling_progress(self) -> Iterator[None]:
+        """Tell of the progress of a cluster now and then while the block runs."""
+        told_at_s = time.monotonic()
+
+        def take(progress: ClusterProgress | None) -> None:
+            nonlocal told_at_s
+            if progress and time.monotonic() - told_at_s >= SECONDS_BETWEEN_TELLING:
+                told_at_s = time.monotonic()
+                self.say(f"the cluster has done {progress} of a statement")
+
+        with listening(take):
+            yield

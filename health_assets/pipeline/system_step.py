@@ -1,0 +1,112 @@
+"""The step of a scoring system: its assets in the order of the lineage, each made and checked in one transaction.
+
+What belongs here: which hours an asset makes, replacing them, reporting. What does not: what assets are made from
+(`derived`, `systems`), evaluating checks (`checking`) and the order of steps (`engine`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from health_assets.core.hours import EVER
+from health_assets.core.targets import Targets
+from health_assets.pipeline.checking import check_suite
+from health_assets.pipeline.curves import numbers_by_hour
+from health_assets.pipeline.derived import (
+    Derived,
+    Inputs,
+    hours_to_build,
+    older_hours,
+    require_sources,
+    rows_of,
+    statements,
+    versions_to_note,
+)
+from health_assets.pipeline.events import Checked, Event, Materialized
+from health_assets.pipeline.grounds import Grounds, upstream
+from health_assets.pipeline.plan import Graph, Plan
+from health_assets.pipeline.resource import Pipeline
+from health_assets.pipeline.summaries import summary
+from health_assets.warehouse.holds import Hold, Holds
+from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import Session
+
+
+def system_step(
+    pipeline: Pipeline, graph: Graph, system: str, plan: Plan, stopped: set[str] | None = None
+) -> Iterator[Event]:
+    """Make and check those assets of a system that the plan asks for.
+
+    Args:
+        pipeline: where logs, targets and warehouse are.
+        graph: the assets that there are.
+        system: the system.
+        plan: what is asked for.
+        stopped: assets from which nothing may be made: those whose checks fail, and those that were left out for it;
+            those of this step are added.
+
+    Raises:
+        HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped.
+    """
+    stopped = set() if stopped is None else stopped
+    for derived in graph.systems[system]:
+        if stopped.intersection(graph.sources(derived.name)):
+            stopped.add(derived.name)
+            continue
+        if derived.name not in plan.assets and not plan.checks.get(derived.name):
+            continue
+        own = replace(pipeline, labels=(derived.name, *pipeline.labels))
+        for event in _made_and_checked(own, graph, derived, plan):
+            if isinstance(event, Checked) and event.blocks:
+                stopped.add(derived.name)
+            yield event
+
+
+def _made_and_checked(pipeline: Pipeline, graph: Graph, derived: Derived, plan: Plan) -> list[Materialized | Checked]:
+    with pipeline.write() as session:
+        targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
+        made = [_made(session, pipeline, graph, derived, plan, targets)] if derived.name in plan.assets else []
+        return [*made, *check_suite(session, graph, pipeline.settings, targets, plan, derived.name)]
+
+
+def _made(
+    session: Session, pipeline: Pipeline, graph: Graph, derived: Derived, plan: Plan, targets: Targets
+) -> Materialized:
+    """Make an asset's hours, and tell of them."""
+    settings, asked = pipeline.settings, plan.hours
+    grounds, tables = Grounds.of(settings, targets, asked), upstream(derived.name, graph.derived)
+    made_with = grounds.of_rows(grounds.account(session, tables), tables)
+    holds = Holds(session).within(asked.span.extended_back(settings.reach_hours))
+    build, restored = _hours_to_make(session, pipeline, derived, plan, holds)
+    for hours, own in statements(build, asked):
+        require_sources(session, derived, own, settings)
+        inputs = Inputs(session=session, hours=hours, targets=targets, settings=settings)
+        MaterializedHours(session).replace_rows(
+            derived.name, own, rows_of(derived, inputs), restored, formula_version=derived.formula_version,
+            other_versions=versions_to_note(session, derived, graph.derived, own, settings), made_with=made_with,
+        )  # fmt: skip
+        derived.after(inputs)
+    return Materialized(
+        asset=derived.name,
+        hours=asked,
+        metadata=summary(
+            session, derived.name, asked.span, derived.heading, derived.top, derived.needs, derived.told_with
+        )
+        if plan.has_summaries
+        else {},
+        numbers=numbers_by_hour(session, derived.name, plan.drawn, derived.curves),
+        earlier_hours=sorted(build - set(asked)),
+        held=[hold for hold in holds if hold.hour in asked],
+    )
+
+
+def _hours_to_make(
+    session: Session, pipeline: Pipeline, derived: Derived, plan: Plan, holds: Sequence[Hold]
+) -> tuple[set[datetime], set[datetime]]:
+    """The hours, without those that are held, and which of them merely come back after retention dropped them."""
+    build, restored = set(plan.hours), set[datetime]()
+    if derived.is_component:
+        build, restored = hours_to_build(session, derived, plan.hours, pipeline.settings, only_stale=plan.only_stale)
+    if derived.is_of_observations:
+        build |= older_hours(session, derived, EVER).keys()
+    return build - {hold.hour for hold in holds}, restored
