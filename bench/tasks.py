@@ -57,12 +57,12 @@ def product(
     in Unix time.
     """
     _stay_on(cores)
-    import dagster as dg
     import great_expectations  # noqa: F401  # a run imports it before its first step; here it counts as an import
 
     from health_assets.cli.running import run_hours
     from health_assets.core.hours import HourRange, parse_hour
     from health_assets.core.settings import Settings
+    from health_assets.pipeline.events import Event, StepFinished, StepStarted
 
     settings = Settings(raw=raw, targets=targets, warehouse=warehouse, lake=lake, ledger=ledger)
     hours = HourRange(parse_hour(start), parse_hour(end))
@@ -71,15 +71,14 @@ def product(
     steps_cpu_s: dict[str, float] = {}
     steps_at: dict[str, tuple[float, float]] = {}
 
-    def on_event(event: dg.DagsterEvent) -> None:
-        step = event.step_key or ""
+    def on_event(event: Event) -> None:
         now_s, cpu_s, at = time.perf_counter(), time.process_time(), time.time()
-        if event.event_type == dg.DagsterEventType.STEP_START:
-            begun[step] = now_s, cpu_s, at
-        elif event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE):
-            began_s, cpu_before_s, began_at = begun[step]
-            steps[step], steps_cpu_s[step] = now_s - began_s, cpu_s - cpu_before_s
-            steps_at[step] = began_at, at
+        if isinstance(event, StepStarted):
+            begun[event.step] = now_s, cpu_s, at
+        elif isinstance(event, StepFinished):
+            began_s, cpu_before_s, began_at = begun[event.step]
+            steps[event.step], steps_cpu_s[event.step] = now_s - began_s, cpu_s - cpu_before_s
+            steps_at[event.step] = began_at, at
 
     def work() -> dict[str, Any]:
         outcome = run_hours(settings, hours, on_event, systems)

@@ -55,8 +55,8 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
-    require_known_systems(systems, SYSTEMS)
-    groups, watched = HourGroups(hours.ranges), Watched()
+    plan = plan_of(HourGroups(hours.ranges), systems, read_anew=read_anew)
+    watched = Watched()
 
     def take(event: Event) -> None:
         watched.on_event(event)
@@ -67,9 +67,8 @@ def run_hours(
         if records_in(settings, os.environ):
             from health_assets.cli.dagster_run import run_in_dagster
 
-            error, was_stopped = run_in_dagster(pipeline, groups, systems, say, read_anew=read_anew)
+            error, was_stopped = run_in_dagster(pipeline, plan.hours, systems, say, read_anew=read_anew)
         else:
-            plan = plan_of(groups, systems, read_anew=read_anew)
             error, was_stopped = _run_here(pipeline, plan, watched)
     keep_compiled_sql()
     return watched.outcome(hours, error, was_stopped=was_stopped)
@@ -92,7 +91,12 @@ def _run_here(pipeline: Pipeline, plan: Plan, watched: Watched) -> tuple[str | N
 
 
 def plan_of(hours: HourGroups, systems: Collection[str] = (), *, read_anew: bool = False) -> Plan:
-    """The plan of all assets of these systems, or of all, with their checks."""
+    """The plan of all assets of these systems, or of all, with their checks.
+
+    Raises:
+        HealthAssetsError: there is no such system.
+    """
+    require_known_systems(systems, SYSTEMS)
     graph = declared_graph()
     assets = [*RECORDS, *(asset.name for system in systems or SYSTEMS for asset in SYSTEMS[system])]
     return Plan(

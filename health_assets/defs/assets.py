@@ -19,10 +19,10 @@ def all_assets(
     """The record assets, then the systems' assets: all of them, or those that make these tables."""
     graph = graph or declared_graph()
     defined = {
-        system: [one for one in assets if tables is None or one.name in tables]
-        for system, assets in graph.systems.items()
+        step: [one for one in assets if tables is None or one.name in tables]
+        for step, assets in graph.system_steps.items()
     }
     systems = [
-        system_assets(graph, system, derived, partitions, placement) for system, derived in defined.items() if derived
+        system_assets(graph, step, derived, partitions, placement) for step, derived in defined.items() if derived
     ]
     return [record_assets(graph, partitions, placement), *systems]

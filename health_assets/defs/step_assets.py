@@ -5,9 +5,11 @@ not: the work (`pipeline.engine`), and how an event looks in Dagster (`results`)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 import dagster as dg
 
+from health_assets.core.hours import HourGroups
 from health_assets.defs.checks import suite_specs
 from health_assets.defs.holding import fail_for_held, plan_held_once_more
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
@@ -63,24 +65,24 @@ def record_assets(
 
 def system_assets(
     graph: Graph,
-    system: str,
+    step: str,
     derived: Sequence[Derived],
     partitions: dg.PartitionsDefinition | None,
     placement: Placement = ALONE,
 ) -> dg.AssetsDefinition:
-    """The assets of a scoring system.
+    """The assets of a scoring system's step.
 
     Args:
         graph: all assets.
-        system: the system.
+        step: the step, one of `Graph.system_steps`.
         derived: its assets, or those of them that are defined.
         partitions: the partitions; None in a run that nobody will look at by partition.
         placement: keys and names.
     """
 
     @dg.multi_asset(
-        name=placement.name(system),
-        specs=[system_spec(graph, one, system, placement, is_skippable=one is not derived[0]) for one in derived],
+        name=placement.name(step),
+        specs=[derived_spec(graph, one, placement, is_skippable=one is not derived[0]) for one in derived],
         check_specs=suite_specs(graph, [one.name for one in derived], placement),
         partitions_def=partitions,
         required_resource_keys={placement.resource},
@@ -90,18 +92,18 @@ def system_assets(
     )
     def _system(context: dg.AssetExecutionContext) -> Iterator[Result]:
         pipeline, plan = placement.pipeline(context), plan_of(context)
-        yield from step_results(context, system, system_step(pipeline, graph, system, plan), placement)
+        yield from step_results(context, step, system_step(pipeline, graph, step, plan), placement)
 
     return _system
 
 
-def system_spec(
-    graph: Graph, derived: Derived, system: str, placement: Placement = ALONE, *, is_skippable: bool = False
+def derived_spec(
+    graph: Graph, derived: Derived, placement: Placement = ALONE, *, is_skippable: bool = False
 ) -> dg.AssetSpec:
     """The spec of a computed asset; one that another of its step may stop is skippable."""
     spec = asset_spec(
-        derived.name, graph.sources(derived.name), kind="python", system=system, source=derived.rows,
-        placement=placement,
+        derived.name, graph.sources(derived.name), kind="python", system=graph.system_of[derived.name],
+        source=derived.rows, placement=placement,
     )  # fmt: skip
     return spec.replace_attributes(skippable=is_skippable)
 
@@ -118,9 +120,14 @@ def plan_of(context: dg.AssetExecutionContext) -> Plan:
         checks=checks,
         only_stale=ONLY_STALE_TAG in context.run.tags,
         read_anew=READ_ANEW_TAG in context.run.tags,
-        drawn=[*hours][-MOST_HOURS_DRAWN:] if is_told_of_partitions(context) else [],
+        drawn=drawn_hours(context, hours),
         records_in=records_of(context.run),
     )
+
+
+def drawn_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequence[datetime]:
+    """The newest hours of a run, for which there are curves; none where Dagster is told of no partitions."""
+    return [*hours][-MOST_HOURS_DRAWN:] if is_told_of_partitions(context) else []
 
 
 def step_results(

@@ -21,7 +21,7 @@ from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.results import Result
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
-from health_assets.defs.step_assets import plan_of, step_results, system_spec
+from health_assets.defs.step_assets import derived_spec, plan_of, step_results
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.checking import check_suite
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
@@ -50,7 +50,7 @@ def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = AL
 
     @dg.multi_asset(
         name=placement.name(SYSTEM),
-        specs=[probes, system_spec(graph, SUMMARY, SYSTEM, placement, is_skippable=True)],
+        specs=[probes, derived_spec(graph, SUMMARY, placement, is_skippable=True)],
         check_specs=suite_specs(graph, SURVEY_TABLES, placement),
         partitions_def=partitions,
         required_resource_keys={placement.resource},

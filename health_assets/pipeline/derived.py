@@ -1,7 +1,7 @@
 """Assets that are computed from other tables, declared as data.
 
 What belongs here: the shape of such an asset, what its rows are made from, and which of its hours to build together.
-What does not: which assets there are (`systems`), formulas, and running them (`defs.derived_assets`).
+What does not: which assets there are (`systems`), formulas, and running them (`system_step`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

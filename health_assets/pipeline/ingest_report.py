@@ -1,7 +1,7 @@
 """The report of an ingestion: what it read, what it built, and what people should be told.
 
 What belongs here: the counts, and adding to them. What does not: how they come about (`ingestion`) and how they are
-shown (`defs.summaries`, `cli.run_report`).
+shown (`summaries`, `cli.run_report`).
 """
 
 from collections.abc import Mapping, Sequence

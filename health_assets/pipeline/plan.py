@@ -42,11 +42,40 @@ class Graph:
         return {asset.name: asset for assets in self.systems.values() for asset in assets}
 
     @cached_property
+    def system_of(self) -> dict[str, str]:
+        """The scoring system of each computed asset."""
+        return {asset.name: system for system, assets in self.systems.items() for asset in assets}
+
+    @cached_property
+    def system_steps(self) -> dict[str, tuple[Derived, ...]]:
+        """The computed assets by step, in order: a step for each system.
+
+        A system whose assets go first has no step of its own: they are made in that of the system that they need,
+        before the assets whose metadata tell of them.
+        """
+        steps: dict[str, tuple[Derived, ...]] = {}
+        for system, assets in self.systems.items():
+            needed = {self.system_of.get(source) for asset in assets for source in self.sources(asset.name)}
+            joined = [step for step in steps if step in needed] if any(asset.goes_first for asset in assets) else []
+            step = joined[0] if joined else system
+            steps[step] = self._in_order([*steps.get(step, ()), *assets])
+        return steps
+
+    def _in_order(self, assets: Sequence[Derived]) -> tuple[Derived, ...]:
+        """Assets behind those of them that they are made from; the ones that go first as early as they can."""
+        left, found = sorted(assets, key=lambda asset: not asset.goes_first), list[Derived]()
+        while left:
+            names = {asset.name for asset in left}
+            ready = next(asset for asset in left if not names.intersection(self.sources(asset.name)))
+            left.remove(ready)
+            found.append(ready)
+        return tuple(found)
+
+    @property
     def steps(self) -> dict[str, tuple[str, ...]]:
-        """The assets of each step, in the order of the lineage: the records, then a system each."""
-        return {INGEST: RECORDS} | {
-            system: tuple(asset.name for asset in assets) for system, assets in self.systems.items()
-        }
+        """The names of the assets of each step, in order: the records first."""
+        computed = {step: tuple(asset.name for asset in assets) for step, assets in self.system_steps.items()}
+        return {INGEST: RECORDS} | computed
 
     def sources(self, asset: str) -> tuple[str, ...]:
         """The assets that one is made from, and those whose failing checks stop it."""

@@ -22,6 +22,7 @@ from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import (
+    cluster_summary,
     lost_summary,
     many_rejected_summary,
     notes_summary,
@@ -149,7 +150,10 @@ def _summaries(
     lost: Sequence[LostLines],
     odd: Mapping[str, str],
 ) -> dict[str, dict[str, Value]]:
-    summaries = {name: record_summary(session, name, plan.hours.span) if plan.has_summaries else {} for name in names}
+    summaries = {
+        name: record_summary(session, name, plan.hours.span) if plan.has_summaries else cluster_summary(session)
+        for name in names
+    }
     if "raw_logs" in summaries:
         noted = notes_summary(Ledger(session).notes()) if plan.has_summaries else {}
         summaries["raw_logs"] |= noted | unreadable_summary(unreadable) | lost_summary(lost) | odd_summary(odd)

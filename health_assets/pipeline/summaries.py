@@ -49,7 +49,7 @@ def summary(
     metadata: dict[str, Value] = {
         ROWS: row_count,
         "hours": str(hours),
-        **_on_cluster(session),
+        **cluster_summary(session),
     }
     if not row_count:
         return {**metadata, "no rows": f"these hours do not hold {needs}"}
@@ -58,7 +58,7 @@ def summary(
     return {**metadata, heading: Markdown(table.to_markdown(index=False, floatfmt=".3f"))}
 
 
-def _on_cluster(session: Session) -> dict[str, Value]:
+def cluster_summary(session: Session) -> dict[str, Value]:
     """The session on a cluster that computed the rows, with a link to its jobs where the address is known."""
     own = session.cluster
     if own is None:

@@ -1,4 +1,4 @@
-"""The step of a scoring system: its assets in the order of the lineage, each made and checked in one transaction.
+"""The step of a scoring system: its assets in order, each made and checked in one transaction.
 
 What belongs here: which hours an asset makes, replacing them, reporting. What does not: what assets are made from
 (`derived`, `systems`), evaluating checks (`checking`) and the order of steps (`engine`).
@@ -26,21 +26,21 @@ from health_assets.pipeline.events import Checked, Event, Materialized
 from health_assets.pipeline.grounds import Grounds, upstream
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.summaries import summary
+from health_assets.pipeline.summaries import cluster_summary, summary
 from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 
 def system_step(
-    pipeline: Pipeline, graph: Graph, system: str, plan: Plan, stopped: set[str] | None = None
+    pipeline: Pipeline, graph: Graph, step: str, plan: Plan, stopped: set[str] | None = None
 ) -> Iterator[Event]:
-    """Make and check those assets of a system that the plan asks for.
+    """Make and check those assets of a step that the plan asks for.
 
     Args:
         pipeline: where logs, targets and warehouse are.
         graph: the assets that there are.
-        system: the system.
+        step: the step, one of `Graph.system_steps`.
         plan: what is asked for.
         stopped: assets from which nothing may be made: those whose checks fail, and those that were left out for it;
             those of this step are added.
@@ -49,7 +49,7 @@ def system_step(
         HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped.
     """
     stopped = set() if stopped is None else stopped
-    for derived in graph.systems[system]:
+    for derived in graph.system_steps[step]:
         if stopped.intersection(graph.sources(derived.name)):
             stopped.add(derived.name)
             continue
@@ -93,7 +93,7 @@ def _made(
             session, derived.name, asked.span, derived.heading, derived.top, derived.needs, derived.told_with
         )
         if plan.has_summaries
-        else {},
+        else cluster_summary(session),
         numbers=numbers_by_hour(session, derived.name, plan.drawn, derived.curves),
         earlier_hours=sorted(build - set(asked)),
         held=[hold for hold in holds if hold.hour in asked],

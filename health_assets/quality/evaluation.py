@@ -174,8 +174,9 @@ def _evaluate_small(frame: pd.DataFrame, checks: Sequence[Check], source: Source
     """Let Great Expectations judge the whole batch."""
     sizes = _sizes(frame)
     outcomes = []
+    none = frame.head(0)
     for check, positions in zip(checks, _validate(frame, checks), strict=True):
-        broken = _asked(frame.iloc[sorted(set().union(*positions))], source)
+        broken = _asked(frame.iloc[sorted(set().union(*positions))], source) if any(positions) else none
         broken_sizes = _sizes(broken)
         hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.asked]
         outcomes.append(CheckResult(check, hours, _samples(broken, check)))

@@ -9,7 +9,8 @@ Importing this imports nothing of the library, which takes seconds.
   times per verdict; making that anew each time took nearly half of a validation.
 - A context shows progress bars unless a type that is not exported says otherwise.
 - An engine makes a digest of every batch that it loads, for a marker that nobody reads.
-- It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has.
+- It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has, and
+  clients of Spark and of clouds where they are installed, for sources that are not ours.
 - Each of its two hundred models copies the fields that it inherits with all that they refer to, which is a quarter of
   the import.
 - It names each of a verdict's metrics by a digest of its arguments, which it makes fifteen times for each metric.
@@ -28,12 +29,14 @@ from typing import Any
 
 OF_OTHER_EXPECTATIONS = ("scipy.stats", "altair")
 """Modules that Great Expectations imports whole, and of which the suites need nothing."""
+OF_OTHER_SOURCES = ("pyspark", "boto3")
+"""Modules that it does without where they are not installed."""
 MOST_NAMES = 10_000
 """Names of arguments that are remembered; a run has a thousand."""
 
 
 class _Lazily(MetaPathFinder):
-    """Finds some modules as ever, and lets each be imported when somebody first asks it for something."""
+    """Finds no modules of other sources, and lets some be imported when somebody first asks them for something."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
@@ -41,6 +44,8 @@ class _Lazily(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname in OF_OTHER_SOURCES:
+            raise ModuleNotFoundError(f"Great Expectations needs no {fullname}", name=fullname)
         spec = PathFinder.find_spec(fullname, path, target) if fullname in self._names else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
@@ -49,7 +54,7 @@ class _Lazily(MetaPathFinder):
 
 @contextmanager
 def without_statistics() -> Iterator[None]:
-    """Let the library, when it is imported, take statistics and charts that are imported once they are used."""
+    """Let the library, when it is imported, import statistics later, and find no clients of other sources."""
     finder = _Lazily(OF_OTHER_EXPECTATIONS)
     sys.meta_path.insert(0, finder)
     try:

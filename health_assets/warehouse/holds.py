@@ -4,7 +4,7 @@ A cause holds an hour for a while only, so that nobody who may write a log can k
 overdue stays noted for as long as it lasts, so that it holds the hour no second time.
 
 What belongs here: reading and writing `held_hours`. What does not: finding out which hours cannot be built
-(`pipeline.ingestion`) and telling people of them (`defs.holding`).
+(`pipeline.ingestion`) and telling people of them (`pipeline.checking`).
 """
 
 from collections.abc import Collection, Iterable, Sequence

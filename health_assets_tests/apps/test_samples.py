@@ -14,7 +14,8 @@ from health_assets.apps.demo.sample_fleet import FLEET
 from health_assets.apps.demo.samples import BAD_LINES, bad_lines_by_file, sample_files, span_until
 from health_assets.cli.dagster_home import configuration
 from health_assets.cli.demo import Demo
-from health_assets.cli.running import Outcome, run_hours
+from health_assets.cli.outcomes import Outcome
+from health_assets.cli.running import run_hours
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from health_assets import __version__
 from health_assets.cli.commands import app
 from health_assets.cli.failed_checks import FailedCheck
+from health_assets.cli.outcomes import Outcome
 from health_assets.cli.run_report import print_outcome
-from health_assets.cli.running import Outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.wanted_hours import wanted_hours

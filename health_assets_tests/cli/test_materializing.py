@@ -8,7 +8,7 @@ import pytest
 from health_assets.core import sql_memory
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.user_cache import cache_folder
-from health_assets.defs import derived_assets
+from health_assets.pipeline import system_step
 from health_assets.pipeline.derived import Derived
 from health_assets.warehouse.session import Session
 from health_assets_tests.support.commands_here import command_here
@@ -43,7 +43,7 @@ def test_a_run_that_fails_halfway_is_one_sentence_and_no_report_also_where_check
         if derived.name == "agent_health":
             raise HealthAssetsError("the cluster went away")
 
-    monkeypatch.setattr(derived_assets, "require_sources", away)
+    monkeypatch.setattr(system_step, "require_sources", away)
     arguments = materialize_arguments(project, hours_from(START, 1), "agent_health_model")
     done = command_here(*arguments, folder=project.folder)
     assert done.returncode == 1

@@ -4,11 +4,12 @@ import dagster as dg
 import pytest
 
 from health_assets.core.hours import HOUR, HourGroups, HourRange
-from health_assets.defs.curves import MOST_HOURS, drawn_hours, numbers_by_hour
+from health_assets.defs.step_assets import MOST_HOURS_DRAWN, drawn_hours
+from health_assets.pipeline.curves import numbers_by_hour
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from
 
-HOURS = hours_from(START, MOST_HOURS + 2)
+HOURS = hours_from(START, MOST_HOURS_DRAWN + 2)
 
 
 def test_the_newest_hours_of_a_long_run_are_drawn() -> None:

@@ -30,9 +30,8 @@ from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs import sensors
 from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
-from health_assets.defs.curves import ROWS
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.progress_logger import listening
+from health_assets.defs.results import PARTITION_ROW_COUNT
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.turns.lease_store import LeaseStore
 from health_assets.defs.turns.leases import Lease
@@ -293,12 +292,14 @@ def test_a_run_holds_the_lease_from_its_first_write_to_its_end_as_urgent_as_its_
     world: World, instance: dg.DagsterInstance
 ) -> None:
     seen: list[Lease] = []
-    with listening(lambda _: seen.append(LeaseStore(instance.run_storage).read())):
-        tags = {**hours_tags(HourRange.of(NOON - HOUR)), **URGENT}
-        result = world.run(instance, tags=tags, assets=["agent_health", "system_health"])
+    tags = {**hours_tags(HourRange.of(NOON - HOUR)), **URGENT}
+    result = world.run(
+        instance, tags=tags, assets=["agent_health", "system_health"],
+        on_event=lambda _: seen.append(LeaseStore(instance.run_storage).read()),
+    )  # fmt: skip
     assert result.success, "also though the check of the newest hour, which Dagster takes along, finds it late"
     holders = [lease.held_by.run_id if lease.held_by else None for lease in seen]
-    assert [holder for holder, _ in groupby(holders)] == [None, result.run_id, None], "once taken it is kept"
+    assert [holder for holder, _ in groupby(holders)] == [None, result.run_id], "once taken it is kept"
     assert {lease.held_by.priority for lease in seen if lease.held_by} == {10}
     assert LeaseStore(instance.run_storage).read().claims == ()
 
@@ -790,7 +791,7 @@ def test_every_hour_of_a_run_has_its_own_row_count(built: Built, drawn: Numbers)
     for name, by_hour in drawn.items():
         counts = dict(built.world.query(f"SELECT hour, count(*) FROM {name} GROUP BY hour"))
         expected = {f"{hour:{KEY_FORMAT}}": counts.get(hour, 0) for hour in BUILT}
-        assert {key: numbers[ROWS] for key, numbers in by_hour.items()} == expected, name
+        assert {key: numbers[PARTITION_ROW_COUNT] for key, numbers in by_hour.items()} == expected, name
 
 
 def test_curves_are_the_hours_agents_by_state_mean_score_and_rejected_lines(built: Built, drawn: Numbers) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from health_assets.core.hours import HourRange
-from health_assets.defs.summaries import summary
+from health_assets.pipeline.summaries import summary
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.serving_made import HOUR, fill
@@ -21,7 +21,7 @@ def worst_agents(warehouse: Path) -> list[str]:
         shown = summary(
             session, derived.name, hours, derived.heading, derived.top, derived.needs, derived.told_with
         )  # fmt: skip
-    _, _, *rows = shown["worst agents"].value.splitlines()
+    _, _, *rows = shown["worst agents"].text.splitlines()
     return [row.split("|")[2].strip() for row in rows]
 
 

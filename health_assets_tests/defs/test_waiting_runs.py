@@ -17,7 +17,7 @@ from health_assets.defs.turns.turns import Turn
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.holders import settings
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import Project, hours_from, run_bodies
+from health_assets_tests.support.projects import Project, hours_from, run_steps
 
 HOURS = hours_from(START, 1)
 LINES = [line(execution(f"e{number:02}", "planner", START)) for number in range(20)]
@@ -25,7 +25,7 @@ URGENT = 10
 
 
 def ingest_with(pipeline: Pipeline) -> dict[str, Any]:
-    return run_bodies(pipeline, HOURS, only=["ingest"])["raw_logs"]
+    return run_steps(pipeline, HOURS, only=["ingest"])["raw_logs"]
 
 
 def executions(project: Project) -> int:

@@ -15,8 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from health_assets.defs.assets import all_assets
-from health_assets.defs.partitions import hourly_partitions
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.pipeline.test_kill import ALL_HOURS, Killed, given
@@ -54,7 +53,7 @@ def kill_in_writes(killed: Killed, folder: Path, step: str, count: int, random: 
     Raises:
         AssertionError: an hour was not whole, or running again did not mend it.
     """
-    steps = [asset.op.name for asset in all_assets(hourly_partitions(ALL_HOURS))]
+    steps = ["ingest", *DERIVED]
     prepared = killed.copy(folder / f"{step}-prepared")
     prepared.materialize(ALL_HOURS, only=steps[: steps.index(step)])
     writes = writes_of(copied(prepared, folder / f"{step}-undisturbed"), step)

@@ -16,7 +16,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from health_assets.cli.running import Outcome
+from health_assets.cli.outcomes import Outcome
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import RawFile, line_batches, list_files
@@ -356,6 +356,6 @@ def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkey
         unreadable["shut/"] = "cannot list the raw logs in shut: Permission denied"
         return list_files(root, None, oddities)
 
-    monkeypatch.setattr("health_assets.defs.record_assets.list_files", listed)
+    monkeypatch.setattr("health_assets.pipeline.record_step.list_files", listed)
     read = project.materialize(hours_from(START, 1), only=["ingest"])["raw_logs"]
     assert (read["files_unreadable"], read["folders_unreadable"]) == (1, 1)

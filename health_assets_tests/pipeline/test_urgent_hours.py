@@ -5,15 +5,14 @@ from random import Random
 import pytest
 
 from health_assets.core.hours import HOUR, HourRange, contiguous
-from health_assets.defs.assets import all_assets
-from health_assets.defs.partitions import hourly_partitions
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.staleness import stale_hours
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
 HOURS = hours_from(START, 12)
 NEWEST = HourRange.of(HOURS.end - HOUR)
-STEPS = [asset.op.name for asset in all_assets(hourly_partitions(HOURS))]
+STEPS = ["ingest", *DERIVED]
 FEW_STEPS = [
     "ingest", "health_components", "agent_health", "system_health", "state_components", "agent_changes",
     "agent_health_state",

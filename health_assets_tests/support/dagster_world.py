@@ -6,7 +6,7 @@ What belongs here: making logs, running hours, reading tables back. What does no
 import gzip
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from health_assets.core.settings import Settings
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.pipeline.events import Event
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.projects import RECORD_TABLES, run_steps
 
@@ -139,9 +140,9 @@ class World:
         """The resource that assets, checks, schedules and sensors ask for."""
         return {"pipeline": Pipeline(settings=self.settings)}
 
-    def definitions(self) -> dg.Definitions:
+    def definitions(self, pipeline: Pipeline | None = None) -> dg.Definitions:
         """The real definitions for this world, for a few weeks around noon: Dagster lists all hours for every check."""
-        return build_definitions(self.settings, HourRange(NOON - 500 * HOUR, NOON + 500 * HOUR))
+        return build_definitions(self.settings, HourRange(NOON - 500 * HOUR, NOON + 500 * HOUR), pipeline=pipeline)
 
     def run(
         self,
@@ -150,9 +151,10 @@ class World:
         *,
         tags: Mapping[str, str] | None = None,
         assets: Sequence[str] = ASSETS,
+        on_event: Callable[[Event], None] = lambda _: None,
     ) -> dg.ExecuteInProcessResult:
         """Run all assets, or some, and their checks for some hours, or with the tags of a run request."""
-        job = self.definitions().resolve_job_def(JOB)
+        job = self.definitions(Pipeline(settings=self.settings, on_event=on_event)).resolve_job_def(JOB)
         chosen = dict(tags) if hours is None else hours_tags(hours)
         selection = None if assets == ASSETS else [dg.AssetKey(name) for name in assets]
         return job.execute_in_process(

@@ -35,7 +35,7 @@ from health_assets_tests.support.projects import (
     assert_same_tables,
     hours_from,
     needs_real_logs,
-    run_bodies,
+    run_steps,
 )
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
@@ -507,13 +507,13 @@ def test_another_setting_of_whom_to_trust_holds_for_judgements_that_are_there(pr
     project.materialize(HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     settings = project.settings.model_copy(update={"trusted_judgements": ("people/*", "judgements/*")})
-    run_bodies(Pipeline(settings=settings), HourRange.of(START), only=OWN_STEPS)
+    run_steps(Pipeline(settings=settings), HourRange.of(START), only=OWN_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [1]
     assert {(row["judged_by"], row["judge"]) for row in project.rows("judgements")} == {
         ("model", None),
         ("person", "Ada"),
     }
-    run_bodies(
+    run_steps(
         Pipeline(settings=settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=OWN_STEPS
     )
     assert {row["judged_by"] for row in project.rows("judgements")} == {"agent"}

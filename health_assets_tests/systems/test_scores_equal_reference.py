@@ -43,7 +43,7 @@ from health_assets_tests.support.projects import (
     assert_same_tables,
     hours_from,
     needs_real_logs,
-    run_bodies,
+    run_steps,
 )
 
 TOLERANCE = 1e-9
@@ -244,7 +244,7 @@ def test_short_windows_are_those_of_the_setting_that_the_look_back_holds(tmp_pat
     lengths = {}
     for text in ("2,4, 9", "off"):
         settings = project.settings.model_validate({**project.settings.model_dump(), "short_window_hours": text})
-        run_bodies(replace(project.pipeline, settings=settings), hours_from(START, 12), only=SHORT)
+        run_steps(replace(project.pipeline, settings=settings), hours_from(START, 12), only=SHORT)
         lengths[text] = {row["window_hours"] for row in project.rows("agent_health_short")}
     assert lengths == {"2,4, 9": {2, 4}, "off": set()}
 

@@ -555,16 +555,16 @@ def killed_before_checks(
     asset: str, arguments: list[str], environment: dict[str, str], folder: str, outputs: list[str]
 ) -> None:
     """Be a command that is killed when it is about to check an asset."""
-    from health_assets.defs import checks
+    from health_assets.pipeline import checking
 
-    judged = checks.evaluate
+    judged = checking.evaluate
 
     def killed(suite: object, *others: object) -> object:
         if suite.asset == asset:  # type: ignore[attr-defined]
             os.kill(os.getpid(), signal.SIGKILL)
         return judged(suite, *others)  # type: ignore[arg-type]
 
-    checks.evaluate = killed  # type: ignore[assignment]
+    checking.evaluate = killed  # type: ignore[assignment]
     run_as_a_command(arguments, environment, folder, outputs)
 
 
@@ -589,28 +589,27 @@ def test_a_run_that_is_killed_between_rows_and_their_checks_makes_a_run(done_her
 
 
 @pytest.mark.parametrize(
-    "step",
-    [
-        "check_health_components",
-        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("check_executions", "check_system_health")),
-    ],
+    "before",
+    ["agent_health", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("checks of records", "system_health"))],
 )
-def test_another_writer_between_two_steps_of_a_run_makes_a_run(
-    done_here: Project, monkeypatch: pytest.MonkeyPatch, step: str
+def test_another_writer_between_two_transactions_of_a_run_makes_a_run(
+    done_here: Project, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
-    from health_assets.defs import checks
+    from health_assets.pipeline import record_step, system_step
 
-    asked, happened = checks.run_groups, []
+    module = record_step if before == "checks of records" else system_step
+    name = "_checks" if before == "checks of records" else "_made_and_checked"
+    does, happened = getattr(module, name), []
 
-    def with_another_writer(context: object) -> object:
-        if context.op_execution_context.op.name == step and not happened:  # type: ignore[attr-defined]
-            happened.append(step)
+    def with_another_writer(pipeline: object, graph: object, what: object, *others: object) -> object:
+        if getattr(what, "name", before) == before and not happened:
+            happened.append(before)
             done_here.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
             done_here.materialize(HourRange.of(BEFORE))
-        return asked(context)  # type: ignore[arg-type]
+        return does(pipeline, graph, what, *others)
 
     with monkeypatch.context() as patched:
-        patched.setattr(checks, "run_groups", with_another_writer)
+        patched.setattr(module, name, with_another_writer)
         assert RAN in materialize(done_here, "--anew")
     assert happened
     assert RESTS_ON_ELSE in str(why(done_here)) or "checks of" in str(why(done_here))

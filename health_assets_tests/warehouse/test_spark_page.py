@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import dagster as dg
 import httpx
 import pytest
 
@@ -15,7 +14,8 @@ from pyspark.sql.connect.session import SparkSession
 
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HourRange
-from health_assets.defs.summaries import SPARK_SESSION
+from health_assets.pipeline.events import Event, Link, Materialized
+from health_assets.pipeline.summaries import SPARK_SESSION
 from health_assets.warehouse import cluster_work
 from health_assets.warehouse.engines.spark import connect, store
 from health_assets.warehouse.store import Warehouse
@@ -83,15 +83,15 @@ def test_a_step_names_itself_and_its_run_and_links_to_what_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[Sequence[str]] = []
-    made: list[dg.DagsterEvent] = []
+    made: list[Materialized] = []
     connected = store.connected
 
     def noted(url: str, labels: Sequence[str]) -> SparkSession:
         begun.append(labels)
         return connected(url, labels)
 
-    def on_event(event: dg.DagsterEvent) -> None:
-        if event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
+    def on_event(event: Event) -> None:
+        if isinstance(event, Materialized):
             made.append(event)
 
     monkeypatch.setattr(store, "connected", noted)
@@ -101,16 +101,11 @@ def test_a_step_names_itself_and_its_run_and_links_to_what_it_did(
         project.write_log("a.jsonl", [line(execution("e", "a", START))])
         run_hours(project.settings, HOURS, on_event, ["agent_health_model"])
     tables = ("executions", "health_components", "agent_health")
-    links = {
-        event.asset_key.path[-1]: event.step_materialization_data.materialization.metadata[SPARK_SESSION].value
-        for event in made
-        if event.asset_key
-    }
+    found = {event.asset: event.metadata[SPARK_SESSION] for event in made}
+    links = {asset: link.url for asset, link in found.items() if isinstance(link, Link)}
     session = re.compile(r"http://spark\.example\.com:4040/connect/session/\?id=[0-9a-f-]{36}")
     assert all(session.fullmatch(links[table]) for table in tables)
     assert len({links[table] for table in tables}) == 3
     [run_id] = {labels[1] for labels in begun if labels}
     assert re.fullmatch("run [0-9a-f-]{36}", run_id)
-    assert {"ingest", "check_executions", "health_components", "agent_health"} <= {
-        labels[0] for labels in begun if labels
-    }
+    assert {"ingest", "health_components", "agent_health"} <= {labels[0] for labels in begun if labels}
