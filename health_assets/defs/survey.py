@@ -72,8 +72,8 @@ def _events(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
         checks = check_suite(session, graph, pipeline.settings, pipeline.load_targets(), plan, PROBES)
     yield from made
     yield from checks
-    stopped = {PROBES} if any(check.blocks for check in checks) else set()
-    yield from system_step(pipeline, graph, SYSTEM, plan, stopped)
+    failed = [PROBES] if any(check.blocks for check in checks) else []
+    yield from system_step(pipeline, graph, SYSTEM, plan, failed)
 
 
 def _probes(session: Session, plan: Plan, told: Mapping[str, Value]) -> list[Materialized]:

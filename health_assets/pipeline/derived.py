@@ -92,7 +92,7 @@ class Derived:
             of an hour, by name.
         after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
         looks_at_itself: whether an hour is made from hours of the asset itself, too, however far back.
-        goes_first: whether its step goes before others that may begin by then, whose metadata tell of its rows, too.
+        goes_first: whether it is made before others that could be made by then, whose metadata tell of its rows, too.
         is_of_observations: whether it is made from what was observed rather than read from logs; no run is asked for
             its old hours, so that those of an older version of the formula are built along with any.
         formula_version: version of the formulas of its scoring system.

@@ -20,27 +20,32 @@ from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     """Make and check what the plan asks for.
 
-    An asset with a failing check of severity `error` stops every asset that is made from it; all others are made.
+    A failing check of severity `error` stops what its step makes from the asset, and every step that follows from this
+    one; all others go on.
 
     Raises:
         HealthAssetsError: a step failed, or hours of the plan are held; what steps before it made is kept.
     """
     stopped: set[str] = set()
     for step in steps_of(graph, plan):
+        if stopped.intersection(graph.sources_of_step(step)):
+            stopped.update(graph.steps[step])
+            yield StepSkipped(step)
+            continue
         yield StepStarted(step)
-        if step == INGEST:
-            events = record_step(pipeline, graph, plan)
-        elif step == HELD_HOURS:
-            events = held_hours_step(pipeline, plan.hours)
-        else:
-            events = system_step(pipeline, graph, step, plan, stopped)
-        made = 0
-        for event in events:
-            made += 1
-            if isinstance(event, Checked) and event.blocks:
-                stopped.add(event.asset)
+        has_failed = False
+        for event in _events(pipeline, graph, step, plan):
+            has_failed |= isinstance(event, Checked) and event.blocks
             yield event
-        yield StepFinished(step) if made else StepSkipped(step)
+        if has_failed:
+            stopped.update(graph.steps.get(step, ()))
+        yield StepFinished(step)
+
+
+def _events(pipeline: Pipeline, graph: Graph, step: str, plan: Plan) -> Iterator[Event]:
+    if step == INGEST:
+        return record_step(pipeline, graph, plan)
+    return held_hours_step(pipeline, plan.hours) if step == HELD_HOURS else system_step(pipeline, graph, step, plan)
 
 
 def steps_of(graph: Graph, plan: Plan) -> list[str]:

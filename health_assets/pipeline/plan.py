@@ -82,6 +82,11 @@ class Graph:
         own = self.derived.get(asset)
         return () if own is None else (*own.deps, *own.beside, *own.gates)
 
+    def sources_of_step(self, step: str) -> set[str]:
+        """The assets of other steps that a step's are made from, and those whose failing checks stop it."""
+        own = self.steps.get(step, ())
+        return {source for asset in own for source in self.sources(asset)}.difference(own)
+
     def check_names(self, asset: str) -> tuple[str, ...]:
         """The checks of an asset."""
         own = self.suites.get(asset)

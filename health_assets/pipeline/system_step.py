@@ -4,7 +4,7 @@ What belongs here: which hours an asset makes, replacing them, reporting. What d
 (`derived`, `systems`), evaluating checks (`checking`) and the order of steps (`engine`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -33,7 +33,7 @@ from health_assets.warehouse.session import Session
 
 
 def system_step(
-    pipeline: Pipeline, graph: Graph, step: str, plan: Plan, stopped: set[str] | None = None
+    pipeline: Pipeline, graph: Graph, step: str, plan: Plan, failed: Collection[str] = ()
 ) -> Iterator[Event]:
     """Make and check those assets of a step that the plan asks for.
 
@@ -42,13 +42,12 @@ def system_step(
         graph: the assets that there are.
         step: the step, one of `Graph.system_steps`.
         plan: what is asked for.
-        stopped: assets from which nothing may be made: those whose checks fail, and those that were left out for it;
-            those of this step are added.
+        failed: assets of the step whose checks have failed already; nothing is made from them.
 
     Raises:
         HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped.
     """
-    stopped = set() if stopped is None else stopped
+    stopped = {*failed}
     for derived in graph.system_steps[step]:
         if stopped.intersection(graph.sources(derived.name)):
             stopped.add(derived.name)

@@ -574,21 +574,12 @@ def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckE
     return {f"{one.asset_key.to_user_string()}.{one.check_name}": one for one in evaluations if not one.passed}
 
 
-def made_from(asset: str) -> set[str]:
-    """The assets that follow from one, at any distance."""
-    following = {asset}
-    for name, derived in DERIVED.items():  # in the order of the lineage
-        if following & {*derived.deps, *derived.beside}:
-            following.add(name)
-    return following - {asset}
-
-
-def test_a_failing_check_of_executions_stops_what_follows_until_it_is_mended(
+def test_a_failing_check_of_a_record_table_stops_all_that_follows_from_the_records_until_it_is_mended(
     world: World, instance: dg.DagsterInstance
 ) -> None:
     last = HourRange.of(NOON - HOUR)
     before = world.tables()
-    following = made_from("executions")
+    following = set(DERIVED)
     built_at = {name: materialized_at(world, name) for name in following}
     world.query("UPDATE executions SET confidence = 7 WHERE execution_id = 'e2-0711'")
 

@@ -1,0 +1,128 @@
+"""The engine: the order of steps, the events of a run, and what a failing check stops."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourGroups
+from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.engine import run, steps_of
+from health_assets.pipeline.events import Checked, Event, Materialized, StepFinished, StepSkipped, StepStarted
+from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.plan import HELD_HOURS, INGEST, Graph, Plan
+from health_assets.systems.graph import declared_graph
+from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.projects import Project, hours_from
+
+HOURS = HourGroups((hours_from(START, 2),))
+GRAPH = declared_graph()
+FLEET = ("health_components", "agent_health", "system_health")
+
+
+def plan(*assets: str) -> Plan:
+    """These computed assets and all records, with every check."""
+    wanted = [*RECORDS, *assets]
+    return Plan(hours=HOURS, assets=wanted, checks={asset: GRAPH.check_names(asset) for asset in wanted})
+
+
+def derived(name: str, *deps: str, goes_first: bool = False) -> Derived:
+    return Derived(
+        name=name, deps=deps, rows=lambda _: None, heading="", top=lambda rows: rows, needs="", goes_first=goes_first,
+        formula_version="1",
+    )  # fmt: skip
+
+
+def materialized(events: Iterable[Event]) -> list[str]:
+    return [event.asset for event in events if isinstance(event, Materialized)]
+
+
+@pytest.fixture
+def logged(project: Project) -> Project:
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "coder", START, confidence=0.5)) for n in range(3)])
+    return project
+
+
+# -- the graph, without a warehouse --
+
+
+def test_every_step_follows_those_that_make_what_it_needs() -> None:
+    made: set[str] = set()
+    for assets in GRAPH.steps.values():
+        for asset in assets:
+            assert made.issuperset(GRAPH.sources(asset)), asset
+            made.add(asset)
+    assert made == {*RECORDS, *GRAPH.derived}
+    assert len(GRAPH.steps) <= 15
+
+
+def test_what_goes_first_is_made_in_the_step_that_it_needs_before_all_that_need_not_come_earlier() -> None:
+    systems = {
+        "scores": (derived("sums", "executions"), derived("scores", "sums"), derived("fleet", "scores")),
+        "now": (derived("runs", "executions", goes_first=True), derived("verdicts", "sums", "runs", goes_first=True)),
+        "budgets": (derived("budgets", "sums"),),
+    }
+    graph = Graph(systems=systems, suites={})
+    assert graph.steps == {
+        INGEST: RECORDS, "scores": ("runs", "sums", "verdicts", "scores", "fleet"), "budgets": ("budgets",),
+    }  # fmt: skip
+    assert graph.system_of["verdicts"] == "now"
+    assert graph.sources_of_step("scores") == {"executions"}
+    assert graph.sources_of_step("budgets") == {"sums"}
+
+
+def test_a_plan_has_the_steps_of_its_assets_and_checks_alone() -> None:
+    assert steps_of(GRAPH, Plan(hours=HOURS, assets=["tool_health"])) == ["tool_health"]
+    checks = {"agent_health": ["scores_are_between_0_and_100"], "tool_health": []}
+    assert steps_of(GRAPH, Plan(hours=HOURS, assets=[], checks=checks)) == ["agent_health_model"]
+    assert steps_of(GRAPH, plan(*FLEET)) == [INGEST, "agent_health_model", HELD_HOURS]
+
+
+# -- runs --
+
+
+def test_a_run_tells_of_each_step_its_assets_and_their_checks(logged: Project) -> None:
+    events = [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    steps = [event for event in events if isinstance(event, StepStarted | StepFinished)]
+    assert steps == [
+        made(step) for step in (INGEST, "agent_health_model", HELD_HOURS) for made in (StepStarted, StepFinished)
+    ]
+    assert materialized(events)[-3:] == [*FLEET] and {*materialized(events)} == {*RECORDS, *FLEET}
+    checked = [(event.asset, event.check) for event in events if isinstance(event, Checked)]
+    assert sorted(checked) == sorted((name, check) for name in (*RECORDS, *FLEET) for check in GRAPH.check_names(name))
+    assert all(event.passed for event in events if isinstance(event, Checked))
+
+
+def test_a_check_that_fails_stops_what_its_step_makes_from_the_asset(logged: Project) -> None:
+    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    logged.change("UPDATE health_components SET executions = -1")
+    only_scores = Plan(
+        hours=HOURS, assets=["agent_health", "system_health"],
+        checks={"health_components": GRAPH.check_names("health_components")},
+    )  # fmt: skip
+    events = [*run(logged.pipeline, GRAPH, only_scores)]
+    assert any(event.blocks for event in events if isinstance(event, Checked))
+    assert materialized(events) == []
+
+
+def test_a_check_that_fails_stops_every_step_that_follows(logged: Project) -> None:
+    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    logged.change("UPDATE executions SET confidence = 7")
+    events = [*run(logged.pipeline, GRAPH, plan(*FLEET, "error_budget"))]
+    assert {*materialized(events)} == {*RECORDS}
+    assert [event.step for event in events if isinstance(event, StepSkipped)] == ["agent_health_model", "error_budget"]
+    assert HELD_HOURS in [event.step for event in events if isinstance(event, StepFinished)]
+
+
+def test_an_error_ends_the_run_and_what_steps_before_it_made_is_kept(
+    logged: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise HealthAssetsError("the cluster went away")
+
+    monkeypatch.setattr("health_assets.pipeline.system_step.require_sources", away)
+    told: list[Event] = []
+    with pytest.raises(HealthAssetsError, match="the cluster went away"):
+        told.extend(run(logged.pipeline, GRAPH, plan(*FLEET)))
+    assert logged.query("SELECT count(*) FROM executions") == [(3,)]
+    assert logged.built_hours("health_components") == set()
