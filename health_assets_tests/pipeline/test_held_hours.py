@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline.retention import prune
@@ -183,7 +184,7 @@ def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(
     why = (
         r"^cannot read the raw log .*b\.jsonl: .*, and the hour 2026-06-07T0\d cannot be built without the 1 line of b"
     )
-    with pytest.raises(dg.Failure, match=why):
+    with pytest.raises(HealthAssetsError, match=why):
         project.materialize(hours_from(START + 6 * HOUR, 2), only=PRUNED_STEPS)
     assert_same_tables(project.tables(), before)
     assert {name: project.built_hours(name) for name in built} == built
