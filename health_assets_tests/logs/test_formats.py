@@ -352,7 +352,7 @@ def test_trials_of_tau_bench_are_executions(project: Project) -> None:
             None,
         ),
     ]
-    assert "| 3 | tau-bench trial without times" in metadata["records of other formats"].value
+    assert "| 3 | tau-bench trial without times" in metadata["records of other formats"].text
 
 
 def test_an_agent_of_tau_bench_without_a_run_name_is_called_like_its_file(project: Project) -> None:
@@ -446,7 +446,7 @@ def test_simulations_of_tau2_bench_are_executions(project: Project, indent: int 
         (4, "reward_info.reward is missing: the simulation was not evaluated")
     ]
     assert (
-        "| 1 | tau2-bench simulation that ended by infrastructure_error |" in metadata["records of other formats"].value
+        "| 1 | tau2-bench simulation that ended by infrastructure_error |" in metadata["records of other formats"].text
     )
 
 
@@ -716,7 +716,7 @@ def test_samples_of_inspect_are_executions(project: Project, inspect_logs: Path,
     assert calls == sorted(
         (s.uuid, "mockllm/model", "success", "generate:mockllm/model") for s in samples for _ in "12"
     )
-    assert metadata["records of other formats"].value.endswith("| 1 | Inspect sample without a score |")
+    assert metadata["records of other formats"].text.endswith("| 1 | Inspect sample without a score |")
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])

@@ -516,7 +516,7 @@ def test_the_whole_way_to_health(project: Project) -> None:
     assert (health["agent_id"], health["n"], health["failures"], health["asr"]) == ("planner", 20, 1, 0.95)
     assert [row["model"] for row in project.rows("model_health", FIRST)] == ["m1"]
     assert metadata["spans"]["spans_read"] == 40
-    became = metadata["spans"]["what became of the spans"].value
+    became = metadata["spans"]["what became of the spans"].text
     assert "40 spans became 20 executions, 20 model calls and 0 tool calls" in became
 
 

@@ -270,7 +270,7 @@ def test_objects_that_a_store_does_not_give_are_told_and_all_others_are_loaded(f
     read = flaky.materialize(HOURS, only=["ingest"])["raw_logs"]
     assert executions(flaky) == ["a", "z"]
     assert read["files_unreadable"] == 2
-    told = read["could not be read"].data
+    told = read["could not be read"]
     assert [sentence.partition(": ")[0] for sentence in told] == [
         "cannot read the raw log flaky:///logs/forbidden.jsonl",
         "cannot read the raw log flaky:///logs/torn.jsonl",

@@ -439,7 +439,7 @@ def test_a_name_that_is_not_utf_8_is_escaped_and_told_once(project: Project) -> 
     path = project.raw / os.fsdecode(b"b\xff\xfe/caf\xe9.jsonl")
     path.parent.mkdir()
     path.write_bytes(bytes_of(restart("a", 0), "bad"))
-    told = project.materialize(HOURS, only=["ingest"])["raw_logs"]["odd files"].data
+    told = project.materialize(HOURS, only=["ingest"])["raw_logs"]["odd files"]
     name = r"b\xff\xfe/caf\xe9.jsonl"
     assert restarts(project) == [("a", name, 1)]
     assert [sentence for sentence in told if f"{name}: its name is not UTF-8" in sentence]
@@ -470,7 +470,7 @@ def test_links_that_lead_out_of_the_raw_root_are_not_followed_and_told_once(proj
     (project.raw / "file.jsonl").symlink_to(secret)
     (project.raw / "folder").symlink_to(tmp_path)
     (project.raw / "within.jsonl").symlink_to("deep/a.jsonl")
-    told = project.materialize(FIRST, only=["ingest"])["raw_logs"]["odd files"].data
+    told = project.materialize(FIRST, only=["ingest"])["raw_logs"]["odd files"]
     assert sorted(told) == [
         "file.jsonl: a link that leads out of the raw root is not followed",
         "folder/: a link that leads out of the raw root is not followed",

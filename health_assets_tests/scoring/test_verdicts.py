@@ -210,13 +210,13 @@ def test_a_fleet_without_a_provisional_score_has_no_word_about_it(project: Proje
 def test_dagster_shows_the_verdicts_in_that_order(fleet: Project) -> None:
     metadata = fleet.materialize(hours_from(LAST, 1), only=["agent_health", "system_health"])
     rows = rows_of(fleet, "agent_health")
-    told = metadata["agent_health"]["worst agents"].value.splitlines()[2:]
+    told = metadata["agent_health"]["worst agents"].text.splitlines()[2:]
     cells = [[cell.strip() for cell in text.strip("|").split("|")] for text in told]
     in_this_order = in_order(list(rows.values()), rows_of(fleet, "agent_now"))
     expected = [name for name in in_this_order if rows[name]["state"] != "inactive"]
     assert [row[1] for row in cells] == expected[: len(cells)]
     assert {row[1]: row[2:4] for row in cells}["failed four of four"] == ["failing", "healthy?"]
-    assert "provisional" in metadata["system_health"]["latest hours"].value
+    assert "provisional" in metadata["system_health"]["latest hours"].text
 
 
 # -- why systems differ ------------------------------------------------------------------------------------------------
@@ -298,8 +298,8 @@ def test_a_session_without_signals_is_counted_and_in_no_list_of_the_worst(fleet:
     [looped] = [text for text in lines if text.startswith("session looped")]
     assert looped.split()[2:4] == ["0.90", "–"]  # no confidence signal, so no consistency
     metadata = fleet.materialize(hours_from(LAST, 1), only=["session_scores"])["session_scores"]
-    assert "session unseen" not in metadata["worst sessions"].value
-    assert "session bad" in metadata["worst sessions"].value
+    assert "session unseen" not in metadata["worst sessions"].text
+    assert "session bad" in metadata["worst sessions"].text
 
 
 def test_the_report_of_one_agent_gives_a_session_that_nobody_evaluated_no_score(fleet: Project) -> None:

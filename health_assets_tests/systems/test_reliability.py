@@ -546,7 +546,7 @@ def test_who_can_write_to_a_trusted_path_speaks_as_no_person_there(project: Proj
     assert [(row["judged_by"], row["judged_by_reported"]) for row in project.rows("judgements")] == [
         ("agent", "person")
     ]
-    (odd,) = told["odd files"].data
+    (odd,) = told["odd files"]
     assert odd.startswith("judgements/1.jsonl: its judgements count as the agents' own, since it or a folder above it ")
 
 
@@ -597,7 +597,7 @@ def test_logs_without_tasks_give_no_rows_and_the_reason(project: Project) -> Non
     metadata = project.materialize(HourRange.of(START), only=OWN_STEPS)
     for table in TABLES:
         assert project.rows(table) == []
-        assert "task_id" in metadata[table]["no rows"].text
+        assert "task_id" in metadata[table]["no rows"]
 
 
 def test_an_hour_without_any_execution_gives_no_rows(project: Project) -> None:

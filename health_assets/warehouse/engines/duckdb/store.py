@@ -9,6 +9,7 @@ in one transaction and closes it; who finds it locked waits and tries again.
 
 import errno
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ from health_assets.warehouse.session import Session
 from health_assets.warehouse.upgrades import statements_since
 
 _LOCKED = re.compile(r"Conflicting lock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
+_PYTHON = "Traceback (most recent call last)"
 _FULL = re.compile(r"no space left|disk is full|disk quota|file too large|failed to offload|could not write", re.I)
 _REQUIRED = re.compile(r"NOT NULL constraint failed: (?P<table>\w+)\.(?P<column>\w+)")
 _NOT_OURS = "not a valid DuckDB database file"
@@ -249,6 +251,9 @@ class DuckDBFile:
         if _FULL.search(text) or (
             isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         ):
+            if _PYTHON in text:  # raised by what reads the logs, within DuckDB
+                reason = str(error).strip().splitlines()[-1].strip()
+                return f"no space is left in {tempfile.gettempdir()} (TMPDIR), nothing of this step was kept: {reason}"
             return f"the disk of the warehouse {self.path} is full, nothing of this step was kept: {text}"
         if isinstance(error, duckdb.ConstraintException) and (required := _REQUIRED.search(text)):
             return str(lacks_value(required["table"], required["column"]))
