@@ -189,9 +189,6 @@ def test_a_digest_tells_the_worst_the_fallen_budgets_incidents_and_data(fleet: P
     assert "secret-" not in str(digest), "the text of a log stays out of channels"
     assert lines[10:] == ["Silences: 1 silence in force"]
     assert "mine" not in str(digest)
-    of_older_program = {name: value for name, value in digest.items() if name != "now"}
-    assert "failing" not in title_of(of_older_program)
-    assert list(lines_of(of_older_program)) == lines
 
 
 def test_a_digest_of_a_channel_that_is_down_is_sent_later_and_is_the_same(fleet: Path) -> None:

@@ -14,7 +14,7 @@ import ibis
 from ibis import ir
 
 from health_assets.apps.alerts.incidents import Incident, personal_by_now
-from health_assets.apps.alerts.outbox import ASSET, is_there, open_incidents
+from health_assets.apps.alerts.outbox import ASSET, open_incidents
 from health_assets.apps.alerts.periodic import length_of
 from health_assets.apps.alerts.rules import SEVERITIES, HourLate
 from health_assets.apps.alerts.silencing import all_silences
@@ -149,8 +149,6 @@ class _Reading:
 
     def incidents(self) -> Facts:
         """Counts of incidents that are open, opened and closed, and the most urgent ones that are open."""
-        if not is_there(self.session):
-            return {"open": 0, "silenced": 0, "opened": 0, "closed": 0, "urgent": []}
         still_open = [personal_by_now(one, self.targets) for one in open_incidents(self.session).values()]
         still_open.sort(key=lambda one: (SEVERITIES.index(one.severity), one.opened_at, one.subject_id, one.rule))
         known = self.session.table(ASSET)
@@ -195,15 +193,13 @@ class _Reading:
                 yield hour
 
     def _late_hours(self) -> int:
-        if not is_there(self.session):
-            return 0
         known = self.session.table(ASSET)
         late = known.filter(known.rule == HourLate.name, known.hour >= self.period.start, known.hour < self.period.end)
         return self.session.count(late)
 
     def silences(self, now: datetime) -> Facts:
         """Counts of silences that are in force, and that begin later."""
-        states = [silence.state(now) for silence in all_silences(self.session)] if is_there(self.session) else []
+        states = [silence.state(now) for silence in all_silences(self.session)]
         return {"active": states.count("active"), "planned": states.count("planned")}
 
 

@@ -37,14 +37,14 @@ def title_of(content: dict[str, Any]) -> str:
     else:
         states = [f"{fleet[name]:,} {name}" for name in ("healthy", "degraded", "unhealthy", "inactive") if fleet[name]]
         told += f"{counted(fleet['agents'], 'agent')}" + (f" ({', '.join(states)})" if states else "")
-    now = content.get("now") or {}  # which a digest of an older program lacks
+    now = content["now"] or {}  # None without an hour that has scores
     doing = [f"{now[name]:,} {name}{' now' if name == FAILING else ''}" for name in NOW_FIRST if now.get(name)]
     return ", ".join([told, *doing, f"{counted(incidents['open'], 'incident')} open"])
 
 
 def lines_of(content: dict[str, Any]) -> Iterator[str]:
     """The lines below the title; a kind of fact of which there is none has none."""
-    yield from _listed("Now", (content.get("now") or {}).get("agents", []), _now)
+    yield from _listed("Now", (content["now"] or {}).get("agents", []), _now)
     yield from _listed("Worst", content["worst"], _worst)
     yield from _listed("Fell most", content["dropped"], _dropped)
     yield from _listed("Error budgets spent or burning", content["budgets"], _budget)

@@ -94,11 +94,6 @@ class Notice:
         return max(happened_at, incident.unsilenced_at or happened_at)
 
 
-def is_there(session: Session) -> bool:
-    """Whether the warehouse has a place for incidents; one that only an older program wrote to does not."""
-    return session.has_tables([ASSET, OUTBOX, SILENCES, DIGESTS])
-
-
 def open_incidents(session: Session) -> dict[Subject, Incident]:
     """The incidents that are open, by subject."""
     incidents = _incidents(session)

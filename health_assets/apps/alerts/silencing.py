@@ -17,7 +17,6 @@ from health_assets.apps.alerts.hushing import Hushed, hush
 from health_assets.apps.alerts.kept_rows import append_rows, correct_rows
 from health_assets.apps.alerts.outbox import (
     SILENCES,
-    is_there,
     keep_silenced,
     mark_hushed,
     open_incidents,
@@ -118,7 +117,7 @@ class Silences:
         silence = new_silence(**wanted)
         with self._warehouse.read() as session:
             agents = _known_agents(session, silence.added_at)
-            others = all_silences(session) if is_there(session) else []
+            others = all_silences(session)
         remarks = tuple(remarks_on(silence, others, agents))
         return Preview(silence=silence, remarks=remarks, is_of_every_agent=silence.is_of_every_agent(agents))
 
@@ -193,7 +192,7 @@ class Silences:
         """
         now = now or datetime.now(UTC)
         with self._warehouse.read() as session:
-            found = all_silences(session) if is_there(session) else []
+            found = all_silences(session)
         return [silence for silence in found if silence.is_listed(now, over_for)]
 
 

@@ -19,7 +19,6 @@ from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour
 from health_assets.apps.alerts.observing import observe
 from health_assets.apps.alerts.outbox import (
     ASSET,
-    is_there,
     keep,
     last_judged,
     last_judged_at,
@@ -90,7 +89,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
     """
     done = Watch()
     with warehouse.read() as session:
-        if is_there(session) and not _is_anything_new(session, alerts, settings, now):
+        if not _is_anything_new(session, alerts, settings, now):
             return done
     with warehouse.write() as session:
         take_in_file(session, alerts.silences, now)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.apps.alerts.incidents import Incident, personal_by_now
-from health_assets.apps.alerts.outbox import count_waiting, is_there, last_judged, recent_incidents
+from health_assets.apps.alerts.outbox import count_waiting, last_judged, recent_incidents
 from health_assets.apps.alerts.rules import SEVERITIES, HourLate
 from health_assets.apps.alerts.silences import Silence
 from health_assets.apps.alerts.silencing import all_silences
@@ -44,12 +44,12 @@ def print_alerts(
         targets: the personal agents.
         is_configured: whether rules are named, by which somebody judges hours.
     """
-    judged = last_judged(session) if is_there(session) else None
+    judged = last_judged(session)
     if not is_configured:
         console.print(
             "no rules are configured, so no hour is judged; name a file of rules and channels in HEALTH_ALERTS"
         )
-    if judged is None and not (is_configured and is_there(session)):
+    if judged is None and not is_configured:
         return
     found = [personal_by_now(incident, targets) for incident in recent_incidents(session, since)]
     still_open = [incident for incident in found if incident.closed_at is None]

@@ -32,9 +32,7 @@ Members = Mapping[str, Any]
 """Member names to expressions, in the order in which they are written."""
 
 
-def agents_of(
-    session: Session, hour: datetime, *, has_evidence: bool = True, has_short_windows: bool = True
-) -> ir.Table:
+def agents_of(session: Session, hour: datetime) -> ir.Table:
     """One row per agent of an hour, ascending by the bytes of its id.
 
     It has the columns of `agent_health_state`; `state` and the other columns of `agent_health` that explain a score,
@@ -46,8 +44,6 @@ def agents_of(
     Args:
         session: a session.
         hour: the hour.
-        has_evidence: whether the warehouse has `score_evidence`; one of an older program does not.
-        has_short_windows: whether it has `agent_health_short`.
     """
     hours = HourRange.of(hour)
     states = session.hours_of("agent_health_state", hours).drop("hour", "formula_version", "hours_covered")
@@ -55,23 +51,15 @@ def agents_of(
     scores = with_verdict(with_now(with_last_runs(scores, session, hours), session, hours))
     told = scores.select("agent_id", "state", "urgency", "now", "now_since", *NOW_COUNTS, *SCORE_COLUMNS, *LAST_RUNS)
     rows = lookup(states, told, "agent_id")
-    if has_evidence:
-        events = session.hours_of("score_evidence", hours)
-        order = [events.kind, events.rank]
-        evidence = events.group_by("agent_id").aggregate(
-            evidence_kinds=events.kind.collect(order_by=order), evidence_ids=events.event_id.collect(order_by=order)
-        )
-        rows = lookup(rows, evidence, "agent_id")
-    else:
-        nothing = ibis.null("array<string>")
-        rows = rows.mutate(evidence_kinds=nothing, evidence_ids=nothing)
-    if has_short_windows:
-        short = session.hours_of("agent_health_short", hours)
-        lists = {f"short_{name}": short[name].collect(order_by=short.window_hours) for name in SHORT_WINDOWS}
-        rows = lookup(rows, short.group_by("agent_id").aggregate(**lists), "agent_id")
-    else:
-        rows = rows.mutate(**{f"short_{name}": ibis.null(f"array<{kind}>") for name, kind in SHORT_WINDOWS.items()})
-    return rows.order_by("agent_id")
+    events = session.hours_of("score_evidence", hours)
+    order = [events.kind, events.rank]
+    evidence = events.group_by("agent_id").aggregate(
+        evidence_kinds=events.kind.collect(order_by=order), evidence_ids=events.event_id.collect(order_by=order)
+    )
+    short = session.hours_of("agent_health_short", hours)
+    lists = {f"short_{name}": short[name].collect(order_by=short.window_hours) for name in SHORT_WINDOWS}
+    scores_short = short.group_by("agent_id").aggregate(**lists)
+    return lookup(lookup(rows, evidence, "agent_id"), scores_short, "agent_id").order_by("agent_id")
 
 
 def with_texts(agents: ir.Table) -> ir.Table:

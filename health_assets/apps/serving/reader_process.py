@@ -104,10 +104,7 @@ def _write_snapshot(
 ) -> dict[str, Any]:
     """Write agents as `documents.with_texts` makes them, their orders, lists; returns what is true of the whole."""
     hour = hours["agent_health_state"].hour
-    told = agents_of(
-        session, hour, has_evidence="score_evidence" in hours, has_short_windows="agent_health_short" in hours
-    )
-    agents = session.stream(told, ROWS_PER_BATCH)
+    agents = session.stream(agents_of(session, hour), ROWS_PER_BATCH)
     slices, scores = _write(stream_through(ownership.with_owners(agents), with_texts, ROWS_PER_BATCH), folder)
     model_hour = hours["model_health"].hour if "model_health" in hours else hour
     models = _rows(session, session.hours_of("model_health", HourRange.of(model_hour)).order_by("model"))

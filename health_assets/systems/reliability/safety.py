@@ -99,7 +99,7 @@ def _verdicts(runs: ir.Table, judgements: ir.Table, early_hours: int) -> ir.Tabl
 
 
 def _rank(judged_by: ir.StringValue) -> ir.IntegerValue:
-    """The rank of a judge: how much it is believed. An unknown judge of an older warehouse ranks as low as an agent."""
+    """The rank of a judge: how much it is believed. An unknown judge ranks as low as an agent."""
     cases = [(judged_by == kind, rank) for kind, rank in RANKS.items()]
     return ibis.cases(*cases, else_=RANKS["agent"]).cast("int8")
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from health_assets.apps.report.agent import print_agent
 from health_assets.apps.report.blocks import print_health
 from health_assets.apps.serving.pages import incident_rows
-from health_assets.apps.serving.pages.agent_last_hours import with_now_columns
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.fleet_now import STANDINGS, in_order, now_of_fleet, with_standing
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
@@ -95,7 +94,7 @@ def test_lists_have_failing_agents_first_whatever_their_score(world: World) -> N
 def test_after_agents_in_trouble_now_come_spent_error_budgets(world: World) -> None:
     told = fleet_page(world.look(), Wanted()).told["now"]
     assert [one["agent_id"] for one in told["worst"]] == [DOWN, BACK], "the budget of one that recovers is told once"
-    agents = with_now_columns(world.look().at("agents"))
+    agents = world.look().at("agents")
     spent = {BACK: 2.5, FINE: 3.0, FEW: 1.0}
     budgets = pa.array([spent.get(name, 0.2) for name in agents["agent_id"].to_pylist()])
     changed = agents.set_column(agents.column_names.index("budget_spent"), "budget_spent", budgets)

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from health_assets.core.hours import HourRange
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files; those of another one are made again."""
 ACCOUNT = "account.json"
 INDEX_SUFFIX = ".index"

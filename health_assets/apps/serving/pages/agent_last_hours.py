@@ -7,29 +7,13 @@ to blame (`scoring.failure_causes`).
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from health_assets.apps.serving.pages.agent_causes import errors_by_class
 from health_assets.apps.serving.pages.look import Look
-from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.failure_causes import causes, error_sentence
 from health_assets.scoring.verdict import FAILING, SUSPECT, now_evidence, now_word
 
 Row = Mapping[str, Any]
-KINDS: dict[str, pa.DataType] = {
-    "now": pa.string(),
-    "now_since": pa.timestamp("us", "UTC"),
-    **{name: pa.bool_() if name == "now_is_by_6h" else pa.int64() for name in NOW_COUNTS},
-}
-
-
-def with_now_columns(agents: pa.Table) -> pa.Table:
-    """The rows with all columns of `agent_now`; null in copies of an older program."""
-    for name, kind in KINDS.items():
-        if name not in agents.column_names:
-            agents = agents.append_column(name, pa.nulls(agents.num_rows, kind))
-    return agents
 
 
 def commonest_error(look: Look, agent_id: str, hours: HourRange) -> tuple[int, str | None, int]:
@@ -59,16 +43,15 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
         `verdict`, `word`, `evidence`, `since` and `is_alarm`; `error`, a sentence, null where none is needed; `causes`,
         where the failures lie, each with its share of the excess.
     """
-    known = {**dict.fromkeys(KINDS), **row}
     told: dict[str, Any] = {
-        "verdict": known["now"],
-        "word": now_word(known, is_present=look.is_present),
-        "evidence": now_evidence(known),
-        "since": known["now_since"],
+        "verdict": row["now"],
+        "word": now_word(row, is_present=look.is_present),
+        "evidence": now_evidence(row),
+        "since": row["now_since"],
         "error": None,
         "causes": [],
     }
-    if known["now"] not in (FAILING, SUSPECT):
+    if row["now"] not in (FAILING, SUSPECT):
         return told
     hour = HourRange.of(look.hour)
     failures, error, count = commonest_error(look, row["agent_id"], hour)
@@ -80,6 +63,6 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
             "dimension": cause.dimension, "value": cause.value, "executions": cause.executions,
             "failures": cause.failures, "share_of_excess": cause.share_of_excess, "words": cause.words,
         }
-        for cause in causes(known, values, _good_before(look, known))
+        for cause in causes(row, values, _good_before(look, row))
     ]  # fmt: skip
     return told

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.agent_last_hours import commonest_error, with_now_columns
+from health_assets.apps.serving.pages.agent_last_hours import commonest_error
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
@@ -29,7 +29,6 @@ def with_standing(agents: pa.Table) -> pa.Table:
 
     An agent that looks healthy after too few executions is provisional; nobody knows yet that it is healthy.
     """
-    agents = with_now_columns(agents)
     state, now = agents.column("state"), agents.column("now")
     is_provisional = pc.and_(pc.fill_null(agents.column("is_provisional"), False), pc.equal(state, "healthy"))
     known = pc.if_else(pc.fill_null(is_provisional, False), PROVISIONAL, state)

@@ -128,16 +128,9 @@ def _urgent_first(look: Look) -> pa.Table:
 
     def sort() -> pa.Table:
         agents = look.at("agents")
-        return in_order(with_standing(_with_stake(agents))) if agents.num_rows else agents
+        return in_order(with_standing(agents)) if agents.num_rows else agents
 
     return look.remembered("urgent first", sort)
-
-
-def _with_stake(agents: pa.Table) -> pa.Table:
-    """The rows with `points_at_stake`; null in copies of an older program."""
-    if "points_at_stake" in agents.column_names:
-        return agents
-    return agents.append_column("points_at_stake", pa.nulls(agents.num_rows, pa.float64()))
 
 
 def _in_order(agents: pa.Table, sort: Sort, most: int) -> pa.Table:
