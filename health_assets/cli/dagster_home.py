@@ -2,7 +2,7 @@
 
 What belongs here: the one decision for the page and the commands, who else would not see each other's runs and turns;
 the same configuration as in `dagster.yaml`, which is for the project's own folder, with paths in another one. What does
-not: making a home where `dev` needs one (`dev`), and opening it (`running`).
+not: making a home where `dev` needs one (`dev`), and opening it (`dagster_run`).
 """
 
 from collections.abc import Mapping

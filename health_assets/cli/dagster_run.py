@@ -103,7 +103,8 @@ def _with_causes(error: SerializableErrorInfo | None) -> list[SerializableErrorI
 
 def _first_error(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
     """The first error that is no failed check's, in a sentence, and whether it is that the run was asked to end."""
-    for event in result.get_step_failure_events():
+    failures = result.get_step_failure_events()
+    for event in failures:
         failure = event.step_failure_data
         if failure.user_failure_data and failure.user_failure_data.description:
             return failure.user_failure_data.description, False
@@ -112,7 +113,20 @@ def _first_error(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
             return f"stopped during {event.step_key}", True
         if errors and errors[-1].cls_name != "DagsterAssetCheckFailedError":
             return f"internal error in {event.step_key}: {errors[-1].to_string()}", False
-    return None, False
+    return (None, False) if failures else _error_outside_steps(result)
+
+
+def _error_outside_steps(result: dg.ExecuteInProcessResult) -> tuple[str, bool]:
+    """The error of a run that failed before its first step or behind its last."""
+    for event in result.all_events:
+        if event.event_type == dg.DagsterEventType.RUN_CANCELED:
+            return "stopped before its first step", True
+        if event.event_type == dg.DagsterEventType.RUN_FAILURE:
+            errors = _with_causes(event.job_failure_data.error)
+            if any(error.cls_name in INTERRUPTIONS for error in errors):
+                return "stopped before its first step", True
+            return f"internal error: {errors[-1].to_string() if errors else event.message}", False
+    raise RuntimeError("the run did not succeed, and Dagster does not say why")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Failed checks as commands tell them: of a run that was just made, or noted of the hours that are shown.
 
-What belongs here: a check in words. What does not: taking them from a run (`running`) or from the warehouse
+What belongs here: a check in words. What does not: taking them from a run (`outcomes`) or from the warehouse
 (`systems.up_to_date`). It imports no Dagster, since a command that makes no run tells of them, too.
 """
 

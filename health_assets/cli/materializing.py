@@ -141,9 +141,11 @@ def _run(
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
         from health_assets.pipeline.resource import Pipeline
+        from health_assets.quality.evaluation import import_great_expectations
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.staleness import left_behind
 
+        import_great_expectations()  # now, while nobody waits for the warehouse
         steps = step_count(hours, systems)
     with progress_bar(console, hours, steps) as shown:
 

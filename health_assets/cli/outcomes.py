@@ -11,7 +11,7 @@ from typing import Any
 from health_assets.cli.failed_checks import FailedCheck
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.wording import counted
-from health_assets.pipeline.events import Checked, Event, Materialized, Metadata, StepStarted
+from health_assets.pipeline.events import Checked, Event, Materialized, Metadata, StepFailed, StepStarted
 from health_assets.pipeline.summaries import LOST, ODD, UNREADABLE
 
 REASONS_SHOWN = 3
@@ -84,11 +84,12 @@ class Outcome:
         return found
 
 
-class Watched:
-    """What the events of a run have told so far."""
+class OutcomeCollector:
+    """Collects the outcome of a run from its events."""
 
     def __init__(self) -> None:
-        self.step = ""
+        self.step = "the start of the run"
+        self.failed_steps: list[str] = []
         self._failed: list[FailedCheck] = []
         self._read: Metadata | None = None
 
@@ -96,6 +97,8 @@ class Watched:
         """Take an event of the run."""
         if isinstance(event, StepStarted):
             self.step = event.step
+        elif isinstance(event, StepFailed):
+            self.failed_steps.append(event.step)
         elif isinstance(event, Checked) and not event.passed:
             self._failed.append(FailedCheck.found(event))
         elif isinstance(event, Materialized) and self._read is None and COUNTS[0] in event.metadata:

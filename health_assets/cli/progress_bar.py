@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.wording import counted
 from health_assets.logs import progress as reading
-from health_assets.pipeline.events import Event, StepFinished, StepSkipped, StepStarted
+from health_assets.pipeline.events import Event, StepFailed, StepFinished, StepSkipped, StepStarted
 from health_assets.pipeline.plan import INGEST
 from health_assets.warehouse import cluster_work
 from health_assets.warehouse.cluster_work import ClusterProgress
@@ -53,7 +53,7 @@ class RunProgress:
         self._tasks = None
         if isinstance(event, StepStarted):
             self._step = event.step
-        elif isinstance(event, StepFinished | StepSkipped):
+        elif isinstance(event, StepFinished | StepFailed | StepSkipped):
             self._done.add(event.step)
 
     def on_wait(self) -> None:

@@ -10,9 +10,10 @@ import traceback
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from health_assets.cli.dagster_home import records_in
-from health_assets.cli.outcomes import Outcome, Watched
+from health_assets.cli.outcomes import Outcome, OutcomeCollector
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.interruption import ended_by_sigterm
@@ -56,37 +57,40 @@ def run_hours(
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
     plan = plan_of(HourGroups(hours.ranges), systems, read_anew=read_anew)
-    watched = Watched()
+    collector = OutcomeCollector()
 
     def take(event: Event) -> None:
-        watched.on_event(event)
+        collector.on_event(event)
         on_event(event)
 
     with swept(), SharedDuckDB() as shared_duckdb, _modules_left_alone():
-        pipeline = Pipeline(settings=settings, shared_duckdb=shared_duckdb, on_event=take, say=say)
+        pipeline = Pipeline(settings=settings, shared_duckdb=shared_duckdb)
         if records_in(settings, os.environ):
             from health_assets.cli.dagster_run import run_in_dagster
 
-            error, was_stopped = run_in_dagster(pipeline, plan.hours, systems, say, read_anew=read_anew)
+            of_dagster = replace(pipeline, on_event=take)
+            error, was_stopped = run_in_dagster(of_dagster, plan.hours, systems, say, read_anew=read_anew)
         else:
-            error, was_stopped = _run_here(pipeline, plan, watched)
+            error, was_stopped = _run_here(pipeline, plan, take, collector)
     keep_compiled_sql()
-    return watched.outcome(hours, error, was_stopped=was_stopped)
+    return collector.outcome(hours, error, was_stopped=was_stopped)
 
 
-def _run_here(pipeline: Pipeline, plan: Plan, watched: Watched) -> tuple[str | None, bool]:
+def _run_here(
+    pipeline: Pipeline, plan: Plan, take: Callable[[Event], None], collector: OutcomeCollector
+) -> tuple[str | None, bool]:
     """Run the steps without Dagster; gives why they failed, and whether they were asked to end."""
-    own = Pipeline(settings=pipeline.settings, shared_duckdb=pipeline.shared_duckdb, labels=(f"run {uuid.uuid4()}",))
     try:
         with ended_by_sigterm():
-            for event in engine.run(own, declared_graph(), plan):
-                pipeline.on_event(event)
+            for event in engine.run(replace(pipeline, run=f"run {uuid.uuid4()}"), declared_graph(), plan):
+                take(event)
     except HealthAssetsError as error:
         return str(error), False
     except (KeyboardInterrupt, SystemExit):
-        return f"stopped during {watched.step}", True
+        return f"stopped during {collector.step}", True
     except Exception:
-        return f"internal error in {watched.step}: {traceback.format_exc()}", False
+        step = next(iter(collector.failed_steps), collector.step)
+        return f"internal error in {step}: {traceback.format_exc()}", False
     return None, False
 
 
@@ -110,7 +114,7 @@ def plan_of(hours: HourGroups, systems: Collection[str] = (), *, read_anew: bool
 
 def step_count(hours: HourRange | HourGroups, systems: Collection[str] = ()) -> int:
     """The number of steps of a run."""
-    return len(engine.steps_of(declared_graph(), plan_of(HourGroups(hours.ranges), systems)))
+    return len(engine.planned_steps(declared_graph(), plan_of(HourGroups(hours.ranges), systems)))
 
 
 @contextmanager
@@ -125,7 +129,8 @@ def turn_to_write(settings: Settings, say: Callable[[str], None]) -> Iterator[Gu
         The turn; None where no Dagster has runs of this warehouse.
     """
     if not records_in(settings, os.environ):
-        yield None
+        with ended_by_sigterm():
+            yield None
         return
     from health_assets.cli.dagster_run import turn_among_runs
 

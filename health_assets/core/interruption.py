@@ -1,7 +1,7 @@
-"""Interruption: whoever hands out lines is told at once when the process is asked to end.
+"""Interruption: whoever hands out lines is told at once when the process is asked to end, and SIGTERM ends a block.
 
-What belongs here: noticing that. What does not: ending the run, which the handlers of Dagster and Python do as soon as
-the main thread comes back from the database.
+What belongs here: noticing that. What does not: ending a run within Dagster, whose handlers do so as soon as the main
+thread comes back from the database.
 
 Python runs a signal's handler in the main thread between two of its own steps. While that thread waits within DuckDB
 for a long statement, it has none, and the statement waits for lines. So a thread of its own hears of the signal, and

@@ -6,18 +6,16 @@ import dagster as dg
 
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.step_assets import record_assets, system_assets
-from health_assets.pipeline.plan import Graph
 from health_assets.systems.graph import declared_graph
 
 
 def all_assets(
-    partitions: dg.PartitionsDefinition | None,
+    partitions: dg.PartitionsDefinition,
     placement: Placement = ALONE,
     tables: Collection[str] | None = None,
-    graph: Graph | None = None,
 ) -> list[dg.AssetsDefinition]:
     """The record assets, then the systems' assets: all of them, or those that make these tables."""
-    graph = graph or declared_graph()
+    graph = declared_graph()
     defined = {
         step: [one for one in assets if tables is None or one.name in tables]
         for step, assets in graph.system_steps.items()

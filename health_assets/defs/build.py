@@ -41,7 +41,6 @@ def build_definitions(
     systems: Collection[str] = (),
     pipeline: Pipeline | None = None,
     *,
-    is_partitioned: bool = True,
     defined: Collection[str] = (),
     placement: Placement = ALONE,
 ) -> dg.Definitions:
@@ -53,7 +52,6 @@ def build_definitions(
             or else the logs', to the newest finished one.
         systems: scoring systems that the job of the hours materializes, keys of `SYSTEMS`; all where none is named.
         pipeline: the resource of a run in this process; without one, every run gets a turn and a DuckDB of its own.
-        is_partitioned: whether the assets have partitions; without any, a run names its hours in `HOURS_TAG`.
         defined: scoring systems whose assets there are at all, with those that they are made from; all where none is
             named. `ALWAYS` is among them, since its last table tells which hours are done.
         placement: keys and names among those of another project.
@@ -68,7 +66,7 @@ def build_definitions(
     else:
         partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
     tables = _tables(defined)
-    own_assets = all_assets(partitions if is_partitioned else None, placement, tables)
+    own_assets = all_assets(partitions, placement, tables)
     assets = linked(due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings), settings)
     has_survey = not defined or SURVEY in defined
     own_surveyed = [survey_assets(partitions, placement)] if has_survey else []

@@ -28,13 +28,21 @@ def plan_held_once_more(context: dg.AssetExecutionContext, asset: dg.AssetKey, h
         plan_once_more(context.op_execution_context, asset, f"{hour:{KEY_FORMAT}}")
 
 
-def fail_for_held(context: dg.AssetExecutionContext, held: Sequence[Hold], placement: Placement = ALONE) -> None:
+def fail_for_held(
+    context: dg.AssetExecutionContext, held: Sequence[Hold], placement: Placement = ALONE, *, is_blocked: bool
+) -> None:
     """End a step whose hours are held, where no check nor a later step of this run would tell.
+
+    Args:
+        context: the step.
+        held: the causes of its hours.
+        placement: the name of the check.
+        is_blocked: whether a check of the step fails, so that neither that check nor a later step runs.
 
     Raises:
         dagster.Failure: hours of the run are held.
     """
-    if held and _has_no_check(context, placement) and not _others_follow(context):
+    if held and (is_blocked or (_has_no_check(context, placement) and not _others_follow(context))):
         hours = {hold.hour for hold in held}
         sentence = held_sentence(len(hours), len(run_groups(context)), causes(held))
         raise dg.Failure(sentence, allow_retries=False)

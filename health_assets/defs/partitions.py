@@ -6,12 +6,10 @@ run is loaded in a process of its own, and takes any hour that it is asked for: 
 came late, and the one that runs, in which the survey asks its agents.
 
 A run that Dagster starts has the hours of its partitions. A run of the command line names its hours in a tag besides,
-since they may have holes between them, and since it needs no partitions where nobody will look for them: Dagster keeps
-two events for every asset and hour, which takes most of the time of a run over many hours.
+since they may have holes between them.
 """
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -117,13 +115,3 @@ def run_groups(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
 def is_told_of_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:
     """Whether Dagster keeps which partitions a run is about."""
     return context.has_partition_key or context.has_partition_key_range
-
-
-def log_earlier_hours(
-    context: dg.AssetExecutionContext, asset: dg.AssetKey, built: AbstractSet[datetime], asked: HourGroups
-) -> None:
-    """Tell Dagster about hours of the look-back that were built besides those asked for, if it is told of any."""
-    if not is_told_of_partitions(context):
-        return
-    for hour in sorted(built - set(asked)):
-        context.log_event(dg.AssetMaterialization(asset, partition=f"{hour:{KEY_FORMAT}}"))

@@ -57,7 +57,11 @@ class Placement:
         resources = context.resources  # type: ignore[attr-defined]  # every context of Dagster's has them
         pipeline: Pipeline = getattr(resources, self.resource)
         step = getattr(context, "op_execution_context", None)
-        return pipeline if step is None else replace(pipeline, labels=(f"run {step.run_id}",), say=step.log.info)
+        return (
+            pipeline
+            if step is None
+            else replace(pipeline, step=step.op_def.name, run=f"run {step.run_id}", say=step.log.info)
+        )
 
 
 ALONE = Placement()

@@ -20,7 +20,7 @@ ROW_COUNT, PARTITION_ROW_COUNT = "dagster/row_count", "dagster/partition_row_cou
 
 
 def result_of(context: dg.AssetExecutionContext, event: Event, placement: Placement = ALONE) -> Result | None:
-    """The result that tells Dagster of an event; None of one that Dagster knows by itself."""
+    """The result for Dagster; None for the begin and the end of a step, which Dagster records itself."""
     if isinstance(event, Materialized):
         return _materialized(context, event, placement)
     return check_result(event, placement) if isinstance(event, Checked) else None
@@ -40,8 +40,8 @@ def _materialized(context: dg.AssetExecutionContext, event: Materialized, placem
 def check_result(event: Checked, placement: Placement = ALONE) -> dg.AssetCheckResult:
     """The evaluation of a check."""
     metadata: dict[str, dg.MetadataValue] = {}
-    if event.hours is not None:
-        metadata["hours"] = dg.MetadataValue.text(event.hours)
+    if event.hours_text is not None:
+        metadata["hours"] = dg.MetadataValue.text(event.hours_text)
     if event.element_count is not None:
         metadata["element_count"] = dg.MetadataValue.int(event.element_count)
     metadata["unexpected_count"] = dg.MetadataValue.int(event.unexpected_count)

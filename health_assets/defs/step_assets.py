@@ -18,7 +18,7 @@ from health_assets.defs.placement import ALONE, Placement, table_of
 from health_assets.defs.results import Result, result_of
 from health_assets.defs.specs import FIRST, ONLY_STALE_TAG, READ_ANEW_TAG, asset_spec, records_of
 from health_assets.pipeline.derived import Derived
-from health_assets.pipeline.events import Event, Materialized, StepFinished, StepStarted
+from health_assets.pipeline.events import Checked, Event, Materialized, StepFinished, StepStarted
 from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.plan import INGEST, Graph, Plan
@@ -29,7 +29,7 @@ from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.holds import Hold
 
 RECORD_GROUP = "raw_records"
-MOST_HOURS_DRAWN = 168
+MOST_METADATA_HOURS = 168
 """Of a longer run, the newest hours that get curves: Dagster takes longer for each, the more there are."""
 
 
@@ -43,7 +43,7 @@ def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
 
 
 def record_assets(
-    graph: Graph, partitions: dg.PartitionsDefinition | None, placement: Placement = ALONE
+    graph: Graph, partitions: dg.PartitionsDefinition, placement: Placement = ALONE
 ) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
 
@@ -67,7 +67,7 @@ def system_assets(
     graph: Graph,
     step: str,
     derived: Sequence[Derived],
-    partitions: dg.PartitionsDefinition | None,
+    partitions: dg.PartitionsDefinition,
     placement: Placement = ALONE,
 ) -> dg.AssetsDefinition:
     """The assets of a scoring system's step.
@@ -76,13 +76,13 @@ def system_assets(
         graph: all assets.
         step: the step, one of `Graph.system_steps`.
         derived: its assets, or those of them that are defined.
-        partitions: the partitions; None in a run that nobody will look at by partition.
+        partitions: the partitions.
         placement: keys and names.
     """
 
     @dg.multi_asset(
         name=placement.name(step),
-        specs=[derived_spec(graph, one, placement, is_skippable=one is not derived[0]) for one in derived],
+        specs=[derived_spec(graph, one, placement) for one in derived],
         check_specs=suite_specs(graph, [one.name for one in derived], placement),
         partitions_def=partitions,
         required_resource_keys={placement.resource},
@@ -97,15 +97,12 @@ def system_assets(
     return _system
 
 
-def derived_spec(
-    graph: Graph, derived: Derived, placement: Placement = ALONE, *, is_skippable: bool = False
-) -> dg.AssetSpec:
-    """The spec of a computed asset; one that another of its step may stop is skippable."""
-    spec = asset_spec(
+def derived_spec(graph: Graph, derived: Derived, placement: Placement = ALONE) -> dg.AssetSpec:
+    """The spec of a computed asset."""
+    return asset_spec(
         derived.name, graph.sources(derived.name), kind="python", system=graph.system_of[derived.name],
         source=derived.rows, placement=placement,
     )  # fmt: skip
-    return spec.replace_attributes(skippable=is_skippable)
 
 
 def plan_of(context: dg.AssetExecutionContext) -> Plan:
@@ -120,14 +117,14 @@ def plan_of(context: dg.AssetExecutionContext) -> Plan:
         checks=checks,
         only_stale=ONLY_STALE_TAG in context.run.tags,
         read_anew=READ_ANEW_TAG in context.run.tags,
-        drawn=drawn_hours(context, hours),
+        metadata_hours=metadata_hours(context, hours),
         records_in=records_of(context.run),
     )
 
 
-def drawn_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequence[datetime]:
+def metadata_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequence[datetime]:
     """The newest hours of a run, for which there are curves; none where Dagster is told of no partitions."""
-    return [*hours][-MOST_HOURS_DRAWN:] if is_told_of_partitions(context) else []
+    return [*hours][-MOST_METADATA_HOURS:] if is_told_of_partitions(context) else []
 
 
 def step_results(
@@ -137,16 +134,23 @@ def step_results(
 
     Raises:
         dagster.Failure: the step failed for a reason that a user can mend, or hours are held that nothing else tells.
+        RuntimeError: an asset was not made, although no check of the step fails.
     """
-    tell, held = placement.pipeline(context).on_event, list[Hold]()
-    tell(StepStarted(step))
+    on_event, held, is_blocked = placement.pipeline(context).on_event, list[Hold](), False
+    missing = {table_of(key) for key in context.selected_asset_keys}
+    on_event(StepStarted(step))
     with readable_failures():
         for event in events:
-            tell(event)
+            on_event(event)
             if (result := result_of(context, event, placement)) is not None:
                 yield result
-            if isinstance(event, Materialized) and event.held:
-                plan_held_once_more(context, placement.key(event.asset), event.held)
-                held = [*event.held]
-    tell(StepFinished(step))
-    fail_for_held(context, held, placement)
+            if isinstance(event, Materialized):
+                missing.discard(event.asset)
+                if event.held:
+                    plan_held_once_more(context, placement.key(event.asset), event.held)
+                    held = [*event.held]
+            is_blocked |= isinstance(event, Checked) and event.blocks
+    if missing and not is_blocked:  # the outputs are optional, so that Dagster would call this a success
+        raise RuntimeError(f"{', '.join(sorted(missing))} of the step {step} were not made")
+    on_event(StepFinished(step))
+    fail_for_held(context, held, placement, is_blocked=is_blocked)

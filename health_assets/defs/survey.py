@@ -25,7 +25,7 @@ from health_assets.defs.step_assets import derived_spec, plan_of, step_results
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.checking import check_suite
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
-from health_assets.pipeline.events import Event, Materialized, Value
+from health_assets.pipeline.events import Checked, Event, Materialized, Value
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import summary
@@ -50,7 +50,7 @@ def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = AL
 
     @dg.multi_asset(
         name=placement.name(SYSTEM),
-        specs=[probes, derived_spec(graph, SUMMARY, placement, is_skippable=True)],
+        specs=[probes, derived_spec(graph, SUMMARY, placement)],
         check_specs=suite_specs(graph, SURVEY_TABLES, placement),
         partitions_def=partitions,
         required_resource_keys={placement.resource},
@@ -66,12 +66,15 @@ def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = AL
 
 def _events(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     """Survey, and sum up what was found."""
-    told = _told(_survey_if_now(pipeline, plan.hours.span), plan.hours.span) if PROBES in plan.assets else {}
-    with pipeline.write() as session:
-        made = _probes(session, plan, told) if PROBES in plan.assets else []
-        checks = check_suite(session, graph, pipeline.settings, pipeline.load_targets(), plan, PROBES)
-    yield from made
-    yield from checks
+    checks: list[Checked] = []
+    if PROBES in plan.assets or plan.checks.get(PROBES):
+        hours = plan.hours.span
+        told = _told(_survey_if_now(pipeline, hours), hours) if PROBES in plan.assets else {}
+        with pipeline.write() as session:
+            made = _probes(session, plan, told) if PROBES in plan.assets else []
+            checks = check_suite(session, graph, pipeline.settings, pipeline.load_targets(), plan, PROBES)
+        yield from made
+        yield from checks
     failed = [PROBES] if any(check.blocks for check in checks) else []
     yield from system_step(pipeline, graph, SYSTEM, plan, failed)
 

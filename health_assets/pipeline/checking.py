@@ -47,13 +47,13 @@ def check_suite(
     Raises:
         HealthAssetsError: a check looks at a column that its batch does not have.
     """
-    suite = graph.suites[asset]
-    names = {check.name for check in suite.checks} & set(plan.checks.get(asset, ()))
-    if not names:
+    suite = graph.suites.get(asset)
+    names = {check.name for check in suite.checks if check.name in plan.checks.get(asset, ())} if suite else set()
+    if suite is None or not names:
         return []
     left = without_held(plan.hours, Holds(session).hours(plan.hours.span))
     if left is None:  # a held hour is as it was; `every_hour_was_built` alone fails for it
-        return [_of_nothing(asset, check, plan.hours) for check in suite.checks if check.name in names]
+        return [_skipped_check(asset, check, plan.hours) for check in suite.checks if check.name in names]
     grounds, sources = Grounds.of(settings, targets, left), {*upstream(asset, graph.derived), asset}
     judged = grounds.of_rows(grounds.account(session, sources), sources)
     # on a cluster a run is always made, so that nobody asks for a mark
@@ -83,11 +83,11 @@ def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups |
     return HourGroups.of(left) if left else None
 
 
-def _of_nothing(asset: str, check: Check, hours: HourGroups) -> Checked:
+def _skipped_check(asset: str, check: Check, hours: HourGroups) -> Checked:
     """A check that looks at nothing, since all hours are held; its history stays as it is."""
     return Checked(
-        asset=asset, check=check.name, severity=check.severity, passed=True, hours=f"none, since all are held: {hours}",
-        element_count=0, unexpected_count=0,
+        asset=asset, check=check.name, severity=check.severity, passed=True, element_count=0,
+        unexpected_count=0, hours_text=f"none, since all are held: {hours}",
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _checked(asset: str, result: CheckResult, hours: HourGroups) -> Checked:
         check=result.check.name,
         severity=result.check.severity,
         passed=result.success,
-        hours=str(hours),
+        hours_text=str(hours),
         element_count=result.element_count,
         unexpected_count=result.unexpected_count,
         failed_hours=[hour.hour for hour in result.hours if hour.unexpected_count],

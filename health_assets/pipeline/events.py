@@ -56,8 +56,15 @@ class StepFinished:
 
 
 @dataclass(frozen=True)
+class StepFailed:
+    """A step has ended with an error."""
+
+    step: str
+
+
+@dataclass(frozen=True)
 class StepSkipped:
-    """A step is left out, since an asset that it is made from has a failing check."""
+    """A step is left out, since one that it follows from failed, or has a failing check."""
 
     step: str
 
@@ -69,8 +76,8 @@ class Materialized:
     Args:
         asset: the asset.
         hours: the hours asked for.
-        metadata: what there is to know of them.
-        numbers: numbers of each hour that is drawn.
+        metadata: a summary of them.
+        numbers: numbers of each of the plan's `metadata_hours`.
         earlier_hours: hours of the look-back that were made besides those asked for.
         held: hours asked for that are as they were, with the causes.
     """
@@ -92,19 +99,19 @@ class Checked:
         check: name of the check, which says what is true when it passes.
         severity: whether a failure stops what follows.
         passed: whether every hour passes.
-        hours: the hours that were judged, in words; None of a check that is about no hours.
+        hours_text: the hours that were judged, in words; None of a check that is about no hours.
         element_count: rows that were looked at; None where the check counts none.
         unexpected_count: rows that fail it.
         failed_hours: the hours that fail it.
         samples: some of the rows that fail it; None where no rows were looked at.
-        metadata: what else there is to know.
+        metadata: details.
     """
 
     asset: str
     check: str
     severity: "Severity"
     passed: bool
-    hours: str | None = None
+    hours_text: str | None = None
     element_count: int | None = None
     unexpected_count: int
     failed_hours: Sequence[datetime] = ()
@@ -117,4 +124,4 @@ class Checked:
         return not self.passed and self.severity == "error"
 
 
-Event = StepStarted | StepFinished | StepSkipped | Materialized | Checked
+Event = StepStarted | StepFinished | StepFailed | StepSkipped | Materialized | Checked

@@ -4,11 +4,12 @@ What belongs here: what is asked for, and the graph of what there is. What does 
 hours need work (`planning`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.grounds import RECORDS
@@ -52,26 +53,33 @@ class Graph:
 
         A system whose assets go first has no step of its own: they are made in that of the system that they need,
         before the assets whose metadata tell of them.
+
+        Raises:
+            HealthAssetsError: assets or systems are made from each other.
         """
-        steps: dict[str, tuple[Derived, ...]] = {}
+        steps = {system: list(assets) for system, assets in self.systems.items()}
         for system, assets in self.systems.items():
-            needed = {self.system_of.get(source) for asset in assets for source in self.sources(asset.name)}
-            joined = [step for step in steps if step in needed] if any(asset.goes_first for asset in assets) else []
-            step = joined[0] if joined else system
-            steps[step] = self._in_order([*steps.get(step, ()), *assets])
-        return steps
+            if any(asset.goes_first for asset in assets):
+                needed = [other for other in steps if other != system and other in self._systems_before(assets)]
+                if len(needed) == 1:
+                    steps[needed[0]] += steps.pop(system)
+        step_of = {asset.name: step for step, assets in steps.items() for asset in assets}
+        before = {
+            step: {step_of[source] for asset in assets for source in self.sources(asset.name) if source in step_of}
+            for step, assets in steps.items()
+        }
+        return {step: self._in_order(steps[step]) for step in _sorted(steps, before)}
+
+    def _systems_before(self, assets: Sequence[Derived]) -> set[str]:
+        sources = {source for asset in assets for source in self.sources(asset.name)}
+        return {self.system_of[source] for source in sources if source in self.system_of}
 
     def _in_order(self, assets: Sequence[Derived]) -> tuple[Derived, ...]:
         """Assets behind those of them that they are made from; the ones that go first as early as they can."""
-        left, found = sorted(assets, key=lambda asset: not asset.goes_first), list[Derived]()
-        while left:
-            names = {asset.name for asset in left}
-            ready = next(asset for asset in left if not names.intersection(self.sources(asset.name)))
-            left.remove(ready)
-            found.append(ready)
-        return tuple(found)
+        named = {asset.name: asset for asset in sorted(assets, key=lambda asset: not asset.goes_first)}
+        return tuple(named[name] for name in _sorted(named, {name: self.sources(name) for name in named}))
 
-    @property
+    @cached_property
     def steps(self) -> dict[str, tuple[str, ...]]:
         """The names of the assets of each step, in order: the records first."""
         computed = {step: tuple(asset.name for asset in assets) for step, assets in self.system_steps.items()}
@@ -82,10 +90,11 @@ class Graph:
         own = self.derived.get(asset)
         return () if own is None else (*own.deps, *own.beside, *own.gates)
 
-    def sources_of_step(self, step: str) -> set[str]:
-        """The assets of other steps that a step's are made from, and those whose failing checks stop it."""
+    def makes_from(self, step: str, assets: Collection[str]) -> bool:
+        """Whether a step follows from any of these assets of other steps."""
         own = self.steps.get(step, ())
-        return {source for asset in own for source in self.sources(asset)}.difference(own)
+        sources = {source for asset in own for source in self.sources(asset)}
+        return bool(sources.difference(own).intersection(assets))
 
     def check_names(self, asset: str) -> tuple[str, ...]:
         """The checks of an asset."""
@@ -104,7 +113,7 @@ class Plan:
         checks: the checks to evaluate, by asset.
         only_stale: whether hours are left alone whose inputs have not changed since they were built.
         read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
-        drawn: hours of which numbers are taken, hour by hour.
+        metadata_hours: hours of which the metadata have numbers of their own.
         has_summaries: whether the metadata of assets have small tables of their rows.
         records_in: where Dagster keeps its records of the run; empty where nobody will see them again.
     """
@@ -114,6 +123,26 @@ class Plan:
     checks: Mapping[str, Collection[str]] = field(default_factory=dict)
     only_stale: bool = False
     read_anew: bool = False
-    drawn: Sequence[datetime] = ()
+    metadata_hours: Sequence[datetime] = ()
     has_summaries: bool = True
     records_in: str = ""
+
+    def makes_any(self, assets: Collection[str]) -> bool:
+        """Whether it asks for any of these assets to be made."""
+        return not set(assets).isdisjoint(self.assets)
+
+
+def _sorted(names: Iterable[str], before: Mapping[str, Collection[str]]) -> list[str]:
+    """Names behind those that come before them, else in the order that they have.
+
+    Raises:
+        HealthAssetsError: some come before each other.
+    """
+    left, found = list(names), list[str]()
+    while left:
+        ready = next((name for name in left if not set(left).difference([name]).intersection(before[name])), None)
+        if ready is None:
+            raise HealthAssetsError(f"{', '.join(left)} are made from each other")
+        left.remove(ready)
+        found.append(ready)
+    return found

@@ -34,6 +34,7 @@ from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
+from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
 
@@ -48,7 +49,7 @@ def record_step(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]
         HealthAssetsError: the raw root, the targets or the warehouse cannot be read.
     """
     names = [name for name in RECORDS if name in plan.assets]
-    pipeline = replace(pipeline, labels=(INGEST, *pipeline.labels))
+    pipeline = replace(pipeline, step=INGEST)
     report = None
     if names:
         with noticed():
@@ -65,7 +66,8 @@ def record_step(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]
 
 
 def _checks(pipeline: Pipeline, graph: Graph, plan: Plan, report: IngestReport | None) -> list[Checked]:
-    if not any(plan.checks.get(name) for name in RECORDS):
+    asked = {check for name in RECORDS for check in plan.checks.get(name, ())}
+    if not asked - {EVERY_HOUR_WAS_BUILT}:
         return []
     with pipeline.write() as session:
         targets = pipeline.load_targets()
@@ -108,7 +110,9 @@ def _up_to_date(
                     grounds=Grounds.of(settings, targets, asked), read_anew=plan.read_anew,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(HourRange(asked.start - settings.reach_hours * HOUR, asked.end))
-                numbers = {name: numbers_by_hour(session, name, plan.drawn, record_curves(name)) for name in names}
+                numbers = {
+                    name: numbers_by_hour(session, name, plan.metadata_hours, record_curves(name)) for name in names
+                }
                 summaries = _summaries(session, names, plan, unreadable, lost, {**odd, **report.told})
                 return report, summaries, numbers
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed

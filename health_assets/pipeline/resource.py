@@ -6,7 +6,7 @@ how Dagster provides it (`defs.pipeline`).
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,8 +28,8 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _nobody(_: object) -> None:
-    """Nobody listens."""
+def _ignore(_: object) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,18 +40,20 @@ class Pipeline:
         settings: the settings.
         shared_duckdb: the DuckDB that the sessions of a run in this process share.
         turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
-        labels: what a step does and in which run, as people shall find its jobs on a cluster.
-        say: told what takes so long, where somebody watches a step.
-        on_event: told every event of the steps.
-        clock: tells the time, aware.
+        step: the step, or the asset that it makes; a label of its jobs on a cluster.
+        run: the run; another label.
+        say: called with a sentence about what takes long.
+        on_event: called with every event of the steps.
+        clock: the current time, aware.
     """
 
     settings: Settings
     shared_duckdb: SharedDuckDB | None = None
     turn: Guard | None = None
-    labels: Sequence[str] = ()
-    say: Callable[[str], None] = _nobody
-    on_event: Callable[[Event], None] = _nobody
+    step: str = ""
+    run: str = ""
+    say: Callable[[str], None] = _ignore
+    on_event: Callable[[Event], None] = _ignore
     clock: Callable[[], datetime] = _now
 
     @property
@@ -73,7 +75,7 @@ class Pipeline:
         timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
         return Warehouse.of(
             self.settings, lock_timeout_s=timeout_s, shared_duckdb=self.shared_duckdb, guard=self.turn,
-            labels=self.labels,
+            labels=[label for label in (self.step, self.run) if label],
         )  # fmt: skip
 
     @contextmanager

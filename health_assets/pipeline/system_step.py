@@ -22,7 +22,7 @@ from health_assets.pipeline.derived import (
     statements,
     versions_to_note,
 )
-from health_assets.pipeline.events import Checked, Event, Materialized
+from health_assets.pipeline.events import Checked, Event, Materialized, Metadata
 from health_assets.pipeline.grounds import Grounds, upstream
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
@@ -45,23 +45,31 @@ def system_step(
         failed: assets of the step whose checks have failed already; nothing is made from them.
 
     Raises:
-        HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped.
+        HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped. It is
+            the first error, raised when all assets that do not follow from the failed one have been made.
     """
-    stopped = {*failed}
+    blocked, errors = {*failed}, list[Exception]()
     for derived in graph.system_steps[step]:
-        if stopped.intersection(graph.sources(derived.name)):
-            stopped.add(derived.name)
+        if derived.name in plan.assets and blocked.intersection(graph.sources(derived.name)):
+            blocked.add(derived.name)
             continue
         if derived.name not in plan.assets and not plan.checks.get(derived.name):
             continue
-        own = replace(pipeline, labels=(derived.name, *pipeline.labels))
-        for event in _made_and_checked(own, graph, derived, plan):
-            if isinstance(event, Checked) and event.blocks:
-                stopped.add(derived.name)
-            yield event
+        try:
+            events = _made_and_checked(replace(pipeline, step=derived.name), graph, derived, plan)
+        except Exception as error:  # raised when the other assets are made
+            errors.append(error)
+            blocked.add(derived.name)
+            continue
+        if any(isinstance(event, Checked) and event.blocks for event in events):
+            blocked.add(derived.name)
+        yield from events
+    if errors:
+        raise errors[0]
 
 
 def _made_and_checked(pipeline: Pipeline, graph: Graph, derived: Derived, plan: Plan) -> list[Materialized | Checked]:
+    """Make and check an asset; a check that cannot be evaluated takes the rows back with it."""
     with pipeline.write() as session:
         targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
         made = [_made(session, pipeline, graph, derived, plan, targets)] if derived.name in plan.assets else []
@@ -88,14 +96,18 @@ def _made(
     return Materialized(
         asset=derived.name,
         hours=asked,
-        metadata=summary(
-            session, derived.name, asked.span, derived.heading, derived.top, derived.needs, derived.told_with
-        )
-        if plan.has_summaries
-        else cluster_summary(session),
-        numbers=numbers_by_hour(session, derived.name, plan.drawn, derived.curves),
+        metadata=_metadata(session, derived, plan),
+        numbers=numbers_by_hour(session, derived.name, plan.metadata_hours, derived.curves),
         earlier_hours=sorted(build - set(asked)),
         held=[hold for hold in holds if hold.hour in asked],
+    )
+
+
+def _metadata(session: Session, derived: Derived, plan: Plan) -> Metadata:
+    if not plan.has_summaries:
+        return cluster_summary(session)
+    return summary(
+        session, derived.name, plan.hours.span, derived.heading, derived.top, derived.needs, derived.told_with
     )
 
 

@@ -22,12 +22,12 @@ from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.quality.gx_internals import (
+    importing_without_unused_modules,
     inheriting_lightly,
     remembering,
     remembering_names,
     without_fingerprints,
     without_progress_bars,
-    without_statistics,
 )
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.warehouse.session import Session
@@ -328,7 +328,7 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     Importing takes seconds, so only who validates pays for it.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings(), without_statistics(), inheriting_lightly():
+    with warnings.catch_warnings(), importing_without_unused_modules(), inheriting_lightly():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
 

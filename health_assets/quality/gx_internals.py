@@ -35,7 +35,7 @@ MOST_NAMES = 10_000
 """Names of arguments that are remembered; a run has a thousand."""
 
 
-class _Lazily(MetaPathFinder):
+class _ImportFilter(MetaPathFinder):
     """Finds no modules of other sources, and lets some be imported when somebody first asks them for something."""
 
     def __init__(self, names: Collection[str]) -> None:
@@ -53,9 +53,9 @@ class _Lazily(MetaPathFinder):
 
 
 @contextmanager
-def without_statistics() -> Iterator[None]:
+def importing_without_unused_modules() -> Iterator[None]:
     """Let the library, when it is imported, import statistics later, and find no clients of other sources."""
-    finder = _Lazily(OF_OTHER_EXPECTATIONS)
+    finder = _ImportFilter(OF_OTHER_EXPECTATIONS)
     sys.meta_path.insert(0, finder)
     try:
         yield

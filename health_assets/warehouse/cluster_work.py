@@ -1,7 +1,7 @@
 """The work of a cluster, for people who watch it: the name by which it is known there, and how far it has come.
 
 What belongs here: the name of a session, progress and its listeners. What does not: how an engine learns of progress
-(`engines`), and how it is shown (`defs.pipeline`, `cli.progress_bar`).
+(`engines`), and how it is shown (`pipeline.resource`, `cli.progress_bar`).
 """
 
 from collections.abc import Callable, Iterator

@@ -6,9 +6,18 @@ import pytest
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups
+from health_assets.pipeline import record_step, system_step
 from health_assets.pipeline.derived import Derived
-from health_assets.pipeline.engine import run, steps_of
-from health_assets.pipeline.events import Checked, Event, Materialized, StepFinished, StepSkipped, StepStarted
+from health_assets.pipeline.engine import planned_steps, run
+from health_assets.pipeline.events import (
+    Checked,
+    Event,
+    Materialized,
+    StepFailed,
+    StepFinished,
+    StepSkipped,
+    StepStarted,
+)
 from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.plan import HELD_HOURS, INGEST, Graph, Plan
 from health_assets.systems.graph import declared_graph
@@ -67,15 +76,15 @@ def test_what_goes_first_is_made_in_the_step_that_it_needs_before_all_that_need_
         INGEST: RECORDS, "scores": ("runs", "sums", "verdicts", "scores", "fleet"), "budgets": ("budgets",),
     }  # fmt: skip
     assert graph.system_of["verdicts"] == "now"
-    assert graph.sources_of_step("scores") == {"executions"}
-    assert graph.sources_of_step("budgets") == {"sums"}
+    assert graph.makes_from("budgets", ["sums"]) and not graph.makes_from("budgets", ["scores"])
+    assert not graph.makes_from("scores", ["sums"]), "it makes them itself"
 
 
-def test_a_plan_has_the_steps_of_its_assets_and_checks_alone() -> None:
-    assert steps_of(GRAPH, Plan(hours=HOURS, assets=["tool_health"])) == ["tool_health"]
+def test_a_plan_has_the_planned_steps_its_assets_and_checks_alone() -> None:
+    assert planned_steps(GRAPH, Plan(hours=HOURS, assets=["tool_health"])) == ["tool_health"]
     checks = {"agent_health": ["scores_are_between_0_and_100"], "tool_health": []}
-    assert steps_of(GRAPH, Plan(hours=HOURS, assets=[], checks=checks)) == ["agent_health_model"]
-    assert steps_of(GRAPH, plan(*FLEET)) == [INGEST, "agent_health_model", HELD_HOURS]
+    assert planned_steps(GRAPH, Plan(hours=HOURS, assets=[], checks=checks)) == ["agent_health_model"]
+    assert planned_steps(GRAPH, plan(*FLEET)) == [INGEST, "agent_health_model", HELD_HOURS]
 
 
 # -- runs --
@@ -114,15 +123,65 @@ def test_a_check_that_fails_stops_every_step_that_follows(logged: Project) -> No
     assert HELD_HOURS in [event.step for event in events if isinstance(event, StepFinished)]
 
 
-def test_an_error_ends_the_run_and_what_steps_before_it_made_is_kept(
+def test_the_events_of_a_run_with_an_error_say_which_steps_failed_and_which_were_left_out(
     logged: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> None:
-        raise HealthAssetsError("the cluster went away")
+    does = system_step._made
 
-    monkeypatch.setattr("health_assets.pipeline.system_step.require_sources", away)
+    def fails(*arguments: object) -> Materialized:
+        if arguments[3].name == "health_components":  # type: ignore[attr-defined]
+            raise ValueError("a bug")
+        return does(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(system_step, "_made", fails)
     told: list[Event] = []
-    with pytest.raises(HealthAssetsError, match="the cluster went away"):
-        told.extend(run(logged.pipeline, GRAPH, plan(*FLEET)))
-    assert logged.query("SELECT count(*) FROM executions") == [(3,)]
+    events = run(logged.pipeline, GRAPH, plan(*FLEET, "now_components", "error_budget", "tool_components"))
+    with pytest.raises(ValueError, match="a bug"):
+        for event in events:
+            told.append(event)  # noqa: PERF402
+    assert [event.step for event in told if isinstance(event, StepFailed)] == ["agent_health_model"]
+    assert [event.step for event in told if isinstance(event, StepSkipped)] == ["error_budget"]
+    assert {*materialized(told)} == {*RECORDS, "now_components", "tool_components"}
+    assert told[-1] == StepFinished(HELD_HOURS)
+
+
+def test_logs_that_cannot_be_read_leave_out_every_other_step(logged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise HealthAssetsError("no raw root")
+
+    monkeypatch.setattr(record_step, "require_root", away)
+    told: list[Event] = []
+    with pytest.raises(HealthAssetsError, match="no raw root"):
+        for event in run(logged.pipeline, GRAPH, plan(*FLEET)):
+            told.append(event)  # noqa: PERF402
+    assert told == [
+        StepStarted(INGEST), StepFailed(INGEST), StepSkipped("agent_health_model"), StepSkipped(HELD_HOURS),
+    ]  # fmt: skip
+
+
+def test_checks_alone_are_evaluated_also_where_one_before_them_fails(logged: Project) -> None:
+    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    logged.change("UPDATE health_components SET executions = -1")
+    checks = {asset: GRAPH.check_names(asset) for asset in ("health_components", "agent_health", "error_budget")}
+    events = [*run(logged.pipeline, GRAPH, Plan(hours=HOURS, assets=[], checks=checks))]
+    assert {event.asset for event in events if isinstance(event, Checked)} == checks.keys()
+
+
+def test_a_check_that_cannot_be_evaluated_takes_the_rows_back(logged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = system_step.check_suite
+
+    def broken(*arguments: object) -> list[Checked]:
+        if arguments[-1] == "health_components":
+            raise RuntimeError("the evaluator disagrees")
+        return checked(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(system_step, "check_suite", broken)
+    with pytest.raises(RuntimeError, match="disagrees"):
+        [*run(logged.pipeline, GRAPH, plan(*FLEET))]
     assert logged.built_hours("health_components") == set()
+
+
+def test_assets_that_are_made_from_each_other_are_refused() -> None:
+    graph = Graph(systems={"a": (derived("x", "y"),), "b": (derived("y", "x"),)}, suites={})
+    with pytest.raises(HealthAssetsError, match="a, b are made from each other"):
+        _ = graph.steps

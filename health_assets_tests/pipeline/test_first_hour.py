@@ -16,7 +16,7 @@ from health_assets.pipeline import first_hour as module
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
 from health_assets.systems.survey.surveying import keep_probes
 from health_assets.warehouse.materialized import MaterializedHours
-from health_assets_tests.support.dagster_world import NOON, World, execution
+from health_assets_tests.support.dagster_world import NOON, QUIET, World, execution
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.surveys_made import made_probe
 
@@ -150,7 +150,7 @@ def test_a_run_takes_hours_from_before_and_the_one_that_runs_which_are_not_offer
     assert taken.has_partition_key(keys(hour))
     with dg.instance_for_test() as instance:
         result = for_a_run.resolve_job_def(SURVEY_JOB).execute_in_process(
-            instance=instance, tags=hours_tags(HourRange.of(hour)), run_config={"loggers": {"progress": {}}}
+            instance=instance, tags=hours_tags(HourRange.of(hour)), run_config=QUIET
         )
         assert result.success
         assert instance.get_materialized_partitions(dg.AssetKey("agent_probes")) == {keys(hour)}

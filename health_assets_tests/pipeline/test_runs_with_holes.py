@@ -8,9 +8,10 @@ import pytest
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourGroups, HourRange
 from health_assets.defs.build import JOB, build_definitions
-from health_assets.defs.partitions import HOURS_TAG, hours_tags, named_hours_tags, only_partitions
-from health_assets_tests.support.dagster_world import ASSETS, NOON, QUIET, World, execution
-from health_assets_tests.support.projects import FLEET as STEPS_OF_FLEET
+from health_assets.defs.partitions import hours_tags, named_hours_tags, only_partitions
+from health_assets.pipeline.resource import Pipeline
+from health_assets_tests.support.dagster_world import ASSETS, FLEET_ASSETS, NOON, QUIET, World, execution
+from health_assets_tests.support.projects import ONE_SYSTEM_BY_DAY, run_steps
 
 GROUPS = HourGroups((HourRange(NOON - 30 * HOUR, NOON - 28 * HOUR), HourRange.of(NOON)))
 FLEET = [dg.AssetKey(name) for name in ("raw_logs", "executions", "health_components", "agent_health", "system_health")]
@@ -55,31 +56,13 @@ def test_a_run_with_holes_that_is_started_again_on_dagsters_page_makes_all_hours
     assert {hour for (hour,) in world.query("SELECT hour FROM system_health")} == set(span)
 
 
-@pytest.mark.parametrize(
-    ("selection", "only"),
-    [
-        pytest.param(FLEET, STEPS_OF_FLEET, id="one system"),
-        pytest.param(None, None, id="all systems", marks=pytest.mark.nightly),
-    ],
-)
-def test_a_run_whose_records_are_thrown_away_has_no_partitions_and_makes_the_same(
-    world: World,
-    instance: dg.DagsterInstance,
-    tmp_path: Path,
-    selection: Sequence[dg.AssetKey] | None,
-    only: Sequence[str] | None,
+@pytest.mark.parametrize("only", ONE_SYSTEM_BY_DAY)
+def test_a_run_with_holes_without_dagster_makes_the_same(
+    world: World, tmp_path: Path, only: Sequence[str] | None
 ) -> None:
-    definitions = build_definitions(world.settings, is_partitioned=False)
-    job = definitions.resolve_job_def(JOB)
-    tags = named_hours_tags(GROUPS)
-    result = job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, asset_selection=selection)
-    assert result.success
-    all_keys = definitions.resolve_asset_graph().materializable_asset_keys
-    assert len(result.get_asset_materialization_events()) == (len(selection) if selection else len(all_keys) - 2)
-    assert not instance.get_materialized_partitions(dg.AssetKey("agent_health"))
+    run_steps(Pipeline(settings=world.settings), GROUPS, only=only)
     clean = world.rebuilt(tmp_path / "clean", GROUPS.span, only=only)
-    for name in [key.to_user_string() for key in selection or ()] or ASSETS:
+    for name in FLEET_ASSETS if only else ASSETS:
         inside = [row for row in clean.query(f"SELECT hour, * FROM {name} ORDER BY ALL") if row[0] in GROUPS]
         found = [row for row in world.query(f"SELECT hour, * FROM {name} ORDER BY ALL") if row[0] in GROUPS]
         assert found == inside, name
-    assert HOURS_TAG in tags
