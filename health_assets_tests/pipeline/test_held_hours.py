@@ -255,6 +255,34 @@ def test_in_dagster_the_held_hour_fails_alone_and_is_asked_for_once_its_cause_is
     assert not sensor_tick(world, instance).run_requests
 
 
+def test_in_dagster_held_hours_are_told_also_where_a_check_of_the_records_fails(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    """The check that names them follows from the records, and so does not run then."""
+    world = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
+    for name, hours in (("a", 3), ("b", 2)):
+        world.write(
+            f"{name}.jsonl", [world_execution(NOON + number * HOUR, f"{name}{number}") for number in range(hours)]
+        )
+    world.materialize(HourRange.of(NOON), only=["ingest"])
+    path = Path(world.settings.raw, "b.jsonl")
+    path.unlink()
+    path.symlink_to("nowhere")
+    world.materialize(HourRange.of(NOON + 2 * HOUR), only=["ingest"])
+    world.query("UPDATE executions SET confidence = 7 WHERE execution_id = 'a2'")
+    result = world.run(instance, HourRange(NOON + HOUR, NOON + 3 * HOUR), assets=FLEET_ASSETS)
+    [failure] = result.get_step_failure_events()
+    assert failure.node_name == "ingest"
+    assert failure.step_failure_data.user_failure_data.description.startswith(
+        "1 of 2 h are held, and all others were built: "
+    )
+    assert "executions.shares_are_between_0_and_1" in {
+        f"{one.asset_key.to_user_string()}.{one.check_name}"
+        for one in result.get_asset_check_evaluations()
+        if not one.passed
+    }
+
+
 def test_a_run_whose_hours_are_all_held_fails_no_check_but_the_one_that_names_them(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
