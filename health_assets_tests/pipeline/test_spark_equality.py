@@ -117,6 +117,7 @@ def test_every_check_of_every_table_can_be_evaluated_on_spark(pair: Pair) -> Non
     assert looked_at == {*RESULT_TABLES, "raw_logs"}
 
 
+@pytest.mark.nightly
 @on_both_at_night
 def test_logs_that_come_late_shrink_move_and_go_leave_the_same_tables_on_spark(pair: Pair) -> None:
     hours = hours_from(START, 4)

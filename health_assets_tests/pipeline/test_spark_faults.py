@@ -28,6 +28,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield made
 
 
+@pytest.mark.nightly
 def test_drivers_that_are_killed_lose_nothing_and_count_nothing_twice(fleet: Fleet) -> None:
     assert "0 were done before" in kill_drivers(fleet, 1, 1)
 
@@ -36,10 +37,12 @@ def test_a_server_that_is_killed_and_there_again_at_once_spoils_nothing(fleet: F
     assert "1 servers killed" in kill_servers(fleet, 1, 2)
 
 
+@pytest.mark.nightly
 def test_two_orchestrators_that_were_started_by_mistake_follow_one_another(fleet: Fleet) -> None:
     assert "1 times two" in run_two_at_once(fleet, 1)
 
 
+@pytest.mark.nightly
 def test_a_ledger_that_is_away_for_a_while_spoils_nothing(tmp_path: Path) -> None:
     assert "1 times" in stop_ledgers(tmp_path, 1, 2.0, 1, ONE_SYSTEM)
 
@@ -54,6 +57,6 @@ def test_a_server_that_began_anew_between_two_statements_is_noticed(tmp_path: Pa
             assert session.count(session.hours_of("executions", HOURS)) == 0
 
 
-@pytest.mark.nightly  # by day the four above stand for it
+@pytest.mark.nightly  # by day one fault, of one system, stands for it
 def test_all_faults_with_all_systems(tmp_path: Path) -> None:
     assert len(list(all_faults(tmp_path, 4, 2))) == 4
