@@ -64,6 +64,12 @@ class Source:
         return self.session.counts_by_hour(table, self.hours)
 
 
+OF_ROWS = ("missing_values", "missing_columns", "next_hour")
+"""The columns that `rows` adds to those of the table."""
+OF_HOURS = ("hour", "columns_of_other_type", "changed_columns")
+"""The columns of `hours`."""
+
+
 def rows(source: Source) -> ir.Table:
     """The asset's own rows, with how many and which required values are missing, and the end of their hour."""
     own = source.rows()

@@ -5,12 +5,14 @@ the few kinds that the suites use into conditions that the warehouse evaluates. 
 table has (`systems.suites`) and running them (`evaluation`).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pandas as pd
 from ibis import ir
+
+from health_assets.quality import batches
 
 Severity = Literal["error", "warn"]
 
@@ -40,6 +42,11 @@ class Expectation:
             KeyError: the kind has no translation; add one to `_CONDITIONS`.
         """
         return _CONDITIONS[self.type](rows, self.arguments).fill_null(False)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a translation of the kind, and words."""
+        return self.type in _WORDS and (self.type in _CONDITIONS or self.is_uniqueness)
 
     @property
     def meaning(self) -> str:
@@ -197,14 +204,14 @@ class Suite:
     Args:
         asset: name of the asset and its table.
         checks: its checks.
-        rows: makers of rows by name.
-        hours: maker of the facts by hour.
+        rows: makers of rows by name; the asset's own rows by default.
+        hours: maker of the facts by hour; whether columns have their declared types by default.
         searches: which of `rows` are only those of the asset's rows among which something may be wrong; a check of them
             has looked at all of the asset's.
     """
 
     asset: str
     checks: Sequence[Check]
-    rows: dict[str, RowsMaker]
-    hours: HoursMaker
+    rows: Mapping[str, RowsMaker] = field(default_factory=lambda: {"rows": batches.rows})
+    hours: HoursMaker = batches.hours
     searches: frozenset[str] = frozenset()

@@ -83,7 +83,6 @@ RAW_LOGS = Suite(
         ),
     ],
     rows={"rows": common.rows, "files": batches.files},
-    hours=common.hours,
 )
 
 EXECUTIONS = _record_suite(

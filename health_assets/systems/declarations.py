@@ -4,15 +4,16 @@ What belongs here: that each name stands for something. What does not: finding t
 `suites`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.wording import nearest
 from health_assets.pipeline.derived import Derived
+from health_assets.schema.catalog import columns_of
 
 if TYPE_CHECKING:  # imports pandas, which a command with nothing to do has no need of
-    from health_assets.quality.expectations import Suite
+    from health_assets.quality.expectations import Check, Suite
 
 
 def require_known_sources(systems: Mapping[str, Iterable[Derived]], others: Collection[str]) -> None:
@@ -83,3 +84,49 @@ def require_known_assets(suites: Mapping[str, Iterable["Suite"]], known: Collect
             if suite.asset in taken:
                 raise HealthAssetsError(f"{module}: {suite.asset} has a suite already, in {taken[suite.asset]}")
             taken[suite.asset] = module
+
+
+def require_sound_suites(suites: Mapping[str, Iterable["Suite"]]) -> None:
+    """Make sure that every check can be evaluated, as far as its declaration tells.
+
+    Args:
+        suites: the suites by the module that declares them.
+
+    Raises:
+        HealthAssetsError: two checks have one name, or a check names no batch of its suite, a column that is not there,
+            or a kind of expectation that has no translation.
+    """
+    for module, own in suites.items():
+        for suite in own:
+            names = [check.name for check in suite.checks]
+            for check in suite.checks:
+                if fault := _fault_of(suite, check, names):
+                    raise HealthAssetsError(f"{module}: the check {check.name} of {suite.asset} {fault}")
+
+
+def _fault_of(suite: "Suite", check: "Check", names: Sequence[str]) -> str | None:
+    if names.count(check.name) > 1:
+        return "is declared twice"
+    if not check.expectations:
+        return "has no expectation"
+    if check.batch != "hours" and check.batch not in suite.rows:
+        return f"looks at batch {check.batch!r}, which the suite does not have{nearest(check.batch, suite.rows)}"
+    if unknown := [expectation.type for expectation in check.expectations if not expectation.is_known]:
+        return f"has an expectation of the kind {unknown[0]!r}, which quality/expectations.py does not translate"
+    if check.is_uniqueness and len(check.expectations) > 1:
+        return "has another expectation beside that of repeated rows; make it a check of its own"
+    known = _known_columns(suite, check.batch)
+    for expectation in check.expectations if known else ():
+        for column in expectation.columns:
+            if column not in known:
+                return f"looks at the column {column!r}, which is not there{nearest(column, known)}"
+    return None
+
+
+def _known_columns(suite: "Suite", batch: str) -> Collection[str]:
+    """The columns of a batch that is made as for every table; none of any other, whose columns show when it is made."""
+    from health_assets.quality import batches
+
+    if batch == "hours":
+        return batches.OF_HOURS if suite.hours is batches.hours else ()
+    return (*columns_of(suite.asset), *batches.OF_ROWS) if suite.rows[batch] is batches.rows else ()

@@ -14,9 +14,14 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import evaluate
-from health_assets.quality.expectations import Check, Suite, between, unique
+from health_assets.quality.expectations import Check, Expectation, Suite, between, unique
 from health_assets.scoring.author_errors import written_by_an_author
-from health_assets.systems.declarations import require_known_assets, require_known_sources, require_tables
+from health_assets.systems.declarations import (
+    require_known_assets,
+    require_known_sources,
+    require_sound_suites,
+    require_tables,
+)
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets_tests.support.logs_made import START, execution, line
@@ -57,6 +62,44 @@ def test_a_suite_about_an_asset_that_is_not_there_or_has_one_is_refused() -> Non
         require_known_assets({"s/expectations.py": [replace(suite, asset="agent_usages")]}, [*DERIVED])
     with pytest.raises(HealthAssetsError, match=r"^b\.py: agent_usage has a suite already, in a\.py$"):
         require_known_assets({"a.py": [suite], "b.py": [suite]}, [*DERIVED])
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"name": "b"}, "the check b of agent_usage is declared twice"),
+        ({"expectations": ()}, "the check a of agent_usage has no expectation"),
+        (
+            {"batch": "row"},
+            "the check a of agent_usage looks at batch 'row', which the suite does not have; did you mean 'rows'?",
+        ),
+        (
+            {"expectations": between(0, None, "excutions")},
+            "the check a of agent_usage looks at the column 'excutions', which is not there; did you mean 'executions'?",
+        ),
+        (
+            {"expectations": between(0, 0, "columns_of_other_types"), "batch": "hours"},
+            "the check a of agent_usage looks at the column 'columns_of_other_types', which is not there; "
+            "did you mean 'columns_of_other_type'?",
+        ),
+        (
+            {"expectations": [Expectation("ExpectColumnMeanToBeBetween", {"column": "executions"})]},
+            "the check a of agent_usage has an expectation of the kind 'ExpectColumnMeanToBeBetween', which "
+            "quality/expectations.py does not translate",
+        ),
+        (
+            {"expectations": [*unique("hour", "agent_id"), *between(0, None, "executions")]},
+            "the check a of agent_usage has another expectation beside that of repeated rows; make it a check of its own",
+        ),
+    ],
+)
+def test_a_check_that_could_not_be_evaluated_is_refused_when_it_is_loaded(changes: dict[str, Any], fault: str) -> None:
+    sound = Check(name="a", expectations=between(0, None, "executions", "missing_values"))
+    other = replace(sound, name="b")
+    require_sound_suites({"s.py": [Suite(asset="agent_usage", checks=[sound, other])]})
+    with pytest.raises(HealthAssetsError) as told:
+        require_sound_suites({"s.py": [Suite(asset="agent_usage", checks=[replace(sound, **changes), other])]})
+    assert str(told.value) == f"s.py: {fault}"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Expectations of the Agent Health Model's tables."""
 
-from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.scoring.health_components import SUMS
@@ -23,7 +22,6 @@ HEALTH_COMPONENTS = Suite(
             *equal("summed_executions", "counted_executions"), *equal("summed_triggers", "counted_triggers"),
         ], batch="hours"),
     ],
-    rows={"rows": common.rows},
     hours=batches.hours_of_components,
 )  # fmt: skip
 
@@ -103,7 +101,6 @@ SYSTEM_HEALTH = Suite(
             batch="hours",
         ),
     ],
-    rows={"rows": common.rows},
     hours=batches.hours_of_fleet,
 )
 

@@ -1,6 +1,5 @@
 """Expectations of the Agent Health State's tables."""
 
-from health_assets.quality.batches import hours
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.scoring.latency_buckets import LAST_BUCKET
@@ -55,7 +54,6 @@ AGENT_CHANGES = Suite(
         Check(name="rows_tell_a_change", expectations=between(1, None, "facts")),
     ],
     rows={"rows": batches.changes},
-    hours=hours,
 )
 
 AGENT_HEALTH_STATE = Suite(

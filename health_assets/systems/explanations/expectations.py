@@ -1,6 +1,5 @@
 """Expectations of the evidence behind scores."""
 
-from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.systems.explanations import batches
@@ -25,7 +24,6 @@ EVIDENCE_COMPONENTS = Suite(
         ),
         Check(name="every_failure_has_its_place", expectations=equal("kept_failures", "failures_due"), batch="hours"),
     ],
-    rows={"rows": common.rows},
     hours=batches.hours_of_evidence,
 )
 
@@ -41,7 +39,6 @@ SCORE_EVIDENCE = Suite(
         Check(name="only_agents_that_lost_points_have_evidence", expectations=equal("has_lost", "is_evidence")),
     ],
     rows={"rows": batches.evidence_of_scores},
-    hours=common.hours,
 )
 
 SUITES = (EVIDENCE_COMPONENTS, SCORE_EVIDENCE)

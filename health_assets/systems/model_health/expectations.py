@@ -1,6 +1,5 @@
 """Expectations of the tables of model health."""
 
-from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, unique
 from health_assets.systems.model_health import batches
@@ -20,7 +19,6 @@ MODEL_COMPONENTS = Suite(
         Check(name="latencies_are_not_negative", expectations=between(0, None, "latency_ms")),
         Check(name="the_last_calls_are_there", expectations=equal("kept_calls", "last_calls"), batch="hours"),
     ],
-    rows={"rows": common.rows},
     hours=batches.hours_of_last_calls,
 )
 

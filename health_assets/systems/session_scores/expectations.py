@@ -1,6 +1,5 @@
 """Expectations of the tables of session scores."""
 
-from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.systems.session_scores import batches
@@ -35,7 +34,6 @@ TRACE_RISKS = Suite(
             batch="hours",
         ),
     ],
-    rows={"rows": common.rows},
     hours=batches.hours_of_traces,
 )
 

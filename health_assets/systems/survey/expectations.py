@@ -2,7 +2,6 @@
 
 from health_assets.consumer.document import STATUSES
 from health_assets.consumer.fetching import OUTCOMES
-from health_assets.quality import batches as common
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.systems.survey import batches
@@ -23,7 +22,6 @@ AGENT_PROBES = Suite(
         Check(name="only_other_answers_have_an_error", expectations=equal("has_error", "is_not_valid")),
     ],
     rows={"rows": batches.probes},
-    hours=common.hours,
 )
 
 SURVEY_SUMMARY = Suite(
@@ -47,7 +45,6 @@ SURVEY_SUMMARY = Suite(
             batch="hours",
         ),
     ],
-    rows={"rows": common.rows},
     hours=batches.hours_of_survey,
 )
 
