@@ -23,10 +23,8 @@ from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
 from health_assets.quality.gx_internals import (
     importing_without_unused_modules,
-    inheriting_lightly,
     remembering,
     remembering_names,
-    without_fingerprints,
     without_progress_bars,
 )
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
@@ -328,13 +326,12 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
     Importing takes seconds, so only who validates pays for it.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings(), importing_without_unused_modules(), inheriting_lightly():
+    with warnings.catch_warnings(), importing_without_unused_modules():
         warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
         import great_expectations as gx
 
         context = gx.get_context(mode="ephemeral")
         without_progress_bars(context)
-        without_fingerprints()
         remembering_names()
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
     kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))

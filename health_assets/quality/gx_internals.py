@@ -8,15 +8,11 @@ Importing this imports nothing of the library, which takes seconds.
 - A kind of expectation is made by a metaclass, which registers it, and asks itself for its configuration a hundred
   times per verdict; making that anew each time took nearly half of a validation.
 - A context shows progress bars unless a type that is not exported says otherwise.
-- An engine makes a digest of every batch that it loads, for a marker that nobody reads.
 - It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has, and
   clients of Spark and of clouds where they are installed, for sources that are not ours.
-- Each of its two hundred models copies the fields that it inherits with all that they refer to, which is a quarter of
-  the import.
 - It names each of a verdict's metrics by a digest of its arguments, which it makes fifteen times for each metric.
 """
 
-import copy
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,37 +57,6 @@ def importing_without_unused_modules() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-
-
-@contextmanager
-def inheriting_lightly() -> Iterator[None]:
-    """Let models that are defined meanwhile copy of an inherited field what a subclass may change of it, and no more.
-
-    The library's models are of the first generation of pydantic, which is frozen. A class changes of a field that it
-    inherits the field's own attributes, its validators by name, and its `FieldInfo`; it takes the rest as it is.
-    """
-    from pydantic.v1.fields import ModelField
-
-    main: Any = import_module("pydantic.v1.main")
-    copied_deeply = main.smart_deepcopy
-
-    def copied(inherited: Any) -> Any:
-        if not isinstance(inherited, dict) or not all(type(field) is ModelField for field in inherited.values()):
-            return copied_deeply(inherited)
-        return {name: _light_copy(field) for name, field in inherited.items()}
-
-    main.smart_deepcopy = copied
-    try:
-        yield
-    finally:
-        main.smart_deepcopy = copied_deeply
-
-
-def _light_copy(field: Any) -> Any:
-    own = copy.copy(field)
-    own.field_info = copy.copy(field.field_info)
-    own.class_validators = dict(field.class_validators)
-    return own
 
 
 def remembering(kind: Any) -> Any:
@@ -142,10 +107,3 @@ def without_progress_bars(context: Any) -> None:
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-
-
-def without_fingerprints() -> None:
-    """Let batches be loaded without a digest of all that they hold."""
-    from great_expectations.execution_engine import pandas_execution_engine
-
-    pandas_execution_engine.hash_pandas_dataframe = lambda _: ""

@@ -1,4 +1,4 @@
-"""Great Expectations' private parts: its metaclass takes a kind that remembers, its models share what they inherit."""
+"""Great Expectations' private parts: kinds that remember, names of metrics, and what it imports with itself."""
 
 import importlib.util
 import math
@@ -7,13 +7,11 @@ import sys
 import warnings
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.quality.gx_internals import (
     OF_OTHER_EXPECTATIONS,
-    inheriting_lightly,
     remembering,
     without_progress_bars,
 )
@@ -79,54 +77,6 @@ assert waiting()[0] is False
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_batch_is_loaded_without_a_digest_of_what_it_holds(gx: Any) -> None:
-    from health_assets.quality.evaluation import _great_expectations
-
-    batch = _great_expectations()[1].get_batch({"dataframe": pd.DataFrame({"a": [1]})})
-    kind = gx.expectations.ExpectColumnValuesToNotBeNull
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
-        outcome = batch.validate(gx.ExpectationSuite(name="of one", expectations=[kind(column="a")]))
-    assert outcome.meta["batch_markers"]["pandas_data_fingerprint"] == ""
-
-
-def subclass(kind: Any) -> Any:
-    """A class that gives an inherited field another alias and one more validator."""
-    from great_expectations.compatibility.pydantic import validator
-
-    class Own(kind):
-        class Config:
-            fields = {"column": {"alias": "named"}}  # noqa: RUF012
-
-        @validator("column", allow_reuse=True)
-        def _in_capitals(cls, value: str) -> str:
-            return value.upper()
-
-    return Own
-
-
-def test_a_class_that_inherits_lightly_is_what_it_would_be_and_changes_nothing_of_its_parent(gx: Any) -> None:
-    parent = remembering(gx.expectations.ExpectColumnValuesToBeBetween)
-    before = parent.schema()
-    deep = subclass(parent)
-    with inheriting_lightly():
-        light = subclass(parent)
-    assert light.schema() == deep.schema() != before == parent.schema()
-    assert light(named="a", max_value=1).column == deep(named="a", max_value=1).column == "A"
-    assert parent(column="a", max_value=1).column == "a"
-    assert light(named="a", max_value=1).configuration.kwargs == deep(named="a", max_value=1).configuration.kwargs
-
-
-def test_fields_are_copied_with_all_that_they_refer_to_unless_they_are_inherited_lightly(gx: Any) -> None:
-    parent = gx.expectations.ExpectColumnValuesToBeBetween
-    deep = subclass(parent)
-    with inheriting_lightly():
-        light = subclass(parent)
-    whole, part = parent.__fields__["max_value"].sub_fields, light.__fields__["max_value"].sub_fields
-    assert part is whole, "the library copies what it inherits in another way by now"
-    assert deep.__fields__["max_value"].sub_fields is not whole
 
 
 ARGUMENTS = [
