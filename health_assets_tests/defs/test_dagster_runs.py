@@ -611,6 +611,26 @@ def test_a_failing_check_of_raw_logs_stops_what_follows(world: World, instance: 
     assert not materialized_assets(result) & set(HEALTH_TABLES)
 
 
+def test_checks_alone_can_be_executed_as_dagsters_page_offers_it(world: World, instance: dg.DagsterInstance) -> None:
+    wanted = {
+        dg.AssetCheckKey(dg.AssetKey(asset), check)
+        for asset, check in (
+            ("executions", "shares_are_between_0_and_1"), ("agent_health", "agent_has_one_row_per_hour"),
+            ("raw_logs", EVERY_LOG_WAS_READ), ("agent_probes", "required_values_are_present"),
+        )
+    }  # fmt: skip
+    before = {name: materialized_at(world, name) for name in ASSETS}
+    job = world.definitions().resolve_implicit_global_asset_job_def()
+    alone = job.get_subset(asset_selection=set(), asset_check_selection=wanted)
+    result = alone.execute_in_process(
+        instance=instance, tags=hours_tags(HourRange.of(NOON - HOUR)), run_config=QUIET, raise_on_error=False
+    )
+    assert result.success
+    assert {one.asset_check_key for one in result.get_asset_check_evaluations()} == wanted
+    assert not materialized_assets(result)
+    assert {name: materialized_at(world, name) for name in ASSETS} == before
+
+
 def test_a_failing_warning_stops_nothing_and_shows_samples(built: Built) -> None:
     failed = failed_checks(built.result)
     assert built.result.success
