@@ -164,3 +164,31 @@ def test_a_query_that_ctrl_c_stops_is_an_interrupt_and_rolls_back(warehouse: War
         session.query("INSERT INTO raw_roots VALUES ('one')")
         raise RuntimeError("Query interrupted")  # what DuckDB makes of it
     assert roots(warehouse) == []
+
+
+@pytest.mark.parametrize("statement", ["DETACH", "SELECT"])
+def test_ctrl_c_within_a_statement_is_no_error_of_the_database(tmp_path: Path, statement: str) -> None:
+    """Where it comes while the file is let go of, nothing else would end the run."""
+
+    class Interrupted:
+        def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+            self._connection = connection
+
+        def execute(self, sql: str) -> object:
+            if sql.startswith(statement):
+                raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+            return self._connection.execute(sql)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._connection, name)
+
+    with SharedDuckDB() as shared_duckdb:
+        warehouse = Warehouse(str(tmp_path / "w.duckdb"), shared_duckdb=shared_duckdb)
+        with warehouse.write():
+            pass
+        with pytest.raises(KeyboardInterrupt), warehouse.write() as session:
+            shared_duckdb._started = Interrupted(shared_duckdb._started)  # type: ignore[assignment,arg-type]
+            if statement == "SELECT":
+                Interrupted(session._connection).execute("SELECT 1")  # type: ignore[attr-defined]
+        with warehouse.read() as session:
+            assert session.query("SELECT 1") == [(1,)]

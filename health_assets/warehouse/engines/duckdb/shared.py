@@ -59,11 +59,18 @@ class SharedDuckDB:
         return connection
 
     def detach(self) -> None:
-        """Let go of the file."""
+        """Let go of the file.
+
+        Raises:
+            KeyboardInterrupt: the process was asked to end meanwhile.
+        """
         if self._started is None:
             return
         try:
             self._started.execute(f"DETACH {CATALOG}")
+        except duckdb.InterruptException as error:
+            self.stop()
+            raise KeyboardInterrupt from error  # by Ctrl-C; DuckDB drops what the signal's handler had raised
         except duckdb.Error:
             # what was committed is in the file's log and stays, though there was no room to move it into the file
             self.stop()

@@ -232,6 +232,8 @@ class DuckDBFile:
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
+        except duckdb.InterruptException as error:
+            raise KeyboardInterrupt from error  # by Ctrl-C; DuckDB drops what the signal's handler had raised
         except (duckdb.Error, OSError) as error:
             if locked := _LOCKED.search(" ".join(str(error).split())):
                 program = Path(locked["program"]).name or "another program"
@@ -244,7 +246,7 @@ class DuckDBFile:
         except RuntimeError as error:
             if str(error) != "Query interrupted":
                 raise
-            raise KeyboardInterrupt from None  # by Ctrl-C; DuckDB drops what the signal's handler had raised
+            raise KeyboardInterrupt from None  # as above, in other words
 
     def _sentence(self, error: Exception) -> str | None:
         text = " ".join(str(error).split())
