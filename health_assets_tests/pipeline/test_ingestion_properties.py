@@ -377,6 +377,7 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_the_new_lines_of_a_file_t
     assert late_logs_tick(project) == []
 
 
+@pytest.mark.nightly
 def test_materializing_a_late_hour_by_hand_leaves_no_later_hour_out_of_date(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=3, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(8)])

@@ -285,6 +285,7 @@ STEPS = [1, len(RECORD_TABLES) + 1]
 """How many assets are noted for the last hour before the process is killed in what it does next: logs, then components."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("only", ONE_SYSTEM_BY_DAY)
 def test_a_process_killed_while_it_writes_to_postgresql_leaves_whole_hours_and_no_lock(
     tmp_path: Path, only: Sequence[str] | None

@@ -235,6 +235,7 @@ def test_the_endpoint_answers_the_same_from_both_engines(pair: Pair) -> None:
     assert any(loss["evidence"] for answer in answers[0].values() for loss in answer.get("explanation", ()))
 
 
+@pytest.mark.nightly
 def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
     rules = (
         StateWorsened(least_executions=1, good_hours=1), Floor(below=95, least_executions=1, good_hours=1, margin=0),

@@ -222,7 +222,7 @@ def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_t
 
 
 @pytest.mark.usefixtures("few_at_once")
-@pytest.mark.parametrize("engine", ["postgres", pytest.param("duckdb", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_results_of_other_systems_follow_where_the_components_that_they_are_made_from_come_out_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
