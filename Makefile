@@ -13,7 +13,7 @@ SPARK_HOME := $(wildcard $(CURDIR)/$(SPARK_VENV)/lib/python*/site-packages/pyspa
 endif
 export SPARK_HOME
 
-.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs schema clean
+.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs system schema clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -87,6 +87,10 @@ dev: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 	$(BIN)/python docs/figures.py
+
+## system: the files of a new scoring system, NAME, and the line that names it
+system: $(STAMP)
+	$(BIN)/python -m new_system $(NAME)
 
 ## schema: all that follows from changed tables: version, revision, docs; MESSAGE says what is new, or is `baseline`
 schema: $(STAMP)
