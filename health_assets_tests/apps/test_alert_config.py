@@ -171,18 +171,6 @@ def test_the_sensor_judges_and_tells_and_says_what_it_did(tmp_path: Path) -> Non
         skipped(settings)
 
 
-def test_a_warehouse_of_an_older_program_is_judged_too(tmp_path: Path) -> None:
-    warehouse = tmp_path / "health.duckdb"
-    fill_hour(warehouse, at(0), [scored("a", 10.0)])
-    with Warehouse(str(warehouse)).write() as session:
-        for table in ("alerts", "alert_deliveries", "score_evidence"):
-            session.query(f"DROP TABLE {table}")
-    shown = CliRunner().invoke(app, ["alerts", "--warehouse", str(warehouse)])
-    assert "no rules are configured, so no hour is judged" in shown.output
-    done = tick(Settings(warehouse=str(warehouse)), Alerts(), Targets(), later())
-    assert {one.rule for one in done.watched.opened} == {"floor", "hour_late"}
-
-
 def test_the_command_shows_what_is_open_what_is_over_and_what_waits(tmp_path: Path) -> None:
     warehouse = tmp_path / "health.duckdb"
     settings = Settings(warehouse=str(warehouse))

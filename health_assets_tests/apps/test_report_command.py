@@ -178,7 +178,6 @@ def test_an_hour_without_scores_says_which_is_the_newest_and_how_to_get_it(made:
 
 
 def test_an_hour_of_the_future_hides_no_other(made: Project) -> None:
-    """As one that an older program made."""
     with made.warehouse.read() as session:
         assert report_hours(session, made.settings, None, NOW) == HourRange.of(LAST).extended_back(23)
         before = LAST + timedelta(minutes=59)

@@ -18,7 +18,6 @@ from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.settings import Settings
 from health_assets.model_tracker import ModelHealthTracker
 from health_assets.systems.agent_health_model import agent_health
-from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.serving_made import (
     HOUR,
@@ -287,8 +286,6 @@ def test_the_evidence_of_a_personal_agent_is_for_the_holder_of_the_token_alone(s
 def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> None:
     warehouse = tmp_path / "health.duckdb"
     fill_agents(warehouse, (state("a"), score("a", 76.0, **LOST)))
-    with Warehouse(str(warehouse)).write() as session:
-        session.query("DROP TABLE score_evidence")
     reader_process.read_newest(Settings(warehouse=str(warehouse)), tmp_path, None)
     snapshot = Snapshot.read(
         tmp_path,

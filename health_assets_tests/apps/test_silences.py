@@ -390,22 +390,6 @@ def test_an_option_in_front_of_a_further_command_is_refused_since_it_would_not_b
     assert "write --warehouse behind `alerts silences`" in done.output
 
 
-def test_a_warehouse_of_an_older_program_has_no_silences_and_takes_one(fleet: Path) -> None:
-    with Warehouse(str(fleet)).write() as session:
-        for table in ("alert_silences", "alert_digests"):
-            session.query(f"DROP TABLE {table}")
-        for table, column in (
-            ("alerts", "silenced_by"),
-            ("alerts", "unsilenced_at"),
-            ("alert_deliveries", "hushed_by"),
-        ):
-            session.query(f"ALTER TABLE {table} DROP COLUMN {column}")
-        session.query("UPDATE warehouse_version SET version = 6")
-    assert said(fleet, "silences") == (0, "there is no silence")
-    assert said(fleet, "silence", "--agent", "crawler-1", "--until", "3d", "--reason", "r")[0] == 0
-    assert [one.is_silenced for one in incidents(fleet)] == [True]
-
-
 # -- any history -------------------------------------------------------------------------------------------------------
 
 TICKS = 6
