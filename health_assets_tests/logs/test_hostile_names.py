@@ -69,7 +69,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
         names = {name for name, *_ in describe(table)}
         if table not in NOT_FILLED and "hour" in names:
             rows[table] = [evil_row(table)]
-    rows["agent_health"] = [{**scored(EVIL, 40.0), "hour": HOUR}]
+    rows["agent_health"] = [{**scored(EVIL, 40.0), "hour": HOUR, "points_at_stake": 100.0}]
     rows["agent_health_state"][0] |= {  # of which another system says something else
         "status": "degraded", "response_ratio": 0.7, "sample_count": 100, "latency_p99_ms": 10.0,
         "measurement_window_seconds": 86_400,
