@@ -41,6 +41,7 @@ from health_assets_tests.support.serving_made import Served, served
 from health_assets_tests.support.spark_servers import sail
 from health_assets_tests.support.surveys_made import made_probe
 
+pytestmark = pytest.mark.nightly  # by day the tables' equality on Sail stands for it
 HOURS = hours_from(START, 6)
 WINDOW_HOURS, LOOKBACK_HOURS = 3, 5
 

@@ -323,6 +323,7 @@ def noted_and_found(project: Project) -> bool:
     return True
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("only", ONE_SYSTEM_BY_DAY)
 def test_writers_of_different_hours_late_logs_and_a_reader_lose_nothing_at_the_same_time(
     tmp_path: Path, only: Sequence[str] | None

@@ -29,6 +29,7 @@ from health_assets_tests.support.logs_made import START, cut_into_files, executi
 from health_assets_tests.support.projects import FLEET, Project, hours_from, tick
 from health_assets_tests.support.spark_servers import apache_spark_process, needs_apache_spark, sail_process
 
+pytestmark = pytest.mark.nightly  # by day the tables' equality on Sail stands for it
 NOW = START + timedelta(days=3, minutes=20)
 HOURS = hours_from(START, 6)
 IN_THE_FUTURE = line(execution("future", "planner", NOW + HOUR))
