@@ -25,6 +25,7 @@ from health_assets_tests.support.spark_servers import apache_spark_process, free
 
 HOURS = HourRange.of(START)
 LABELS = ("agent_health", "run 7c9e6679, by hand")
+TIMEOUT_S = 60.0
 SLOW = "SELECT sum(hash(a.id, b.id)) FROM range(30000) AS a, range(30000) AS b"
 
 
@@ -53,13 +54,13 @@ def test_jobs_are_named_on_the_clusters_page_and_a_session_has_a_link(on_apache:
         cluster = session.cluster
         assert cluster is not None
         assert cluster.page is not None
-        shown = httpx.get(cluster.page)
+        shown = httpx.get(cluster.page, timeout=TIMEOUT_S)
     assert shown.status_code == 200
     assert cluster.session_id in shown.text
     assert "Request Statistics (0)" not in shown.text
     assert "run 7c9e6679  by hand" in shown.text  # a comma parts tags
-    [application] = httpx.get(f"{page}/api/v1/applications").json()
-    jobs = httpx.get(f"{page}/api/v1/applications/{application['id']}/jobs").json()
+    [application] = httpx.get(f"{page}/api/v1/applications", timeout=TIMEOUT_S).json()
+    jobs = httpx.get(f"{page}/api/v1/applications/{application['id']}/jobs", timeout=TIMEOUT_S).json()
     assert jobs
     assert {job["description"] for job in jobs} <= {"health-assets", "health-assets · " + " · ".join(LABELS)}
     assert {job["jobGroup"] for job in jobs} == {job["description"] for job in jobs}
