@@ -1,4 +1,4 @@
-"""Interruption: whoever hands out lines is told at once when the process is asked to end, and SIGTERM ends a block.
+"""Interruption: noticing a signal that asks the process to end, also while the database works; SIGTERM ends a block.
 
 What belongs here: noticing that. What does not: ending a run within Dagster, whose handlers do so as soon as the main
 thread comes back from the database.

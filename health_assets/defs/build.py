@@ -24,6 +24,7 @@ from health_assets.defs.specs import due_every_hour, shown_as_stored_in
 from health_assets.defs.survey import SYSTEM as SURVEY
 from health_assets.defs.survey import survey_assets, survey_schedule
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
+from health_assets.pipeline.grounds import upstream
 from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS, require_known_systems
@@ -136,13 +137,8 @@ def _tables(defined: Collection[str]) -> set[str]:
     if not defined:
         return {"raw_logs", *RECORD_TABLES, *DERIVED}
     chosen = {*defined, *ALWAYS} - {SURVEY}
-    wanted = [asset.name for system in chosen for asset in SYSTEMS[system]]
-    tables = {"raw_logs", *RECORD_TABLES}  # which are made in one step
-    while wanted:
-        if (table := wanted.pop()) not in tables:
-            tables.add(table)
-            wanted += [*DERIVED[table].deps, *DERIVED[table].beside, *DERIVED[table].gates]
-    return tables
+    assets = {asset.name for system in chosen for asset in SYSTEMS[system]}
+    return assets.union(*(upstream(asset, DERIVED) for asset in assets))
 
 
 def _partitions(settings: Settings) -> dg.HourlyPartitionsDefinition:

@@ -117,6 +117,11 @@ class Derived:
     is_of_observations: bool = False
     formula_version: str = field(kw_only=True)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The assets that it is made from, and those whose failing checks stop it."""
+        return (*self.deps, *self.beside, *self.gates)
+
 
 def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
     """Hours to compute at once, and those of them that are to be built.

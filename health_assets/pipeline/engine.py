@@ -1,7 +1,7 @@
 """The engine: runs the steps of a plan one after another in this process, and yields what happens.
 
 What belongs here: the order of steps, and which are left out after a failure. What does not: the steps
-themselves (`record_step`, `system_step`), and whoever consumes the events: Dagster (`defs`), the command line (`cli`).
+(`record_step`, `system_step`) and the consumers of the events: Dagster (`defs`) and the command line (`cli`).
 """
 
 from collections.abc import Iterator

@@ -52,7 +52,7 @@ def upstream(asset: str, derived: Mapping[str, Derived]) -> set[str]:
     found, wanted = set(RECORDS), [asset]
     while wanted:
         own = derived.get(wanted.pop())
-        sources = set() if own is None else {*own.deps, *own.beside, *own.gates} - found
+        sources = set() if own is None else set(own.sources) - found
         found |= sources
         wanted += sources
     return found

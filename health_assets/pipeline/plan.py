@@ -1,7 +1,6 @@
-"""The plan of a run: which hours, which assets, which checks.
+"""The plan of a run (its hours, assets and checks) and the graph of all assets.
 
-What belongs here: what is asked for, and the graph of what there is. What does not: doing it (`engine`), and which
-hours need work (`planning`).
+Running a plan is `engine`'s; which hours need work is `planning`'s.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,8 +18,6 @@ from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 
 INGEST = "ingest"
 """The step that makes `raw_logs` and the record tables, since each file is read only once."""
-
-
 HELD_HOURS = "held_hours"
 """The step that checks whether every hour was built."""
 
@@ -30,7 +27,7 @@ class Graph:
     """The assets that there are, and their checks.
 
     Args:
-        systems: the computed assets by scoring system, in the order of the lineage.
+        systems: the computed assets by scoring system.
         suites: the suites by asset.
     """
 
@@ -60,9 +57,9 @@ class Graph:
         steps = {system: list(assets) for system, assets in self.systems.items()}
         for system, assets in self.systems.items():
             if any(asset.goes_first for asset in assets):
-                needed = [other for other in steps if other != system and other in self._systems_before(assets)]
+                needed = self._systems_before(assets) - {system}
                 if len(needed) == 1:
-                    steps[needed[0]] += steps.pop(system)
+                    steps[needed.pop()] += steps.pop(system)
         step_of = {asset.name: step for step, assets in steps.items() for asset in assets}
         before = {
             step: {step_of[source] for asset in assets for source in self.sources(asset.name) if source in step_of}
@@ -86,9 +83,9 @@ class Graph:
         return {INGEST: RECORDS} | computed
 
     def sources(self, asset: str) -> tuple[str, ...]:
-        """The assets that one is made from, and those whose failing checks stop it."""
+        """`Derived.sources`; none of a record table."""
         own = self.derived.get(asset)
-        return () if own is None else (*own.deps, *own.beside, *own.gates)
+        return () if own is None else own.sources
 
     def makes_from(self, step: str, assets: Collection[str]) -> bool:
         """Whether a step follows from any of these assets of other steps."""
@@ -133,7 +130,7 @@ class Plan:
 
 
 def _sorted(names: Iterable[str], before: Mapping[str, Collection[str]]) -> list[str]:
-    """Names behind those that come before them, else in the order that they have.
+    """Sort names topologically, and otherwise leave them in their order.
 
     Raises:
         HealthAssetsError: some come before each other.

@@ -140,7 +140,7 @@ class Session(ABC):
         return ibis.memtable(make(self.arrow(rows.order_by(list(order)))))
 
     def has_tables(self, names: Sequence[str]) -> bool:
-        """Whether the warehouse has all of these tables; one that only an older program wrote to may lack some."""
+        """Whether the warehouse has all of these tables."""
         sql = (
             "SELECT count(*) FROM information_schema.tables WHERE table_catalog = current_database() "
             "AND table_schema = current_schema() AND table_name IN (SELECT unnest(?))"
