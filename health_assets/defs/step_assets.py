@@ -4,7 +4,7 @@ What belongs here: which of its assets and checks a run asks for, and handing th
 not: the work (`pipeline.engine`), and how an event looks in Dagster (`results`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import dagster as dg
@@ -23,6 +23,7 @@ from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.record_step import record_step
+from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.system_step import system_step
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets.schema.records import RECORD_TABLES
@@ -42,25 +43,53 @@ def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
     ]
 
 
-def record_assets(
-    graph: Graph, partitions: dg.PartitionsDefinition, placement: Placement = ALONE
+def step_assets(
+    step: str,
+    specs: Sequence[dg.AssetSpec],
+    checks: Sequence[dg.AssetCheckSpec],
+    events_of: Callable[[Pipeline, Plan], Iterator[Event]],
+    partitions: dg.PartitionsDefinition,
+    placement: Placement = ALONE,
+    op_tags: Mapping[str, str] | None = None,
 ) -> dg.AssetsDefinition:
-    """`raw_logs` and the record tables, which are made together because each file is read only once."""
+    """The multi-asset of a step.
+
+    Args:
+        step: its name.
+        specs: its assets.
+        checks: their checks.
+        events_of: runs the step.
+        partitions: the partitions.
+        placement: keys and names.
+        op_tags: tags of the step.
+    """
 
     @dg.multi_asset(
-        name=placement.name(INGEST),
-        specs=record_specs(placement),
-        check_specs=suite_specs(graph, RECORDS, placement),
+        name=placement.name(step),
+        specs=specs,
+        check_specs=checks,
         partitions_def=partitions,
         required_resource_keys={placement.resource},
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
+        op_tags=op_tags,
     )
-    def _records(context: dg.AssetExecutionContext) -> Iterator[Result]:
-        events = record_step(placement.pipeline(context), graph, plan_of(context))
-        yield from step_results(context, INGEST, events, placement)
+    def _step(context: dg.AssetExecutionContext) -> Iterator[Result]:
+        pipeline = placement.pipeline(context)
+        yield from _results(context, step, events_of(pipeline, _plan_of(context)), pipeline.on_event, placement)
 
-    return _records
+    return _step
+
+
+def record_assets(
+    graph: Graph, partitions: dg.PartitionsDefinition, placement: Placement = ALONE
+) -> dg.AssetsDefinition:
+    """`raw_logs` and the record tables, which are made together because each file is read only once."""
+    checks = suite_specs(graph, RECORDS, placement)
+    return step_assets(
+        INGEST, record_specs(placement), checks, lambda pipeline, plan: record_step(pipeline, graph, plan),
+        partitions, placement,
+    )  # fmt: skip
 
 
 def system_assets(
@@ -79,22 +108,12 @@ def system_assets(
         partitions: the partitions.
         placement: keys and names.
     """
-
-    @dg.multi_asset(
-        name=placement.name(step),
-        specs=[derived_spec(graph, one, placement) for one in derived],
-        check_specs=suite_specs(graph, [one.name for one in derived], placement),
-        partitions_def=partitions,
-        required_resource_keys={placement.resource},
-        can_subset=True,
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        op_tags=FIRST if any(one.goes_first for one in derived) else None,
-    )
-    def _system(context: dg.AssetExecutionContext) -> Iterator[Result]:
-        pipeline, plan = placement.pipeline(context), plan_of(context)
-        yield from step_results(context, step, system_step(pipeline, graph, step, plan), placement)
-
-    return _system
+    specs = [derived_spec(graph, one, placement) for one in derived]
+    checks = suite_specs(graph, [one.name for one in derived], placement)
+    return step_assets(
+        step, specs, checks, lambda pipeline, plan: system_step(pipeline, graph, step, plan), partitions, placement,
+        FIRST if any(one.goes_first for one in derived) else None,
+    )  # fmt: skip
 
 
 def derived_spec(graph: Graph, derived: Derived, placement: Placement = ALONE) -> dg.AssetSpec:
@@ -105,7 +124,7 @@ def derived_spec(graph: Graph, derived: Derived, placement: Placement = ALONE) -
     )  # fmt: skip
 
 
-def plan_of(context: dg.AssetExecutionContext) -> Plan:
+def _plan_of(context: dg.AssetExecutionContext) -> Plan:
     """What a run asks of a step."""
     hours = run_groups(context)
     checks: dict[str, list[str]] = {}
@@ -127,8 +146,12 @@ def metadata_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequ
     return [*hours][-MOST_METADATA_HOURS:] if is_told_of_partitions(context) else []
 
 
-def step_results(
-    context: dg.AssetExecutionContext, step: str, events: Iterable[Event], placement: Placement = ALONE
+def _results(
+    context: dg.AssetExecutionContext,
+    step: str,
+    events: Iterable[Event],
+    on_event: Callable[[Event], None],
+    placement: Placement,
 ) -> Iterator[Result]:
     """Hand the events of a step to Dagster.
 
@@ -136,7 +159,7 @@ def step_results(
         dagster.Failure: the step failed for a reason that a user can mend, or hours are held that nothing else tells.
         RuntimeError: an asset was not made, although no check of the step fails.
     """
-    on_event, held, is_blocked = placement.pipeline(context).on_event, list[Hold](), False
+    held, is_blocked = list[Hold](), False
     missing = {table_of(key) for key in context.selected_asset_keys}
     on_event(StepStarted(step))
     with readable_failures():

@@ -18,10 +18,9 @@ from health_assets.core.settings import Settings
 from health_assets.defs.checks import suite_specs
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.results import Result
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
-from health_assets.defs.step_assets import derived_spec, plan_of, step_results
+from health_assets.defs.step_assets import derived_spec, step_assets
 from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.checking import check_suite
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
@@ -46,22 +45,11 @@ NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
 def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = ALONE) -> dg.AssetsDefinition:
     """`agent_probes` and `survey_summary`."""
     graph = Graph(systems={SYSTEM: (SUMMARY,)}, suites=SUITES)
-    probes = asset_spec("agent_probes", kind="python", system=SYSTEM, source=survey, placement=placement)
-
-    @dg.multi_asset(
-        name=placement.name(SYSTEM),
-        specs=[probes, derived_spec(graph, SUMMARY, placement)],
-        check_specs=suite_specs(graph, SURVEY_TABLES, placement),
-        partitions_def=partitions,
-        required_resource_keys={placement.resource},
-        can_subset=True,
-        backfill_policy=dg.BackfillPolicy.single_run(),
-    )
-    def _survey(context: dg.AssetExecutionContext) -> Iterator[Result]:
-        events = _events(placement.pipeline(context), graph, plan_of(context))
-        yield from step_results(context, SYSTEM, events, placement)
-
-    return _survey
+    probes = asset_spec(PROBES, kind="python", system=SYSTEM, source=survey, placement=placement)
+    return step_assets(
+        SYSTEM, [probes, derived_spec(graph, SUMMARY, placement)], suite_specs(graph, SURVEY_TABLES, placement),
+        lambda pipeline, plan: _events(pipeline, graph, plan), partitions, placement,
+    )  # fmt: skip
 
 
 def _events(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
@@ -107,7 +95,7 @@ def _told(done: Survey | str, hours: HourRange) -> dict[str, Value]:
 
 
 def _summary_rows(inputs: Inputs) -> ir.Table:
-    return survey_summary(inputs.table("agent_probes"))
+    return survey_summary(inputs.table(PROBES))
 
 
 def _outcomes(rows: ir.Table) -> ir.Table:
