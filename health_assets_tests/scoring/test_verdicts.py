@@ -33,7 +33,7 @@ from health_assets_tests.support import foreign_logs_made as made
 from health_assets_tests.support.alerts_made import at, fill_hour, incidents, look, scored
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from
-from health_assets_tests.support.serving_made import Served, served
+from health_assets_tests.support.serving_made import Served, readers_in_this_process, served
 from health_assets_tests.systems.test_scores_equal_reference import window_rows
 
 HOURS = hours_from(START, 24)
@@ -401,7 +401,7 @@ def test_a_dimension_without_anything_to_compare_is_not_evaluated() -> None:
 
 @pytest.fixture(scope="module")
 def answers(fleet: Project) -> Iterator[Served]:
-    with served(fleet.warehouse_path, targets=fleet.targets_path) as server:
+    with readers_in_this_process(), served(fleet.warehouse_path, targets=fleet.targets_path) as server:
         yield server
 
 
