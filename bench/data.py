@@ -204,10 +204,10 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
     )
     session.query(
         """
-        INSERT INTO raw_logs (hour, source_file, record_type, lines, digest, is_loaded, superseded)
-        SELECT hour, source_file, 'execution', count(*), '0', true, 0 FROM executions WHERE hour = $hour GROUP BY ALL
+        INSERT INTO raw_logs (hour, source_file, record_type, lines, digest, is_loaded)
+        SELECT hour, source_file, 'execution', count(*), '0', true FROM executions WHERE hour = $hour GROUP BY ALL
         UNION ALL
-        SELECT hour, source_file, 'model_call', count(*), '0', true, 0 FROM model_calls WHERE hour = $hour GROUP BY ALL
+        SELECT hour, source_file, 'model_call', count(*), '0', true FROM model_calls WHERE hour = $hour GROUP BY ALL
         """,
         {"hour": hour.start},
     )

@@ -145,11 +145,10 @@ class Loading:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
         asked, ledger = self._asked, self._ledger
         hours = asked.reach if any(asked.restored.values()) else asked.span
-        there = asked.present | ledger.known_among(self._unreadable)
-        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"], there)
-        waiting |= ledger.waiting(EVER, ["spans"], there, with_dropped=False)
+        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"])
+        waiting |= ledger.waiting(EVER, ["spans"], with_dropped=False)
         for back in contiguous(asked.restored["spans"]):
-            waiting |= ledger.waiting(back, ["spans"], there)
+            waiting |= ledger.waiting(back, ["spans"])
         self._kept_back = {
             part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
         }
@@ -201,14 +200,7 @@ class Loading:
             self._ledger.put_off(incomplete)
         assembly = TraceAssembly(self._session, self._targets, asked.trace_hours, asked.includes)
         assembly.bring_up_to_date(hours - incomplete)
-        self._read_again(self._ledger.beaten_beside(assembly.loaded, asked.present))
         return assembly.changed | (due.not_loaded & assembly.loaded)
-
-    def _read_again(self, parts: Mapping[Part, int]) -> None:
-        """Load parts once more whose records had lost against rows that were replaced."""
-        self._ledger.delete_rows(parts)
-        self._read(_names_with_lines(parts), frozenset(), parts.keys())
-        self._ledger.mark_loaded(parts)
 
     def _read(
         self, names: AbstractSet[str], fresh: AbstractSet[str], known: Collection[Part], grown_files: Grown = NOTHING
@@ -367,9 +359,8 @@ def _entries(due: Due, after: Mapping[Part, Lines], asked: Asked) -> list[Entry]
     for part in before.keys() | after.keys():
         lines, old = after.get(part, NO_LINES), before.get(part, Entry(part=part, lines=NO_LINES, is_loaded=False))
         if asked.includes(part):
-            superseded = old.superseded if part.source_file in due.grown.beginnings else 0
             if lines.count:
-                entries.append(Entry(part=part, lines=lines, is_loaded=True, superseded=superseded))
+                entries.append(Entry(part=part, lines=lines, is_loaded=True))
         else:
             is_same = lines == old.lines
             entries.append(
@@ -377,7 +368,6 @@ def _entries(due: Due, after: Mapping[Part, Lines], asked: Asked) -> list[Entry]
                     part=part,
                     lines=lines,
                     is_loaded=old.is_loaded and is_same,
-                    superseded=old.superseded,
                     is_dropped=old.is_dropped and is_same,
                 )
             )

@@ -5,7 +5,6 @@ loading lines (`loading`) and what violations mean for a score (`systems.reliabi
 """
 
 import json
-from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
 
@@ -13,14 +12,12 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.core.hours import HourRange
-from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
+from health_assets.core.hours import HourRange, contiguous
+from health_assets.schema.catalog import ID_OF_TABLE, SUPERSEDED
 from health_assets.schema.records import identity_of
-from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import TRACES, Part, part_source
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import HOUR_TYPE, Session
-from health_assets.warehouse.superseded_executions import NOT_JUDGED, Run, Superseded, SupersededExecutions
+from health_assets.warehouse.superseded_executions import NOT_JUDGED, Run, SupersededExecutions
 
 ROW = ("hour", "source_file", "line_number", "execution_id")
 """Columns that tell rows of `executions` apart, in whatever file or trace they stand."""
@@ -28,7 +25,9 @@ VIOLATIONS = ("violations", "violations_reported")
 
 
 def keep_winners(session: Session, tables: Collection[str], hours: HourRange) -> int:
-    """Keep the greatest row (time, file, line) of each agent and id in each hour, and account for the others.
+    """Keep the greatest row (time, file, line) of each agent and id in each hour, and set the others aside.
+
+    Rows that were set aside before compete again, since what they had lost against may be gone.
 
     Args:
         session: a write session.
@@ -36,24 +35,26 @@ def keep_winners(session: Session, tables: Collection[str], hours: HourRange) ->
         hours: the hours whose rows may have changed.
 
     Returns:
-        How many lines of logs were superseded by it.
+        How many lines of logs lost that had not before.
     """
     lines = 0
-    superseded = SupersededExecutions(session)
     for table in sorted(set(tables) & set(ID_OF_TABLE)):
-        is_execution = table == "executions"
-        counted_by = superseded.columns() if is_execution else ["hour", part_source(table)]
+        aside = SUPERSEDED[table]
+        before = session.counts_by_hour(aside, hours)
+        lines_before = _lines(session, aside, hours) if before else 0
+        for some in contiguous(before):
+            session.insert(table, session.hours_of(aside, some))
+            session.delete_hours(aside, some)
         order = [ID_OF_TABLE[table][1], "source_file", "line_number"]
-        losers = session.delete_duplicates(table, hours, ["hour", *identity_of(table)], order, counted_by)
-        parts: Counter[Part] = Counter()
-        for values, count in losers.items():
-            hour, source, *_ = values
-            parts[Part(source, RECORD_OF_TABLE[table], hour)] += count
-            lines += 0 if source == TRACES else count
-        Ledger(session).add_superseded(parts)
-        if is_execution:
-            superseded.add({Superseded(*values): count for values, count in losers.items()})
+        if session.delete_duplicates(table, hours, ["hour", *identity_of(table)], order, into=aside):
+            lines += max(0, _lines(session, aside, hours) - lines_before)
     return lines
+
+
+def _lines(session: Session, aside: str, hours: HourRange) -> int:
+    """The rows that are a line each, and do not follow from spans."""
+    rows = session.hours_of(aside, hours)
+    return session.count(rows.filter(rows.span_id.isnull()) if "span_id" in rows.columns else rows)
 
 
 def add_up_violations(session: Session, hours: HourRange) -> set[datetime]:

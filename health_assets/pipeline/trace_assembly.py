@@ -204,7 +204,7 @@ class TraceAssembly:
             before = known.get(part, Entry(part=part, lines=NO_LINES, is_loaded=True))
             is_same = before.lines.count == lines.count == 0 or before.lines == lines
             if not is_same:
-                entries.append(Entry(part=part, lines=lines, is_loaded=False, superseded=before.superseded))
+                entries.append(Entry(part=part, lines=lines, is_loaded=False))
                 self.changed.add(part)
             if self._is_asked(part) and not (is_same and before.is_loaded):
                 to_load.add(part)

@@ -93,19 +93,6 @@ class HeldHour(Hourly, table=True):
     held_until: datetime = at("When the hour stops waiting for the log, and is built without these lines.")
 
 
-class SupersededExecution(Hourly, table=True):
-    """Lines of executions that a later line of the same agent and id replaced, where they failed or were judged."""
-
-    __tablename__ = "superseded_executions"
-
-    source_file: str = text("Raw log that holds the line, or `(traces)` where it was made from spans.", key=True)
-    execution_id: str = text("Id of the execution.")
-    agent_id: str = text("Agent as the line names it.")
-    status: str = text("`success` or `failure`.")
-    violations: str | None = text("Violations that the line states, as JSON; they count for the execution.")
-    lines: int = count("How many lines of the log say exactly this.")
-
-
 class WarehouseVersion(SQLModel, table=True):
     """The version of the tables, so that an older program refuses a newer warehouse."""
 
@@ -114,4 +101,4 @@ class WarehouseVersion(SQLModel, table=True):
     version: int = count("Version of the tables.", key=True)
 
 
-TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, HeldHour, SupersededExecution, WarehouseVersion)
+TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, HeldHour, WarehouseVersion)

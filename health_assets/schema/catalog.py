@@ -17,7 +17,7 @@ from sqlmodel import AutoString, SQLModel
 
 from health_assets.core.systems import parts
 from health_assets.schema import alerts, bookkeeping, quality, records
-from health_assets.schema.records import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.records import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 
 __all__ = [
     "ALL_TABLES",
@@ -27,6 +27,7 @@ __all__ = [
     "RECORD_OF_TABLE",
     "SCHEMA_DIGEST",
     "SCHEMA_VERSION",
+    "SUPERSEDED",
     "TABLE_OF_RECORD",
     "columns_of",
     "describe",
@@ -34,10 +35,10 @@ __all__ = [
     "schema_of",
 ]
 
-BASELINE_VERSION = 10
+BASELINE_VERSION = 11
 """The oldest version of the tables that can be upgraded."""
-SCHEMA_VERSION = 10
-SCHEMA_DIGEST = "261338be4b029852"
+SCHEMA_VERSION = 11
+SCHEMA_DIGEST = "2ed46973b159b3ce"
 """Fingerprint of the tables of that version. A test compares it with the classes and says what to do where they differ:
 of a table that changes without the version, an older warehouse lacks a part while it calls itself current."""
 

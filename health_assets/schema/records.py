@@ -31,7 +31,6 @@ class RawLog(Hourly, table=True):
     )
     digest: str = text("Fingerprint of these records and their places, to notice what changed in a changed file.")
     is_loaded: bool = flag("Whether the hour's table was built with exactly these records.")
-    superseded: int = count("Records left out of the hour's table because a later one of the same agent and id won.")
     is_dropped: bool | None = flag(
         "Whether the hour's table had exactly these records when retention dropped its rows."
     )
@@ -40,10 +39,8 @@ class RawLog(Hourly, table=True):
     )
 
 
-class Execution(FromLine, table=True):
-    """Agent executions, one row per execution and hour, in the hour in which they ended."""
-
-    __tablename__ = "executions"
+class ExecutionColumns(FromLine):
+    """The columns of `executions`."""
 
     execution_id: str = text("Id of the execution; also its trace id.")
     agent_id: str = text("Agent that ran.")
@@ -98,10 +95,20 @@ class Execution(FromLine, table=True):
     span_id: str | None = text("Agent span that the row was made from; null where the line itself is an execution.")
 
 
-class TriggerEvent(FromLine, table=True):
-    """Triggers, one row per trigger and hour, in the hour in which they fired or failed to."""
+class Execution(ExecutionColumns, table=True):
+    """Agent executions, one row per execution and hour, in the hour in which they ended."""
 
-    __tablename__ = "trigger_events"
+    __tablename__ = "executions"
+
+
+class SupersededExecution(ExecutionColumns, table=True):
+    """Lines of executions that lost to a later line of the same agent, id and hour."""
+
+    __tablename__ = "superseded_executions"
+
+
+class TriggerEventColumns(FromLine):
+    """The columns of `trigger_events`."""
 
     trigger_id: str = text("Id of the trigger event.")
     agent_id: str = text("Agent that was to be triggered.")
@@ -111,10 +118,20 @@ class TriggerEvent(FromLine, table=True):
     reason: str | None = text("Why it failed, as the log states it.")
 
 
-class ModelCall(FromLine, table=True):
-    """Calls to models, one row per call and hour, in the hour in which they ended."""
+class TriggerEvent(TriggerEventColumns, table=True):
+    """Triggers, one row per trigger and hour, in the hour in which they fired or failed to."""
 
-    __tablename__ = "model_calls"
+    __tablename__ = "trigger_events"
+
+
+class SupersededTriggerEvent(TriggerEventColumns, table=True):
+    """Lines of triggers that lost to a later line of the same agent, id and hour."""
+
+    __tablename__ = "superseded_trigger_events"
+
+
+class ModelCallColumns(FromLine):
+    """The columns of `model_calls`."""
 
     call_id: str = text("Id of the call.")
     model: str = text("Model that was asked for, else the one that answered; `unknown` where a trace tells neither.")
@@ -132,10 +149,20 @@ class ModelCall(FromLine, table=True):
     span_id: str | None = text("Chat span that the row was made from; null where the line itself is a model call.")
 
 
-class ToolCall(FromLine, table=True):
-    """Calls of tools, one row per call and hour, in the hour in which they ended; a failed one fails no execution."""
+class ModelCall(ModelCallColumns, table=True):
+    """Calls to models, one row per call and hour, in the hour in which they ended."""
 
-    __tablename__ = "tool_calls"
+    __tablename__ = "model_calls"
+
+
+class SupersededModelCall(ModelCallColumns, table=True):
+    """Lines of model calls that lost to a later line of the same agent, id and hour."""
+
+    __tablename__ = "superseded_model_calls"
+
+
+class ToolCallColumns(FromLine):
+    """The columns of `tool_calls`."""
 
     call_id: str = text("Id of the call.")
     tool: str = text("Tool that was called.")
@@ -147,6 +174,18 @@ class ToolCall(FromLine, table=True):
     latency_ms: float | None = number("Latency in milliseconds.")
     error: str | None = text("Error as the log states it.")
     span_id: str | None = text("Tool span that the row was made from; null where the line itself is a tool call.")
+
+
+class ToolCall(ToolCallColumns, table=True):
+    """Calls of tools, one row per call and hour, in the hour in which they ended; a failed one fails no execution."""
+
+    __tablename__ = "tool_calls"
+
+
+class SupersededToolCall(ToolCallColumns, table=True):
+    """Lines of tool calls that lost to a later line of the same agent, id and hour."""
+
+    __tablename__ = "superseded_tool_calls"
 
 
 class Signal(FromLine, table=True):
@@ -242,7 +281,10 @@ class RejectedRecord(FromLine, table=True):
     )
 
 
-TABLES = (RawLog, Span, Execution, TriggerEvent, ModelCall, ToolCall, Signal, Judgement, AgentUpdate, RejectedRecord)
+TABLES = (
+    RawLog, Span, Execution, TriggerEvent, ModelCall, ToolCall, Signal, Judgement, AgentUpdate, RejectedRecord,
+    SupersededExecution, SupersededTriggerEvent, SupersededModelCall, SupersededToolCall,
+)  # fmt: skip
 
 TABLE_OF_RECORD = {
     "span": "spans",
@@ -272,6 +314,9 @@ ID_OF_TABLE = {
     "tool_calls": ("call_id", "ended_at"),
 }
 """Tables that keep one row per agent as reported, id and hour: the id, and the time of which the greatest wins."""
+
+SUPERSEDED = {table: f"superseded_{table}" for table in ID_OF_TABLE}
+"""By table of `ID_OF_TABLE`, the one that keeps its superseded lines, which may count again when the others change."""
 
 AGENT_AS_REPORTED = "coalesce(agent_id_reported, agent_id)"
 """SQL for the agent that a record names, before the targets' patterns map it; null where it names none."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
+from itertools import chain, count
 
 import pyarrow as pa
 
@@ -24,10 +24,10 @@ from health_assets.core.wording import counted
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.stores import RawFile, Stamp
-from health_assets.schema.catalog import FROM_SPANS, ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
 from health_assets.warehouse.ledger import ODD, Ledger
-from health_assets.warehouse.ledger_parts import TRACES, Part, lines_of, part_source
+from health_assets.warehouse.ledger_parts import TRACES, Part, rows_by_part, tables_with_rows_of
 from health_assets.warehouse.session import Session
 
 GONE = "gone"
@@ -43,7 +43,6 @@ _COMPONENTS_WITH_FILES = tuple(
     if "source_file" in table.model_fields
 )
 """Tables of scoring systems that keep in which log a record stands."""
-_RECORDS_WITH_IDS = [RECORD_OF_TABLE[table] for table in ID_OF_TABLE]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +207,7 @@ class FileLedger:
                 f"(SELECT hour FROM {table} WHERE source_file IN (SELECT unnest($old)))",
                 {"asset": table, "old": values["old"]},
             )
-        for table in ("raw_logs", "raw_files", "raw_file_notes", "superseded_executions", *_COMPONENTS_WITH_FILES):
+        for table in ("raw_logs", "raw_files", "raw_file_notes", *_COMPONENTS_WITH_FILES):
             self._session.query(
                 f"UPDATE {table} SET source_file = renamed.now FROM {renamed} WHERE {table}.source_file = renamed.old",
                 values,
@@ -222,27 +221,27 @@ class FileLedger:
             self._session.query(f"DELETE FROM {table} WHERE source_file IN (SELECT unnest(?))", [names])
         self._session.query("DELETE FROM raw_logs WHERE is_dropped AND source_file IN (SELECT unnest(?))", [names])
         self._session.query(
-            "UPDATE raw_logs SET lines = 0, digest = '', is_loaded = false, superseded = 0, lost = 0 "
+            "UPDATE raw_logs SET lines = 0, digest = '', is_loaded = false, lost = 0 "
             "WHERE source_file IN (SELECT unnest(?))",
             [names],
         )
 
     def _unload_ties(self, names: list[str]) -> None:
         """Let records of one id compete anew where the name of a file may have decided."""
-        if names:
+        for table, shadow in SUPERSEDED.items() if names else ():
+            record_type = RECORD_OF_TABLE[table]
+            rows = self._session.query(
+                "SELECT DISTINCT hour FROM raw_logs WHERE record_type = ? AND source_file IN (SELECT unnest(?))",
+                [record_type, names],
+            )
+            if not rows:
+                continue
+            hours = {hour for (hour,) in rows}
+            ties = self._session.counts_by_hour(shadow, HourRange(min(hours), max(hours) + HOUR)).keys() & hours
             self._session.query(
-                """
-                UPDATE raw_logs SET is_loaded = false
-                FROM (
-                    SELECT DISTINCT parts.hour, parts.record_type FROM raw_logs AS parts
-                    WHERE parts.superseded > 0 AND parts.record_type IN (SELECT unnest($records)) AND parts.hour IN (
-                        SELECT hour FROM raw_logs WHERE source_file IN (SELECT unnest($names))
-                    )
-                ) AS ties
-                WHERE raw_logs.hour = ties.hour AND raw_logs.record_type = ties.record_type AND raw_logs.is_loaded
-                    AND (raw_logs.source_file = $traces OR raw_logs.source_file IN (SELECT unnest($names)))
-                """,
-                {"records": _RECORDS_WITH_IDS, "names": names, "traces": TRACES},
+                "UPDATE raw_logs SET is_loaded = false WHERE is_loaded AND record_type = ? "
+                "AND hour IN (SELECT unnest(CAST(? AS TIMESTAMPTZ[]))) AND source_file IN (SELECT unnest(?))",
+                [record_type, sorted(ties), [*names, TRACES]],
             )
 
     # -- what is odd --
@@ -296,14 +295,11 @@ class FileLedger:
                 Part(*row)
                 for row in self._session.query(
                     f"""
-                    UPDATE raw_logs SET is_loaded = true, lost = greatest(kept.lines - kept.superseded - kept.rows, 0)
+                    UPDATE raw_logs SET is_loaded = true, lost = greatest(kept.lines - kept.rows, 0)
                     FROM (
-                        SELECT parts.source_file, parts.hour, parts.lines, parts.superseded,
-                            coalesce(own.rows, 0) AS rows
-                        FROM raw_logs AS parts LEFT JOIN (
-                            SELECT {part_source(table)} AS source_file, hour, {lines_of(table)} AS rows FROM {table}
-                            WHERE hour >= $start AND hour < $end GROUP BY 1, 2
-                        ) AS own ON own.source_file = parts.source_file AND own.hour = parts.hour
+                        SELECT parts.source_file, parts.hour, parts.lines, coalesce(own.rows, 0) AS rows
+                        FROM raw_logs AS parts LEFT JOIN ({rows_by_part(table)}) AS own
+                            ON own.source_file = parts.source_file AND own.hour = parts.hour
                         WHERE parts.record_type = $record
                     ) AS kept
                     WHERE raw_logs.record_type = $record AND {_TO_BE_WRITTEN_OFF}
@@ -414,7 +410,8 @@ def _tables_of(hours: Iterable[tuple[str, datetime, datetime]]) -> dict[str, Hou
     spans: dict[str, HourRange] = {}
     for record_type, first, last in hours:
         table = TABLE_OF_RECORD[record_type]
-        for name in (table, *FROM_SPANS) if table == "spans" else (table,):
+        records = (table, *FROM_SPANS) if table == "spans" else (table,)
+        for name in chain.from_iterable(map(tables_with_rows_of, records)):
             before = spans.get(name, HourRange(first, last + HOUR))
             spans[name] = HourRange(min(first, before.start), max(last + HOUR, before.end))
     return spans

@@ -20,13 +20,20 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.raw_roots import RawRoot, root_name
 from health_assets.logs.files import RawFile
 from health_assets.logs.identity import Identity
-from health_assets.logs.stores import is_among
-from health_assets.schema.catalog import RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.catalog import RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
-from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part, lines_of, part_source
+from health_assets.warehouse.ledger_parts import (
+    NO_LINES,
+    TRACES,
+    Entry,
+    Lines,
+    Part,
+    part_source,
+    rows_by_part,
+    tables_with_rows_of,
+)
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import HOUR_TYPE, Session
-from health_assets.warehouse.superseded_executions import SupersededExecutions
 
 UNREADABLE = "not read: "
 """How the note of a file begins that could not be read."""
@@ -39,12 +46,6 @@ class Ledger:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-
-    def known_among(self, unreadable: Collection[str]) -> set[str]:
-        """The files that were read before, among those that cannot be read now."""
-        if not unreadable:
-            return set()
-        return {name for name in self.known_files() if is_among(unreadable, name)}
 
     def entries(self, names: Iterable[str]) -> list[Entry]:
         """The ledger's entries of the files with these names."""
@@ -63,18 +64,6 @@ class Ledger:
         entries = [_entry(row) for row in rows]
         return {entry.part: entry for entry in entries}
 
-    def beaten_beside(self, parts: Iterable[Part], present: set[str]) -> dict[Part, int]:
-        """Parts of files in the same hours, some of whose records lost against another with the same id."""
-        beaten: dict[Part, int] = {}
-        for values in _by_record(parts):
-            rows = self._session.query(
-                "SELECT source_file, record_type, hour, lines FROM raw_logs "
-                "WHERE record_type = $record AND superseded > 0 AND hour IN (SELECT unnest($hours))",
-                {"record": values["record"], "hours": values["hours"]},
-            )
-            beaten |= {Part(*row[:3]): row[3] for row in rows if row[0] in present}
-        return beaten
-
     def not_loaded(self) -> list[Part]:
         """Parts that their hours' tables do not have as they are now, but for those that were dropped on purpose."""
         rows = self._session.query(
@@ -90,10 +79,10 @@ class Ledger:
 
     def drop(self, tables: Sequence[str], hours: HourRange) -> None:
         """Note that the rows of what is loaded were dropped on purpose."""
-        if "executions" in tables:
-            self._session.delete_hours("superseded_executions", hours)
+        for shadow in (SUPERSEDED[table] for table in tables if table in SUPERSEDED):
+            self._session.delete_hours(shadow, hours)
         self._session.query(
-            "UPDATE raw_logs SET is_loaded = false, is_dropped = true, superseded = 0 "
+            "UPDATE raw_logs SET is_loaded = false, is_dropped = true "
             "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
             [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
         )
@@ -257,7 +246,6 @@ class Ledger:
             "lines": [entry.lines.count for entry in entries],
             "digest": [entry.lines.digest for entry in entries],
             "is_loaded": [entry.is_loaded for entry in entries],
-            "superseded": [entry.superseded for entry in entries],
             "is_dropped": [entry.is_dropped for entry in entries],
             "lost": [*lost] or [0] * len(entries),
         }
@@ -290,12 +278,10 @@ class Ledger:
                 UPDATE raw_logs SET is_loaded = false
                 FROM (
                     SELECT parts.source_file, parts.hour FROM raw_logs AS parts
-                    LEFT JOIN (
-                        SELECT hour, {part_source(table)} AS source_file, {lines_of(table)} AS rows FROM {table}
-                        WHERE hour >= $start AND hour < $end GROUP BY 1, 2
-                    ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
+                    LEFT JOIN ({rows_by_part(table)}) AS loaded
+                        ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
                     WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end AND parts.is_loaded
-                        AND parts.lines - parts.superseded - coalesce(parts.lost, 0) <> coalesce(loaded.rows, 0)
+                        AND parts.lines - coalesce(parts.lost, 0) <> coalesce(loaded.rows, 0)
                 ) AS damaged
                 WHERE raw_logs.record_type = $record
                     AND raw_logs.source_file = damaged.source_file AND raw_logs.hour = damaged.hour
@@ -303,78 +289,54 @@ class Ledger:
                 {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
             )
 
-    def waiting(
-        self, hours: HourRange, tables: Sequence[str], present: set[str], *, with_dropped: bool = True
-    ) -> dict[Part, int]:
-        """Parts of these hours that must be loaded, with their lines that are not lost.
-
-        Where a part is replaced, lines of other files that had lost against it may win now, so those parts wait too, as
-        far as their files are still `present`.
-        """
+    def waiting(self, hours: HourRange, tables: Sequence[str], *, with_dropped: bool = True) -> dict[Part, int]:
+        """Parts of these hours that must be loaded, with their lines that are not lost."""
         of_interest = "" if with_dropped else "AND NOT coalesce(is_dropped, false)"
         rows = self._session.query(
             f"""
-            WITH asked AS (
-                SELECT * FROM raw_logs
-                WHERE hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records)) {of_interest}
-            ), touched AS (SELECT DISTINCT hour, record_type FROM asked WHERE NOT is_loaded)
-            SELECT asked.source_file, asked.record_type, asked.hour, asked.lines - coalesce(asked.lost, 0),
-                asked.is_loaded
-            FROM asked JOIN touched ON touched.hour = asked.hour AND touched.record_type = asked.record_type
-            WHERE NOT asked.is_loaded OR asked.superseded > 0
+            SELECT source_file, record_type, hour, lines - coalesce(lost, 0) FROM raw_logs
+            WHERE NOT is_loaded AND hour >= $start AND hour < $end AND record_type IN (SELECT unnest($records))
+                {of_interest}
             """,
             {"start": hours.start, "end": hours.end, "records": [RECORD_OF_TABLE[table] for table in tables]},
         )
-        return {Part(*row[:3]): row[3] for row in rows if not row[4] or row[0] in present}
+        return {Part(*row[:3]): row[3] for row in rows}
 
     def mark_loaded(self, parts: Iterable[Part]) -> None:
         """Note that the tables have these parts; a part without lines need not be remembered any more."""
         for values in _by_record(parts):
             self._session.query(
-                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, superseded = 0, lost = 0 "
-                f"FROM {_CHOSEN} WHERE {_MATCHES}",
+                f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, lost = 0 FROM {_CHOSEN} WHERE {_MATCHES}",
                 values,
             )
         self._session.query("DELETE FROM raw_logs WHERE is_loaded AND lines = 0")
 
-    def add_superseded(self, losers: Mapping[Part, int]) -> None:
-        """Note how many lines of each part were left out because another line with the same id won."""
-        for values in _by_record(losers):
-            parts = zip(values["files"], values["hours"], strict=True)
-            values["rows"] = [losers[Part(name, values["record"], hour)] for name, hour in parts]
-            chosen = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour, unnest($rows) AS rows) AS parts"
-            self._session.query(
-                f"UPDATE raw_logs SET superseded = superseded + parts.rows FROM {chosen} WHERE {_MATCHES}", values
-            )
-
     def delete_rows(self, parts: Iterable[Part]) -> None:
-        """Delete the rows that these parts have in the record tables."""
-        SupersededExecutions(self._session).delete(parts := list(parts))
+        """Delete the rows that these parts have in the record tables, superseded ones among them."""
         for values in _by_record(parts):
-            table = TABLE_OF_RECORD[values.pop("record")]
             # the range is for engines that would otherwise look at every hour for those that are chosen
             span = {"start": min(values["hours"]), "end": max(values["hours"]) + HOUR}
-            self._session.query(
-                f"DELETE FROM {table} USING {_CHOSEN} "
-                f"WHERE {part_source(table)} = parts.source_file AND {table}.hour = parts.hour "
-                f"AND {table}.hour >= $start AND {table}.hour < $end",
-                values | span,
-            )
+            for table in tables_with_rows_of(TABLE_OF_RECORD[values.pop("record")]):
+                self._session.query(
+                    f"DELETE FROM {table} USING {_CHOSEN} "
+                    f"WHERE {part_source(table)} = parts.source_file AND {table}.hour = parts.hour "
+                    f"AND {table}.hour >= $start AND {table}.hour < $end",
+                    values | span,
+                )
 
 
 def _entry(row: Sequence[Any]) -> Entry:
     """A row of the columns of `_ENTRY`."""
-    *part, lines, digest, is_loaded, superseded, is_dropped = row
+    *part, lines, digest, is_loaded, is_dropped = row
     return Entry(
         part=Part(*part),
         lines=Lines(lines, digest),
         is_loaded=is_loaded,
-        superseded=superseded,
         is_dropped=is_dropped,
     )
 
 
-_ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, superseded, coalesce(is_dropped, false)"
+_ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, coalesce(is_dropped, false)"
 _CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
 _MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
 

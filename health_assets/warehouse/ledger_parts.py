@@ -12,17 +12,23 @@ that name for the spans themselves has no lines: it says that the hour could not
 from dataclasses import dataclass
 from datetime import datetime
 
-from health_assets.schema.catalog import FROM_SPANS
+from health_assets.schema.catalog import FROM_SPANS, SUPERSEDED
 
+_FROM_SPANS = {*FROM_SPANS, *(SUPERSEDED[table] for table in FROM_SPANS)}
 TRACES = "(traces)"
 """Stands in place of a file for what was put together from spans."""
 
 
+def tables_with_rows_of(table: str) -> tuple[str, ...]:
+    """A record table, and the one with its superseded rows where it has such."""
+    return (table, SUPERSEDED[table]) if table in SUPERSEDED else (table,)
+
+
 def part_source(table: str) -> str:
-    """SQL for the file, or `TRACES`, whose part a row of a record table is."""
+    """SQL for the file, or `TRACES`, whose part a row of a record table or of its superseded rows is."""
     return (
         f"CASE WHEN {table}.span_id IS NULL THEN {table}.source_file ELSE '{TRACES}' END"
-        if (table in FROM_SPANS)
+        if table in _FROM_SPANS
         else f"{table}.source_file"
     )
 
@@ -30,6 +36,21 @@ def part_source(table: str) -> str:
 def lines_of(table: str) -> str:
     """SQL for the lines or spans that some rows of a record table stand for."""
     return "CAST(sum(lines) AS BIGINT)" if table == "rejected_records" else "count(*)"
+
+
+def rows_by_part(table: str) -> str:
+    """SQL of `hour`, `source_file` and `rows`: rows from `$start` to `$end` by part, superseded ones among them."""
+    counts = [
+        f"SELECT hour, {part_source(name)} AS source_file, {lines_of(table)} AS rows FROM {name} "
+        "WHERE hour >= $start AND hour < $end GROUP BY 1, 2"
+        for name in tables_with_rows_of(table)
+    ]
+    if len(counts) == 1:
+        return counts[0]
+    return (
+        f"SELECT hour, source_file, CAST(sum(rows) AS BIGINT) AS rows FROM ({' UNION ALL '.join(counts)}) AS counted "
+        "GROUP BY 1, 2"
+    )
 
 
 @dataclass(frozen=True)
@@ -59,5 +80,4 @@ class Entry:
     part: Part
     lines: Lines
     is_loaded: bool
-    superseded: int = 0
     is_dropped: bool = False

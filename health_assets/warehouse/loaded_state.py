@@ -6,7 +6,7 @@ answer lacks (`ledger`, `pipeline.ingestion`).
 
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import RECORD_OF_TABLE
-from health_assets.warehouse.ledger_parts import lines_of, part_source
+from health_assets.warehouse.ledger_parts import rows_by_part
 from health_assets.warehouse.session import Session
 
 
@@ -39,12 +39,10 @@ class LoadedState:
         rows = self._session.query(
             f"""
             SELECT 1 FROM (
-                SELECT hour, source_file, lines - superseded - coalesce(lost, 0) AS lines FROM raw_logs
+                SELECT hour, source_file, lines - coalesce(lost, 0) AS lines FROM raw_logs
                 WHERE record_type = $record AND is_loaded AND hour >= $start AND hour < $end
-            ) AS parts FULL JOIN (
-                SELECT hour, {part_source(table)} AS source_file, {lines_of(table)} AS rows FROM {table}
-                WHERE hour >= $start AND hour < $end GROUP BY 1, 2
-            ) AS loaded ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
+            ) AS parts FULL JOIN ({rows_by_part(table)}) AS loaded
+                ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
             WHERE coalesce(parts.lines, 0) <> coalesce(loaded.rows, 0) LIMIT 1
             """,
             {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},

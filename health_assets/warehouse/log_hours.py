@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.ledger_parts import TRACES
 from health_assets.warehouse.session import Session
 
@@ -58,11 +59,13 @@ class LogHours:
         Those are its records without superseded and lost ones, and without those whose rows retention dropped.
         """
         rows = self._session.query(
-            "SELECT hour, CAST(sum(lines - superseded - coalesce(lost, 0)) AS BIGINT) FROM raw_logs "
+            "SELECT hour, CAST(sum(lines - coalesce(lost, 0)) AS BIGINT) FROM raw_logs "
             "WHERE record_type = ? AND hour >= ? AND hour < ? AND NOT coalesce(is_dropped, false) GROUP BY hour",
             [record_type, hours.start, hours.end],
         )
-        return dict(rows)
+        shadow = SUPERSEDED.get(TABLE_OF_RECORD[record_type])
+        superseded = self._session.counts_by_hour(shadow, hours) if shadow else {}
+        return {hour: lines - superseded.get(hour, 0) for hour, lines in rows}
 
     def rejected_share_by_hour(self, hours: HourRange) -> dict[datetime, float]:
         """For each of these hours with lines, which of them were rejected, as a share from 0 to 1."""

@@ -8,7 +8,6 @@ SQL is written once, with `?` or `$name` for parameters, and must be valid on Du
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
@@ -194,8 +193,9 @@ class Session(ABC):
         hours: HourRange,
         keys: Sequence[str],
         order: Sequence[str],
-        counted_by: Sequence[str] = ("hour", "source_file"),
-    ) -> Counter[tuple]:
+        *,
+        into: str | None = None,
+    ) -> int:
         """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, any of equal ones.
 
         Args:
@@ -203,24 +203,27 @@ class Session(ABC):
             hours: the hours.
             keys: columns that are equal, with `hour` among them.
             order: columns that say which row is greater.
-            counted_by: SQL of the values by which deleted rows are counted.
+            into: a table with the same columns that gets the others; they are deleted without it.
 
         Returns:
-            How many rows were deleted, by these values.
+            How many rows lost.
         """
         span = {"start": hours.start, "end": hours.end}
         inside = f"FROM {name} WHERE hour >= $start AND hour < $end"
         key = ", ".join(keys)
         # looking for one costs a tenth of ranking all, and mostly there is none
         if not self.query(f"SELECT 1 {inside} GROUP BY {key} HAVING count(*) > 1 LIMIT 1", span):
-            return Counter()
+            return 0
         greatest_first = ", ".join(f"{column} DESC" for column in (*order, self.row_id))
         ranked = (
             f"SELECT {self.row_id}, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place {inside}"
         )
         losers = f"SELECT {self.row_id} FROM ({ranked}) AS ranked WHERE place > 1"
-        deleted = f"DELETE FROM {name} WHERE {self.is_among(losers)} RETURNING {', '.join(counted_by)}"
-        return Counter(self.query(deleted, span))
+        if into is not None:
+            columns = ", ".join(columns_of(name))
+            lost = f"SELECT {columns} FROM {name} WHERE {self.is_among(losers)}"
+            self.query(f"INSERT INTO {into} ({columns}) {lost}", span)
+        return len(self.query(f"DELETE FROM {name} WHERE {self.is_among(losers)} RETURNING 1", span))
 
     def is_among(self, rows: str) -> str:
         """A condition: the row's place is among those that SQL selects."""

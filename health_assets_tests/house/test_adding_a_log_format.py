@@ -51,7 +51,7 @@ print(json.dumps({
     "notes": notes,
     "executions": project.query("SELECT execution_id, agent_id, runtime_s, status, error FROM executions ORDER BY 1"),
     "rejected": project.query("SELECT source_file, line_number, raw, reason FROM rejected_records ORDER BY 1, 2"),
-    "superseded": project.query("SELECT sum(superseded)::BIGINT FROM raw_logs WHERE record_type = 'execution'"),
+    "superseded": project.query("SELECT count(*) FROM superseded_executions"),
 }))
 """
 

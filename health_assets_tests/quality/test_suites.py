@@ -294,6 +294,11 @@ def _counting(asset: str) -> frozenset[str]:
     return frozenset(counted.get(asset, {"every_line_is_a_row"} if asset in RECORD_TABLES else ()))
 
 
+def _superseding(condition: str) -> str:
+    """SQL that sets aside a failed line of an execution beside the one that is there."""
+    return f"INSERT INTO superseded_executions SELECT * REPLACE ('failure' AS status) FROM executions WHERE {condition}"
+
+
 def _breaks_by_hand() -> Iterator[Break]:
     for asset, suite in SUITES.items():
         required = next(
@@ -327,11 +332,8 @@ def _breaks_by_hand() -> Iterator[Break]:
         yield Break(table, "no_id_belongs_to_two_agents",
                     (f"UPDATE {{asset}} SET {key} = {greatest('b', HIT)} WHERE {row}",), 2,
                     frozenset(), (key, "agent_id", "agents_with_id"))  # fmt: skip
-    lost = "'1.jsonl', 'e', 'a', 'failure', NULL, 1"
-    columns = "hour, source_file, execution_id, agent_id, status, violations, lines"
-    yield Break("executions", "no_failure_is_replaced",
-                (f"INSERT INTO superseded_executions ({columns}) VALUES (TIMESTAMPTZ '{{hit}}', {lost})",), 1,
-                frozenset(), ("replaced_failures",))  # fmt: skip
+    yield Break("executions", "no_failure_is_replaced", (_superseding("{row}"),), 1,
+                frozenset({"every_line_is_a_row"}), ("replaced_failures",))  # fmt: skip
     yield Break(
         "raw_logs",
         "every_line_is_accounted_for",
@@ -382,12 +384,11 @@ def _breaks_by_hand() -> Iterator[Break]:
     failed_call = "hour = TIMESTAMPTZ '{hit}' AND call_id = 'k 2 a failure'"
     calls = "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"
     before = (HIT - OVERDUE_HOURS * HOUR).isoformat()
-    replaced = f"({columns}) VALUES (TIMESTAMPTZ '{{hit}}', '1.jsonl', 'e 2 a', 'a', 'failure', NULL, 1)"
     for claim, statement in [
         ("successes_with_an_error", f"UPDATE executions SET error = 'Timeout' WHERE {run}"),
         ("successes_with_many_errors", f"UPDATE executions SET error_count = 12 WHERE {run}"),
         ("successes_without_a_good_call", f"UPDATE tool_calls SET execution_id = 'e 2 a', status = 'failure' WHERE {calls}"),
-        ("replaced_failures", f"INSERT INTO superseded_executions {replaced}"),
+        ("replaced_failures", _superseding(run)),
         ("unflagged_breaches", f"UPDATE executions SET sla_s = 1, sla_breached_reported = false WHERE {run}"),
         ("untimed_long_runs", f"UPDATE executions SET sla_s = 1, untimed_s = 60 WHERE {run}"),
         ("failing_runs_without_end",

@@ -23,7 +23,7 @@ from health_assets.pipeline.grounds import WITHOUT_EFFECT, upstream
 from health_assets.pipeline.retention import prune
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import evaluate
-from health_assets.schema.catalog import ALL_TABLES
+from health_assets.schema.catalog import ALL_TABLES, SUPERSEDED
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.suites import SUITES
 from health_assets.systems.up_to_date import made_at, why_run
@@ -462,7 +462,7 @@ BY_HAND = [
     f"UPDATE expectation_results SET success = false WHERE asset = 'executions' AND {AT}",
     f"UPDATE expectation_results SET element_count = element_count + 1 WHERE asset = 'executions' AND {AT}",
     f"UPDATE raw_logs SET is_loaded = false WHERE record_type = 'execution' AND {LOOKED_BACK_ON}",
-    f"UPDATE raw_logs SET superseded = 1 WHERE record_type = 'execution' AND {LOOKED_BACK_ON}",
+    f"INSERT INTO superseded_executions SELECT * FROM executions WHERE {LOOKED_BACK_ON} LIMIT 1",
     f"UPDATE raw_logs SET lost = 1, lines = lines + 1 WHERE record_type = 'execution' AND {LOOKED_BACK_ON}",
     f"UPDATE materialized_hours SET changed_at = now() WHERE asset = 'executions' AND {LOOKED_BACK_ON}",
     f"UPDATE materialized_hours SET formula_version = '0.9' WHERE asset = 'agent_health' AND {AT}",
@@ -643,7 +643,7 @@ def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_p
 
 # -- what digests rest on ----------------------------------------------------------------------------------------------
 
-OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", "held_hours", "superseded_executions"}
+OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", "held_hours", *SUPERSEDED.values()}
 _NAMES = re.compile(rf"\b(?:FROM|JOIN)\s+\"?({'|'.join(sorted(ALL_TABLES, key=len, reverse=True))})\b", re.IGNORECASE)
 
 

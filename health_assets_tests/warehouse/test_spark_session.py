@@ -24,6 +24,7 @@ from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableI
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import SUPERSEDED
 from health_assets.warehouse.engines.spark import connect
 from health_assets.warehouse.engines.spark.connect import connected, end
 from health_assets.warehouse.engines.spark.lake import GRACE, Lake
@@ -63,6 +64,9 @@ def records() -> Project:
     return project
 
 
+TABLES = (*RECORD_TABLES, *SUPERSEDED.values())
+
+
 class Both:
     """The same records in two sessions: a DuckDB file's, and one on Spark with that file as its ledger."""
 
@@ -74,7 +78,7 @@ class Both:
         told = [change(session) for session in (self.spark, self.duckdb)]
         assert _in_order(told[0]) == _in_order(told[1])
         found, expected = (
-            {name: session.arrow(session.table(name)).to_pylist() for name in RECORD_TABLES}
+            {name: session.arrow(session.table(name)).to_pylist() for name in TABLES}
             for session in (self.spark, self.duckdb)
         )
         assert_tables_equal_to_9_digits(found, expected)
@@ -88,7 +92,7 @@ def _in_order(told: object) -> object:
 def both(records: Project, url: str, tmp_path: Path) -> Iterator[Both]:
     project = records.copied(tmp_path / "copy")
     with project.warehouse.write() as duckdb, session_on(url, tmp_path, duckdb) as spark:
-        copy_tables(RECORD_TABLES, duckdb, spark)
+        copy_tables(TABLES, duckdb, spark)
         yield Both(duckdb, spark)
 
 
@@ -153,8 +157,8 @@ def test_of_several_rows_with_one_key_the_greatest_stays(both: Both) -> None:
     both.do(drop)
 
 
-def _drop_duplicates(session: Session, order: list[str]) -> dict[tuple, int]:
-    return session.delete_duplicates("executions", HOURS, KEYS, order, ["hour", "execution_id", "line_number"])
+def _drop_duplicates(session: Session, order: list[str]) -> int:
+    return session.delete_duplicates("executions", HOURS, KEYS, order, into="superseded_executions")
 
 
 def test_a_row_that_would_be_there_twice_after_a_change_is_a_fault(both: Both) -> None:

@@ -212,7 +212,7 @@ def keep_probes(session: Session, probes: Sequence[Probe]) -> list[datetime]:
     span = HourRange(hours[0], hours[-1] + HOUR)
     before = session.digests("agent_probes", span)
     session.insert_arrow("agent_probes", _rows(probes))
-    session.delete_duplicates("agent_probes", span, ["hour", "url"], ["probed_at"], counted_by=["hour"])
+    session.delete_duplicates("agent_probes", span, ["hour", "url"], ["probed_at"])
     after = session.digests("agent_probes", span)
     for hour in hours:
         changed = {hour} if before.get(hour) != after.get(hour) else set()

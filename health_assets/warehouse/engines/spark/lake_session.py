@@ -8,7 +8,6 @@ The transaction is the ledger's. Rows are written to new folders; a change of si
 that has one of them.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -212,6 +211,12 @@ class LakeSession(Session):
         """See `Session.use_one_thread`; the cluster's cores are other machines'."""
         self._ledger.use_one_thread()
 
+    def counts_by_hour(self, name: str, hours: HourRange) -> dict[datetime, int]:
+        """See `Session.counts_by_hour`; the cluster is not asked where nothing is published."""
+        if name in LAKE_TABLES and not self._lake.hours_of(name, hours):
+            return {}
+        return super().counts_by_hour(name, hours)
+
     def latest_hour(self, name: str, hours: HourRange) -> datetime | None:
         """See `Session.latest_hour`; no folder of an hour is without rows."""
         if name not in LAKE_TABLES:
@@ -273,16 +278,17 @@ class LakeSession(Session):
         hours: HourRange,
         keys: Sequence[str],
         order: Sequence[str],
-        counted_by: Sequence[str] = ("hour", "source_file"),
-    ) -> Counter[tuple]:
+        *,
+        into: str | None = None,
+    ) -> int:
         """See `Session.delete_duplicates`."""
         if name not in LAKE_TABLES:
-            return self._ledger.delete_duplicates(name, hours, keys, order, counted_by)
+            return self._ledger.delete_duplicates(name, hours, keys, order, into=into)
         view, key = self._views.of(name, hours), ", ".join(keys)
         repeated = f"SELECT hour FROM {view} GROUP BY {key} HAVING count(*) > 1"
         touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM ({repeated})")]
         if not touched:
-            return Counter()
+            return 0
         greatest_first = ", ".join(f"{column} DESC NULLS LAST" for column in order)
         ranked = self._spark.sql(
             f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place FROM {view} "
@@ -291,12 +297,14 @@ class LakeSession(Session):
         # of equal rows any may stay, so the choice is made once
         rows, _ = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"}))
         kept = rows.get_name()
-        columns = ", ".join(counted_by)
-        losers = self._rows(f"SELECT {columns}, count(*) FROM {kept} AS {name} WHERE place > 1 GROUP BY {columns}")
-        deleted = Counter({tuple(values): count for *values, count in losers})
-        winners = self._spark.sql(f"SELECT * FROM {kept} WHERE place = 1")
-        self._rewrite(name, touched, winners, deleted.total())
-        return deleted
+        columns = ", ".join(f"`{column}`" for column in columns_of(name))
+        [(losers,)] = self._rows(f"SELECT count(*) FROM {kept} WHERE place > 1")
+        if into is not None:
+            lost = self._spark.sql(f"SELECT {columns} FROM {kept} WHERE place > 1")
+            self._lake.publish([self._frames.write(into, lost)])
+        winners = self._spark.sql(f"SELECT {columns} FROM {kept} WHERE place = 1")
+        self._rewrite(name, touched, winners, losers)
+        return losers
 
     def update_rows(self, name: str, corrections: ir.Table, keys: Sequence[str]) -> set[datetime]:
         """See `Session.update_rows`."""

@@ -10,11 +10,12 @@ import pyarrow as pa
 from health_assets.core.systems import parts
 from health_assets.schema.catalog import columns_of, describe
 from health_assets.schema.column_types import ARROW_TYPES
-from health_assets.schema.records import RECORD_TABLES
+from health_assets.schema.records import RECORD_TABLES, SUPERSEDED
 from health_assets.warehouse.engines.spark.spark_compiler import compiler
 
 LAKE_TABLES = frozenset(
-    {*RECORD_TABLES} | {table.__tablename__ for module in parts("tables").values() for table in module.TABLES}
+    {*RECORD_TABLES, *SUPERSEDED.values()}
+    | {table.__tablename__ for module in parts("tables").values() for table in module.TABLES}
 )
 """Tables of records, components and results, which grow with the logs; all others are the account of them."""
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
+revision = "0011"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -560,7 +560,6 @@ def upgrade() -> None:
         sa.Column("lines", sa.BigInteger(), nullable=True),
         sa.Column("digest", sa.String(collation="C"), nullable=True),
         sa.Column("is_loaded", sa.Boolean(), nullable=True),
-        sa.Column("superseded", sa.BigInteger(), nullable=True),
         sa.Column("is_dropped", sa.Boolean(), nullable=True),
         sa.Column("lost", sa.BigInteger(), nullable=True),
     )
@@ -689,13 +688,99 @@ def upgrade() -> None:
         "superseded_executions",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
         sa.Column("execution_id", sa.String(collation="C"), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_version", sa.String(collation="C"), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("status", sa.String(collation="C"), nullable=True),
-        sa.Column("violations", sa.String(collation="C"), nullable=True),
-        sa.Column("lines", sa.BigInteger(), nullable=True),
+        sa.Column("succeeded", sa.Boolean(), nullable=True),
+        sa.Column("runtime_s", sa.Double(), nullable=True),
+        sa.Column("untimed_s", sa.Double(), nullable=True),
+        sa.Column("session_id", sa.String(collation="C"), nullable=True),
+        sa.Column("task_id", sa.String(collation="C"), nullable=True),
+        sa.Column("condition", sa.String(collation="C"), nullable=True),
+        sa.Column("trigger_id", sa.String(collation="C"), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("platform", sa.String(collation="C"), nullable=True),
+        sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("sla_s", sa.Double(), nullable=True),
+        sa.Column("sla_breached_reported", sa.Boolean(), nullable=True),
+        sa.Column("sla_breached", sa.Boolean(), nullable=True),
+        sa.Column("confidence", sa.Double(), nullable=True),
+        sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cost_usd_reported", sa.Double(), nullable=True),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("input_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("api_calls", sa.BigInteger(), nullable=True),
+        sa.Column("error_count", sa.BigInteger(), nullable=True),
+        sa.Column("call_latency_s", sa.Double(), nullable=True),
+        sa.Column("actions", sa.ARRAY(sa.String(collation="C")), nullable=True),
+        sa.Column("action_count", sa.BigInteger(), nullable=True),
+        sa.Column("signal_confidence", sa.Double(), nullable=True),
+        sa.Column("signal_loop_detection", sa.Double(), nullable=True),
+        sa.Column("signal_tool_correctness", sa.Double(), nullable=True),
+        sa.Column("signal_coherence", sa.Double(), nullable=True),
+        sa.Column("violations", sa.JSON(), nullable=True),
+        sa.Column("violations_reported", sa.JSON(), nullable=True),
+        sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_index("superseded_executions_by_hour", "superseded_executions", ["hour"], unique=False)
+    op.create_table(
+        "superseded_model_calls",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("call_id", sa.String(collation="C"), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("response_model", sa.String(collation="C"), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("status", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("latency_ms", sa.Double(), nullable=True),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("span_id", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("superseded_model_calls_by_hour", "superseded_model_calls", ["hour"], unique=False)
+    op.create_table(
+        "superseded_tool_calls",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("call_id", sa.String(collation="C"), nullable=True),
+        sa.Column("tool", sa.String(collation="C"), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("status", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("latency_ms", sa.Double(), nullable=True),
+        sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("span_id", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("superseded_tool_calls_by_hour", "superseded_tool_calls", ["hour"], unique=False)
+    op.create_table(
+        "superseded_trigger_events",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("trigger_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("fired_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("status", sa.String(collation="C"), nullable=True),
+        sa.Column("reason", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("superseded_trigger_events_by_hour", "superseded_trigger_events", ["hour"], unique=False)
     op.create_table(
         "survey_summary",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
