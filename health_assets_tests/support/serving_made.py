@@ -229,6 +229,8 @@ def served(
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
+    patch = pytest.MonkeyPatch()
+    patch.setattr(sessions, "TIMEOUT_S", PATIENCE_S)  # a reader takes long to start where much else runs
     try:
         tls = ssl.create_default_context(cafile=str(tls_cert)) if tls_cert else None
         running = Served(listener.getsockname()[1], faults, tls)
@@ -238,3 +240,4 @@ def served(
     finally:
         server.should_exit = True
         thread.join()
+        patch.undo()
