@@ -87,8 +87,8 @@ class Loading:
         """Parts that should be loaded and cannot be read, with their records."""
         self._overdue: set[Part] = set()
         """Parts of these for which their hours have waited for long enough."""
-        self._filled_hours: set[datetime] = set()
-        """Hours whose tables got rows from files, whether or not these are others than before."""
+        self._competing: set[datetime] = set()
+        """Hours of which tables with ids lost or got rows, whether or not these are others than before."""
 
     def compare_with_ledger(self) -> Due:
         """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
@@ -166,6 +166,7 @@ class Loading:
         """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
         fresh = names_of(due.fresh)
         self._ledger.delete_rows(due.waiting)
+        self._competing |= _hours_with_ids(due.waiting)
         found = self._read(fresh | _names_with_lines(due.waiting), fresh, due.waiting, due.grown)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
@@ -200,6 +201,7 @@ class Loading:
             self._ledger.put_off(incomplete)
         assembly = TraceAssembly(self._session, self._targets, asked.trace_hours, asked.includes)
         assembly.bring_up_to_date(hours - incomplete)
+        self._competing |= _hours_with_ids(assembly.loaded)
         return assembly.changed | (due.not_loaded & assembly.loaded)
 
     def _read(
@@ -256,9 +258,7 @@ class Loading:
         self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
         read = [part for part, lines in grown_files.without_known(found).items() if lines]
-        self._filled_hours |= {
-            part.hour for part in read if part in wanted and TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE
-        }
+        self._competing |= _hours_with_ids(part for part in read if part in wanted)
         return found
 
     def hold(self) -> list[Hold]:
@@ -302,8 +302,8 @@ class Loading:
         Returns:
             How many lines another one superseded, and the hours whose executions have changed by it.
         """
-        hours = HourRange(min(self._filled_hours | {hours.start}), hours.end)
-        superseded = keep_winners(self._session, self._asked.tables, hours)
+        hours = HourRange(min(self._competing | {hours.start}), hours.end)
+        superseded = keep_winners(self._session, self._asked.tables, hours, self._competing, self._targets)
         return superseded, add_up_violations(self._session, hours) if "executions" in self._asked.tables else set()
 
     def apply_new_targets(self) -> dict[str, set[datetime]]:
@@ -325,6 +325,11 @@ class Loading:
 
 def _told_notes(notes: Mapping[str, int]) -> str:
     return "; ".join(f"{count:,} × {note}" for note, count in notes.items() if note in TOLD)
+
+
+def _hours_with_ids(parts: Iterable[Part]) -> set[datetime]:
+    """The hours of parts whose tables keep one row of each agent and id."""
+    return {part.hour for part in parts if TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE}
 
 
 def _spans(parts: Iterable[Part]) -> list[Part]:

@@ -61,9 +61,30 @@ def resolve_names(session: Session, table: str, hours: HourRange, targets: Targe
     return changed
 
 
+def resolved(session: Session, table: str, rows: ir.Table, targets: Targets) -> ir.Table:
+    """Rows of a record table that has agents, with the names and SLA breaches that follow from the targets.
+
+    Args:
+        session: a session.
+        table: the table whose columns they have.
+        rows: the rows.
+        targets: the targets.
+    """
+    names = session.arrow(rows.select(said=_said(rows)).distinct())["said"].to_pylist()
+    rows = _renamed(rows, agents_of(set(names), targets.names))
+    if table == "executions":
+        rows = resolve_sla(rows, targets)
+    return rows.select(*columns_of(table))
+
+
+def _said(rows: ir.Table) -> ir.Value:
+    """The agent as the log names it."""
+    return ibis.coalesce(rows.agent_id_reported, rows.agent_id)
+
+
 def _renamed(rows: ir.Table, agents: dict[str, str]) -> ir.Table:
     named = ibis.memtable(pa.table({"said": list(agents), "agent": list(agents.values())}))
-    rows = rows.mutate(said=ibis.coalesce(rows.agent_id_reported, rows.agent_id)).drop("agent_id", "agent_id_reported")
+    rows = rows.mutate(said=_said(rows)).drop("agent_id", "agent_id_reported")
     joined = rows.left_join(named, "said")
     return joined.mutate(agent_id=joined.agent, agent_id_reported=joined.said.nullif(joined.agent))
 

@@ -6,6 +6,7 @@ loading lines (`loading`) and what violations mean for a score (`systems.reliabi
 
 import json
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 import ibis
@@ -13,6 +14,8 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange, contiguous
+from health_assets.core.targets import Targets
+from health_assets.pipeline.resolving import resolved
 from health_assets.schema.catalog import ID_OF_TABLE, SUPERSEDED
 from health_assets.schema.records import identity_of
 from health_assets.warehouse.materialized import MaterializedHours
@@ -24,15 +27,18 @@ ROW = ("hour", "source_file", "line_number", "execution_id")
 VIOLATIONS = ("violations", "violations_reported")
 
 
-def keep_winners(session: Session, tables: Collection[str], hours: HourRange) -> int:
+def keep_winners(
+    session: Session, tables: Collection[str], hours: HourRange, competing: AbstractSet[datetime], targets: Targets
+) -> int:
     """Keep the greatest row (time, file, line) of each agent and id in each hour, and set the others aside.
-
-    Rows that were set aside before compete again, since what they had lost against may be gone.
 
     Args:
         session: a write session.
         tables: the record tables asked for.
-        hours: the hours whose rows may have changed.
+        hours: the hours whose rows are looked at.
+        competing: hours among them that lost or got rows. Rows that were set aside there compete again, since what they
+            had lost against may be gone.
+        targets: targets that resolve names and SLA breaches of rows that come back.
 
     Returns:
         How many lines of logs lost that had not before.
@@ -40,10 +46,10 @@ def keep_winners(session: Session, tables: Collection[str], hours: HourRange) ->
     lines = 0
     for table in sorted(set(tables) & set(ID_OF_TABLE)):
         aside = SUPERSEDED[table]
-        before = session.counts_by_hour(aside, hours)
-        lines_before = _lines(session, aside, hours) if before else 0
-        for some in contiguous(before):
-            session.insert(table, session.hours_of(aside, some))
+        counts = session.counts_by_hour(aside, hours)
+        lines_before = _lines(session, aside, hours) if counts else 0
+        for some in contiguous(counts.keys() & competing):
+            session.insert(table, resolved(session, table, session.hours_of(aside, some), targets))
             session.delete_hours(aside, some)
         order = [ID_OF_TABLE[table][1], "source_file", "line_number"]
         if session.delete_duplicates(table, hours, ["hour", *identity_of(table)], order, into=aside):

@@ -228,20 +228,16 @@ class FileLedger:
 
     def _unload_ties(self, names: list[str]) -> None:
         """Let records of one id compete anew where the name of a file may have decided."""
-        for table, shadow in SUPERSEDED.items() if names else ():
-            record_type = RECORD_OF_TABLE[table]
-            rows = self._session.query(
-                "SELECT DISTINCT hour FROM raw_logs WHERE record_type = ? AND source_file IN (SELECT unnest(?))",
-                [record_type, names],
-            )
-            if not rows:
-                continue
-            hours = {hour for (hour,) in rows}
+        rows = self._session.query(
+            "SELECT DISTINCT hour FROM raw_logs WHERE source_file IN (SELECT unnest(?))", [names]
+        )
+        hours = {hour for (hour,) in rows}  # of its spans, too, which executions and calls follow from
+        for table, shadow in SUPERSEDED.items() if hours else ():
             ties = self._session.counts_by_hour(shadow, HourRange(min(hours), max(hours) + HOUR)).keys() & hours
             self._session.query(
                 "UPDATE raw_logs SET is_loaded = false WHERE is_loaded AND record_type = ? "
                 "AND hour IN (SELECT unnest(CAST(? AS TIMESTAMPTZ[]))) AND source_file IN (SELECT unnest(?))",
-                [record_type, sorted(ties), [*names, TRACES]],
+                [RECORD_OF_TABLE[table], sorted(ties), [*names, TRACES]],
             )
 
     # -- what is odd --

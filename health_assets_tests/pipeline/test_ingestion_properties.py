@@ -19,6 +19,7 @@ import pytest
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.defs.sensors import late_logs_sensor
@@ -28,6 +29,7 @@ from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.schema.records import identity_of
 from health_assets.scoring.health_components import SUMS, merge
 from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
+from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets_tests.support import reference
 from health_assets_tests.support.examples import example_count, tried_with
 from health_assets_tests.support.logs_made import (
@@ -52,6 +54,8 @@ from health_assets_tests.support.projects import (
     in_a_process,
     tick,
 )
+from health_assets_tests.support.traces_made import agent as agent_span
+from health_assets_tests.support.traces_made import otlp_line
 
 HOURS = 6
 ALL_HOURS = hours_from(START - 2 * HOUR, HOURS + 4)
@@ -634,6 +638,62 @@ def test_a_superseded_duplicate_comes_back_when_the_file_that_beat_it_changes(pr
     clean = project.clean_rebuild(hours, only=["ingest"])
     assert_same_tables(project.tables(names=RECORD_TABLES), clean.tables(names=RECORD_TABLES))
     assert_lines_are_conserved(project)
+
+
+def test_a_superseded_line_that_counts_again_has_the_name_and_the_limit_of_the_targets_of_now(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"defaults": {"sla_s": 100}}, 1, 3)
+    project.write_log("a.jsonl", [line(execution("x", "pod-1", START, 60)), line(execution("other", "pod-1", START))])
+    project.write_log("b.jsonl", [line(execution("x", "pod-1", START + HOUR / 2, 60))])
+    project.ingest(HourRange.of(START))
+    project.write_targets({"defaults": {"sla_s": 10}, "names": [{"match": "pod-.*", "agent": "pod"}]})
+    project.ingest(HourRange.of(START))
+    project.write_log("b.jsonl", [line(execution("fresh", "pod-1", START + HOUR / 2, 60))])
+    project.materialize(HourRange.of(START), only=["ingest"], only_stale=True)
+    rows = {row["execution_id"]: (row["agent_id"], row["sla_breached"]) for row in project.rows("executions")}
+    assert rows == {"x": ("pod", True), "other": ("pod", True), "fresh": ("pod", True)}
+    assert_same_tables(
+        project.tables(names=RECORD_TABLES),
+        project.clean_rebuild(HourRange.of(START), only=["ingest"]).tables(names=RECORD_TABLES),
+    )
+
+
+def test_a_renamed_log_of_spans_wins_a_tie_by_its_new_name_and_its_hour_has_changed(project: Project) -> None:
+    at = START + HOUR / 2
+    project.write_log("b.jsonl", [otlp_line(agent_span(5, 1, at))])
+    project.ingest(HourRange.of(START))
+    [(execution_id, agent_id, *_)] = ids_and_files(project)
+    project.write_log("m.jsonl", [line(execution(execution_id, agent_id, at, 30.0, status="failure"))])
+    project.ingest(HourRange.of(START))
+    assert ids_and_files(project) == [(execution_id, agent_id, "m.jsonl", 1)]
+    changed_at = "SELECT changed_at FROM materialized_hours WHERE asset = 'executions' AND hour = ?"
+    before = project.query(changed_at, [START])
+    (project.raw / "b.jsonl").rename(project.raw / "z.jsonl")
+    project.ingest(HourRange.of(START + 8 * HOUR))  # looks back on it
+    assert ids_and_files(project) == [(execution_id, agent_id, "z.jsonl", 1)]
+    assert project.query(changed_at, [START]) != before
+
+
+def test_an_hour_in_which_nothing_has_changed_keeps_its_superseded_lines_where_they_are(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for minutes, name in enumerate(("a.jsonl", "b.jsonl")):
+        project.write_log(name, [line(execution("x", "a", START + minutes * HOUR / 60))])
+    project.ingest(HourRange.of(START))
+    assert len(project.rows("superseded_executions")) == 1
+    inserted: list[str] = []
+    insert = DuckDBSession.insert
+
+    def noted_insert(session: DuckDBSession, name: str, rows: ir.Table) -> None:
+        inserted.append(name)
+        insert(session, name, rows)
+
+    monkeypatch.setattr(DuckDBSession, "insert", noted_insert)
+    project.ingest(hours_from(START, 2))
+    assert inserted == []
+    project.write_log("c.jsonl", [line(execution("y", "a", START))])
+    project.ingest(HourRange.of(START))
+    assert inserted == ["executions"]
+    assert [row[:3] for row in ids_and_files(project)] == [("x", "a", "b.jsonl"), ("y", "a", "c.jsonl")]
 
 
 @pytest.mark.parametrize("touched", ["a.jsonl", "b.jsonl"])

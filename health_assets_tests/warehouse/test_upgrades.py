@@ -126,7 +126,9 @@ def test_a_warehouse_that_does_not_say_its_version_is_refused_in_a_sentence(proj
 
 
 def test_the_sentence_for_a_ledger_names_what_is_to_be_named_anew() -> None:
+    version = BASELINE_VERSION - 1
     with pytest.raises(
-        HealthAssetsError, match=r"the ledger x has version 9 .*; name a new HEALTH_LEDGER and a new HEALTH_LAKE"
+        HealthAssetsError,
+        match=rf"the ledger x has version {version} .*; name a new HEALTH_LEDGER and a new HEALTH_LAKE",
     ):
         require_supported_version("x", BASELINE_VERSION - 1, is_ledger=True)
