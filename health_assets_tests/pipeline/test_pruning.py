@@ -152,9 +152,12 @@ def random_project(folder: Path, random: Random, engine: str) -> Project:
 
 @pytest.mark.parametrize(
     ("engine", "only"),
-    [("duckdb", STEPS), ("postgres", STEPS), pytest.param("duckdb", None, marks=pytest.mark.nightly)],
+    [
+        ("duckdb", STEPS), pytest.param("postgres", STEPS, marks=pytest.mark.nightly),
+        pytest.param("duckdb", None, marks=pytest.mark.nightly),
+    ],
     ids=["duckdb", "postgres", "all systems"],
-)
+)  # fmt: skip
 def test_pruned_hours_come_back_as_a_clean_rebuild_makes_them_and_history_never_changes(
     tmp_path: Path, engine: str, only: list[str] | None
 ) -> None:
