@@ -83,7 +83,8 @@ def _said(rows: ir.Table) -> ir.Value:
 
 
 def _renamed(rows: ir.Table, agents: dict[str, str]) -> ir.Table:
-    named = ibis.memtable(pa.table({"said": list(agents), "agent": list(agents.values())}))
+    columns = {"said": [*agents], "agent": [*agents.values()]}
+    named = ibis.memtable(pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}))
     rows = rows.mutate(said=_said(rows)).drop("agent_id", "agent_id_reported")
     joined = rows.left_join(named, "said")
     return joined.mutate(agent_id=joined.agent, agent_id_reported=joined.said.nullif(joined.agent))
