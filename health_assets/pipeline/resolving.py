@@ -70,22 +70,22 @@ def resolved(session: Session, table: str, rows: ir.Table, targets: Targets) -> 
         rows: the rows.
         targets: the targets.
     """
-    names = session.arrow(rows.select(said=_said(rows)).distinct())["said"].to_pylist()
-    rows = _renamed(rows, agents_of(set(names), targets.names))
+    names = session.arrow(rows.select(said=agent_as_named(rows)).distinct())["said"].to_pylist()
+    rows = _renamed(rows, agents_of(names, targets.names))
     if table == "executions":
         rows = resolve_sla(rows, targets)
     return rows.select(*columns_of(table))
 
 
-def _said(rows: ir.Table) -> ir.Value:
-    """The agent as the log names it."""
+def agent_as_named(rows: ir.Table) -> ir.Value:
+    """The agent of records as their log names it, before the targets map it; null where it names none."""
     return ibis.coalesce(rows.agent_id_reported, rows.agent_id)
 
 
 def _renamed(rows: ir.Table, agents: dict[str, str]) -> ir.Table:
     columns = {"said": [*agents], "agent": [*agents.values()]}
     named = ibis.memtable(pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}))
-    rows = rows.mutate(said=_said(rows)).drop("agent_id", "agent_id_reported")
+    rows = rows.mutate(said=agent_as_named(rows)).drop("agent_id", "agent_id_reported")
     joined = rows.left_join(named, "said")
     return joined.mutate(agent_id=joined.agent, agent_id_reported=joined.said.nullif(joined.agent))
 

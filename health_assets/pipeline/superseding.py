@@ -15,7 +15,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange, contiguous
 from health_assets.core.targets import Targets
-from health_assets.pipeline.resolving import resolved
+from health_assets.pipeline.resolving import agent_as_named, resolved
 from health_assets.schema.catalog import ID_OF_TABLE, SUPERSEDED
 from health_assets.schema.records import identity_of
 from health_assets.warehouse.materialized import MaterializedHours
@@ -96,7 +96,7 @@ def _candidates(session: Session, hours: HourRange, runs: Collection[Run]) -> ir
     rows = session.hours_of("executions", hours)
     rows = rows.select(
         *ROW,
-        agent_id=ibis.coalesce(rows.agent_id_reported, rows.agent_id),
+        agent_id=agent_as_named(rows),
         **{name: rows[name].cast("string") for name in VIOLATIONS},
     )
     differing = rows.filter(rows.violations_reported.notnull())
