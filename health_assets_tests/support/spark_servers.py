@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +27,9 @@ needs_apache_spark = pytest.mark.skipif(
 )
 START_S = 120
 END_S = 20
+ATTEMPTS = 4
+"""So often a server is started: another process may have taken its port meanwhile."""
+LOG_CHARACTERS = 4_000
 SAIL_ENVIRONMENT = {"RUST_LOG": "error", "PYTHONPATH": str(REPOSITORY)}
 """It says each thing that it does, and calls our functions in this Python."""
 
@@ -41,8 +44,7 @@ def apache_spark(folder: Path) -> Iterator[str]:
 @contextmanager
 def sail_process(folder: Path) -> Iterator[tuple[str, int]]:
     """The URL of a Sail in a process of its own, and the number of that."""
-    port = free_port()
-    with _server(sail_command(port), folder, {**os.environ, **SAIL_ENVIRONMENT}, port) as number:
+    with _server(sail_command, folder, {**os.environ, **SAIL_ENVIRONMENT}) as (port, number):
         yield f"sc://127.0.0.1:{port}", number
 
 
@@ -63,36 +65,46 @@ def apache_spark_process(
         page_port: port of its web page; none without one.
         own: settings of its own.
     """
-    port = free_port()
     environment = {
         **os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(REPOSITORY),
     }  # fmt: skip
-    configuration = {
-        "spark.connect.grpc.binding.port": port, "spark.sql.shuffle.partitions": "2",
-        **({"spark.ui.enabled": "false"} if page_port is None else {"spark.ui.port": page_port}), **(own or {}),
-    }  # fmt: skip
-    command = [Path(os.environ["SPARK_HOME"], "bin", "spark-submit"), "--master", master]
-    for name, value in configuration.items():
-        command += ["--conf", f"{name}={value}"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with _server(command, folder, environment, port) as number:
+
+    def command(port: int) -> list[str]:
+        configuration = {
+            "spark.connect.grpc.binding.port": port, "spark.sql.shuffle.partitions": "2",
+            **({"spark.ui.enabled": "false"} if page_port is None else {"spark.ui.port": page_port}), **(own or {}),
+        }  # fmt: skip
+        words = [str(Path(os.environ["SPARK_HOME"], "bin", "spark-submit")), "--master", master]
+        for name, value in configuration.items():
+            words += ["--conf", f"{name}={value}"]
+        return [*words, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+
+    with _server(command, folder, environment) as (port, number):
         yield f"sc://127.0.0.1:{port}", number
 
 
 @contextmanager
-def _server(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], port: int) -> Iterator[int]:
-    with (folder / "spark.log").open("wb") as log, subprocess.Popen(
-        command, env=environment, cwd=folder, stdout=log, stderr=log
-    ) as process:  # fmt: skip
-        try:
-            _wait(process, port)
-            yield process.pid
-        finally:
-            process.terminate()
+def _server(
+    command: Callable[[int], list[str]], folder: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[int, int]]:
+    """The port of a server that listens, and the number of its process."""
+    path = folder / "spark.log"
+    for _ in range(ATTEMPTS):
+        port = free_port()
+        with path.open("ab") as log, subprocess.Popen(
+            command(port), env=environment, cwd=folder, stdout=log, stderr=log
+        ) as process:  # fmt: skip
             try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:  # as where tests run in the background of a shell, which ignores signals
-                process.kill()
+                if _listens_in_time(process, port):
+                    yield port, process.pid
+                    return
+            finally:
+                process.terminate()
+                try:
+                    process.wait(END_S)
+                except subprocess.TimeoutExpired:  # as in the background of a shell, which ignores signals
+                    process.kill()
+    raise AssertionError(f"the server did not start:\n{path.read_text(errors='replace')[-LOG_CHARACTERS:]}")
 
 
 def free_port() -> int:
@@ -103,13 +115,13 @@ def free_port() -> int:
     return port
 
 
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+def _listens_in_time(process: subprocess.Popen[bytes], port: int) -> bool:
     end = time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:
         if listens(port):
-            return
+            return True
         time.sleep(0.2)
-    raise AssertionError("the server did not start; spark.log says why")
+    return False
 
 
 def listens(port: int) -> bool:
